@@ -36,16 +36,21 @@ class StoredPart:
     """One object.
 
     Attributes:
-        url: its address.
+        url: its address, which may hold a password.
         size: its bytes.
         key: of this object's tag alone, 32 bytes.
         tag: GMAC of all its bytes.
     """
 
-    url: str
+    url: str = field(repr=False)
     size: int
     key: bytes = field(repr=False)
     tag: bytes
+
+    @property
+    def name(self) -> str:
+        """What it is called in sentences: run and part, without the store's address."""
+        return "/".join(self.url.split("/")[-2:])
 
 
 class PartStore:
@@ -69,9 +74,11 @@ class PartStore:
     """
 
     def __init__(self, url: str, run: str) -> None:
-        with _told(f"the store {url} cannot be used"):
+        with _told(f"a store of {url.partition('://')[0]} cannot be used"):
             self._files, path = _core().url_to_fs(url)
-            self._home = posixpath.join(path, run)
+        self._home = posixpath.join(path, run)
+        whole = self._files.unstrip_protocol(path)  # of a folder that was named from here, from anywhere
+        self._url = posixpath.join(whole if whole.startswith("file:") else url, run)
 
     def put(self, number: int, pieces: Iterable[bytes | memoryview]) -> StoredPart:
         """Write the object of a part, under a name that none had before.
@@ -79,23 +86,23 @@ class PartStore:
         Raises:
             StoreError: it cannot be written.
         """
-        path = posixpath.join(self._home, f"{number}-{os.urandom(8).hex()}")
+        name = f"{number}-{os.urandom(8).hex()}"
         size, key = 0, os.urandom(_KEY_BYTES)
         tag = _tagged(key)
         with _told(f"part {number} cannot be stored"):
             self._files.makedirs(self._home, exist_ok=True)
-            with self._files.open(path, "wb") as file:
+            with self._files.open(posixpath.join(self._home, name), "wb") as file:
                 for piece in pieces:
                     file.write(piece)
                     tag.authenticate_additional_data(piece)
                     size += len(piece)
             tag.finalize()
-            return StoredPart(self._files.unstrip_protocol(path), size, key, tag.tag)
+            return StoredPart(posixpath.join(self._url, name), size, key, tag.tag)
 
     def remove(self, part: StoredPart) -> None:
         """Remove an object, if it is there; a store that refuses keeps ciphertexts that soon nothing opens."""
         with suppress(Exception):
-            self._files.rm_file(self._files._strip_protocol(part.url))
+            self._files.rm_file(posixpath.join(self._home, part.name.partition("/")[2]))
 
     def clear(self) -> None:
         """Remove all objects of the run, those of earlier processes too."""
@@ -109,17 +116,17 @@ def content_of(part: StoredPart) -> bytes:
     Raises:
         StoreError: it is missing, shorter or longer, or another one than was written; the sentence names it.
     """
-    with _told(f"{part.url} cannot be read"):
+    with _told(f"object {part.name} cannot be read"):
         files, path = _core().url_to_fs(part.url)
         with files.open(path, "rb") as file:
             content: bytes = file.read(part.size + 1)
     if len(content) != part.size:
-        raise StoreError(f"{part.url} does not have the {part.size} bytes that were written")
+        raise StoreError(f"object {part.name} does not have the {part.size} bytes that were written")
     tag = _tagged(part.key)
     tag.authenticate_additional_data(content)
     tag.finalize()
     if not hmac.compare_digest(tag.tag, part.tag):
-        raise StoreError(f"{part.url} holds other bytes than were written")
+        raise StoreError(f"object {part.name} holds other bytes than were written")
     return content
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from privstats.engines.part_store import PartStore, StoreError, content_of
+from privstats.engines.part_store import PartStore, StoredPart, StoreError, content_of
 from privstats.errors import MissingExtraError, PrivstatsError
 
 RUN = "ab" * 16
@@ -61,11 +61,19 @@ def test_another_object_under_the_name_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_store_that_cannot_be_written_or_is_none_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="the store nowhere://x cannot be used: ValueError"):
-        PartStore("nowhere://x", RUN)
+    with pytest.raises(StoreError, match="^a store of nowhere cannot be used: ValueError$"):
+        PartStore("nowhere://user:secret@x", RUN)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StoreError, match="part 3 cannot be stored"):
         PartStore(str(tmp_path / "file"), RUN).put(3, PIECES)
+
+
+def test_a_password_in_an_address_is_in_no_sentence() -> None:
+    part = StoredPart(f"memory://user:secret@host/deep/{RUN}/3-ab", 4, bytes(32), bytes(16))
+    with pytest.raises(StoreError, match=f"^object {RUN}/3-ab cannot be read: FileNotFoundError$"):
+        content_of(part)
+    assert "secret" not in repr(part)
+    assert part.key.hex() not in repr(part)
 
 
 def test_an_error_of_whoever_gives_the_bodies_is_its_own(tmp_path: Path) -> None:

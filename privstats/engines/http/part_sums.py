@@ -1,8 +1,9 @@
 """Settled parts, summed beyond the leader's machine: bodies go into a store, a cluster adds them up, sums come back.
 
 The journal keeps a part's reports until its sum is in, so no failure out there costs a report: an object that was
-changed or lost is written anew, and a part that fails three times is summed by the leader itself. All of it happens in
-a thread of its own; the journal is called through its owner.
+changed or lost is written anew, and a part that fails three times is summed by the leader itself; after three such
+parts in a row, or an error that nobody thought of, the leader sums all the rest. All of it happens in a thread of its
+own; the journal is called through its owner.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any, Protocol, TypeVar
@@ -20,7 +22,7 @@ from privstats.engines.http.problems import Refused
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.journal import JournaledServer
 from privstats.engines.network.folder import RoundFolder
-from privstats.engines.network.operator_log import WarningLine, reason_of
+from privstats.engines.network.operator_log import WarningLine
 from privstats.engines.part_store import PartStore, StoredPart
 from privstats.errors import LocalProtocolError, PrivstatsError
 
@@ -30,7 +32,7 @@ T = TypeVar("T")
 
 _AHEAD = 4
 _READ_BYTES = 8 << 20
-_TRIES = 3
+_TRIES = _MOST_IN_A_ROW = 3
 _PATIENCE_SECONDS, _FETCH_SECONDS = 600.0, 60.0
 _PAUSE_SECONDS, _BACK_OFF_SECONDS = 0.2, 2.0
 _STOP_SECONDS = 2.0
@@ -86,6 +88,10 @@ class _GoneError(PrivstatsError):
     """The run has ended, or its process ends."""
 
 
+class _UselessError(PrivstatsError):
+    """Nothing comes of the cluster."""
+
+
 class PartSums:
     """The thread.
 
@@ -111,7 +117,7 @@ class PartSums:
         self._ring, self._at_once = masking.ring, max(1, _READ_BYTES // masking.upload_bytes)
         self._clock, self._pending = clock, dict[int, _Task]()
         self._failures, self._not_before = Counter[int](), dict[int, float]()
-        self._stopping = Event()
+        self._in_a_row, self._stopping = 0, Event()
         self._thread = Thread(target=self._work, name="privstats-part-sums", daemon=True)
 
     def start(self) -> None:
@@ -130,11 +136,21 @@ class PartSums:
             while not self._stopping.is_set():
                 if not self._turn():
                     self._stopping.wait(_PAUSE_SECONDS)
-        except (_GoneError, Refused, RuntimeError) as error:  # the journal takes no calls any more
-            if not self._stopping.is_set() and self._run.ended is None:
-                self._run.say(WarningLine(f"sums of parts end: {reason_of(error)}"))
+        except _GoneError:
+            pass
+        except Exception as error:  # a thread that ends in silence would hold the run up for good
+            self._run.say(WarningLine(f"no further sums by the cluster, so the leader sums the rest: {_told(error)}"))
+            with suppress(PrivstatsError):
+                self._sum_the_rest()
         finally:
             self._store.clear()
+
+    def _sum_the_rest(self) -> None:
+        self._run.defers = False
+        self._journal(lambda journal: journal.defer(False))
+        for number in self._journal(lambda journal: list(journal.unsummed)):
+            self._journal(lambda journal, number=number: journal.sum_part(number))  # type: ignore[misc]
+        self._called(self._run.tick)
 
     def _turn(self) -> bool:
         """Collect what is done and hand out what waits; whether there was anything to do."""
@@ -185,6 +201,7 @@ class PartSums:
             summed = task.future.result(timeout=_FETCH_SECONDS)
             self._journal(lambda journal: journal.add_part_sum(number, summed))
             self._called(self._run.tick)
+            self._in_a_row = 0
         except _GoneError:
             raise
         except Exception as error:
@@ -195,13 +212,16 @@ class PartSums:
 
     def _failed(self, number: int, error: Exception) -> None:
         self._failures[number] += 1
-        tries, why = self._failures[number], str(error) if isinstance(error, PrivstatsError) else type(error).__name__
+        tries = self._failures[number]
         self._not_before[number] = self._clock() + _BACK_OFF_SECONDS * tries
-        self._run.say(WarningLine(f"part {number}: not summed by the cluster, try {tries}: {why}"))
+        self._run.say(WarningLine(f"part {number}: not summed by the cluster, try {tries}: {_told(error)}"))
         if tries >= _TRIES:
             self._journal(lambda journal: journal.sum_part(number) if number in journal.unsummed else None)
             self._run.say(WarningLine(f"part {number}: summed by the leader itself"))
             self._called(self._run.tick)
+            self._in_a_row += 1
+            if self._in_a_row >= _MOST_IN_A_ROW and self._run.ended is None:
+                raise _UselessError(f"nothing came of {self._in_a_row} parts in a row")
 
     def _journal(self, act: Callable[[JournaledServer], T]) -> T:
         def called() -> T:
@@ -217,9 +237,14 @@ class PartSums:
             raise _GoneError("the process ends")
         try:
             return asyncio.run_coroutine_threadsafe(self._owner.call(action), self._loop).result()
-        except Refused:
+        except (Refused, RuntimeError):  # the owner has stopped, or its loop
             raise _GoneError("the journal takes no calls any more") from None
         except LocalProtocolError as error:
             if self._run.journal is None:
                 raise _GoneError(str(error)) from None
             raise
+
+
+def _told(error: Exception) -> str:
+    """An error for the log: a sentence of ours, or its kind; what others say may hold addresses and keys."""
+    return str(error) if isinstance(error, PrivstatsError) else type(error).__name__

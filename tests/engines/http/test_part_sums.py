@@ -180,6 +180,25 @@ def test_a_store_that_is_gone_costs_no_report(study: Study) -> None:
     check(study)
 
 
+def test_a_cluster_of_which_nothing_comes_is_asked_no_further(study: Study, monkeypatch) -> None:
+    monkeypatch.setattr(batching, "PART_BYTES", 1)
+    tasks = Threads(died, times=10**6)
+    lines = played(study, tasks)
+    assert sum("summed by the leader itself" in line for line in lines) == 3
+    assert any("so the leader sums the rest: nothing came of 3 parts in a row" in line for line in lines)
+    assert len(tasks.calls) <= 3 * 3 + 4 * 2
+
+
+def test_an_error_that_nobody_thought_of_holds_no_run_up(study: Study, monkeypatch) -> None:
+    def broken(_: object) -> bool:
+        raise ZeroDivisionError("user:secret@host")
+
+    monkeypatch.setattr(part_sums.PartSums, "_turn", broken)
+    lines = played(study, Threads())
+    (told,) = (line for line in lines if "cluster" in line)
+    assert told.endswith("so the leader sums the rest: ZeroDivisionError")
+
+
 class Silent:
     """A cluster that never answers."""
 
