@@ -78,7 +78,7 @@ def init(
     ] = None,
     treatment: Annotated[str | None, typer.Option(help="The column of 0 and 1.", rich_help_panel=_EFFECT)] = None,
     outcome: Annotated[
-        str | None, typer.Option(help="The public range of the outcome, as 0:1.", rich_help_panel=_EFFECT)
+        str | None, typer.Option(help="The public range of the outcome, as 0:1 or cured=0:1.", rich_help_panel=_EFFECT)
     ] = None,
     probability: Annotated[
         str | None, typer.Option(help="Of treatment in a trial; none: nobody assigned it.", rich_help_panel=_EFFECT)

@@ -332,6 +332,9 @@ def test_answers_make_the_schema_that_python_makes(init):
     assert ps.Plan.read("trial.toml").schema == ps.EffectSchema.of(
         {"age": (20, 90), "sex": (0, 1)}, treatment="arm", outcome=(0, 30), estimand="overlap", trim=0.1
     )
+    init("several.toml", "--yes", *words_of({**TRIAL, "outcome": "cured=0:1,died=0:1"}))
+    several = ps.Plan.read("several.toml").schema
+    assert (several.outcome_names, several.outcome, several.statistics) == (("cured", "died"), (0, 1), "Nef")
     init("hazards.toml", "--yes", *words_of(HAZARDS))
     schema = ps.Plan.read("hazards.toml").schema
     assert (schema.bins, schema.event) == (ps.Bins("months", (0, 6, 12, 18)), "died")
@@ -347,6 +350,8 @@ def test_answers_make_the_schema_that_python_makes(init):
         ({"ranges": "age=20:90,age=1:2"}, "each column once"),
         ({"ranges": "arm=0:1"}, "must not be among the columns"),
         ({"outcome": "30"}, "outcome must be low:high"),
+        ({"outcome": "cured=0:1,died"}, "outcome must name each column once with its range"),
+        ({"outcome": "cured=0:1,days=0:30"}, "outcomes must share one public range"),
         ({"probability": "half"}, "probability must hold plain numbers, got 'half'"),
         ({"probability": "0.99"}, "probability must be a number from 0.05 to 0.95"),
         ({"probability": "none"}, "nothing says --estimand, --trim"),

@@ -199,10 +199,17 @@ def test_the_table_says_what_was_declared_and_marks_the_rest(releases: Any) -> N
     assert "exploratory: all else." in text
     assert "On how the treatment was assigned the analysis says: by telephone, in blocks of four." in text
     assert "On missing outcomes the analysis says: nothing." in text
-    cells = {row[0]: row[-1] for row in table.summary().rows}
-    assert cells["fall"] == cells["death age: 20..40"] == "exploratory"
-    assert cells["relapse"].endswith("primary")
-    assert cells["death"].endswith("secondary")
+    shown = [(row[0], row[-1].split()[-1]) for row in table.summary().rows]
+    ages = [f"age: {cell}" for cell in ("20..40", "40..60", "60..90")]
+    assert shown == [
+        ("relapse", "primary"),
+        *((f"relapse {age}", "secondary") for age in ages),
+        ("death", "secondary"),
+        *((f"death {age}", "exploratory") for age in ages),
+        ("fall", "exploratory"),
+        *((f"fall {age}", "exploratory") for age in ages),
+    ]
+    assert {row[-1] for row in table.summary().rows[5:]} == {"exploratory"}, "and no p-value"
     assert {row["declared"] for row in table.rows()} == {"primary", "secondary", "exploratory"}
 
 

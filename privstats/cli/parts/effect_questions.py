@@ -33,7 +33,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "outcome",
         "What is the public range of the outcome?",
-        "As 0:1 for no and yes, or 0:30 for days; beyond it an outcome is cut.",
+        "As 0:1 for no and yes, or 0:30 for days; several by name, as cured=0:1,died=0:1; beyond it one is cut.",
         str,
         where=("task", (EFFECT,)),
     ),
@@ -97,7 +97,8 @@ def schema_of(answers: Mapping[str, Any]) -> ps.schema.Schema:
     design: dict[str, Any] = {"probability": None if pi == _NOBODY else _number("probability", pi)}
     if pi == _NOBODY:
         design |= {"estimand": answers["estimand"], "trim": answers["trim"]}
-    outcome = _range("outcome", answers["outcome"])
+    said = str(answers["outcome"])
+    outcome = _ranges(said, "outcome") if "=" in said else _range("outcome", said)
     return ps.EffectSchema.of(ranges, treatment=answers["treatment"], outcome=outcome, **design)
 
 
@@ -120,13 +121,13 @@ def _hazards(ranges: Mapping[str, tuple[float, float]], answers: Mapping[str, An
     )
 
 
-def _ranges(text: str) -> dict[str, tuple[float, float]]:
+def _ranges(text: str, what: str = "ranges") -> dict[str, tuple[float, float]]:
     """The range of each column by its name."""
     found = {}
     for part in text.split(","):
         name, parted, ends = part.partition("=")
         if not parted or not name.strip() or name.strip() in found:
-            raise PlanError(f"ranges must name each column once with its range, as age=20:90,sex=0:1, got {part!r}")
+            raise PlanError(f"{what} must name each column once with its range, as age=20:90,sex=0:1, got {part!r}")
         found[name.strip()] = _range(f"the range of {name.strip()!r}", ends)
     return found
 
