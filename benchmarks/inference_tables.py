@@ -169,7 +169,21 @@ _ENDS: dict[str, Shown] = {
     "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.4f}",
 }
 _WORLD: dict[str, Shown] = {"world": "{world}", "estimand": "{estimand}"}
-_RESULT, _EFFECTS = "inference.coverage", "inference.effects"
+_QUESTIONS: dict[str, Shown] = {
+    "rows": "{rows}",
+    "told": _share("told"),
+    "told and missed": _share("told and missed"),
+    "worst row": _share("worst row"),
+    "95 % of it": _ENDS["95 % of it"],
+    "half width": _ENDS["half width"],
+}
+_FAMILIES: dict[str, Shown] = {
+    "primary": _share("primary"),
+    "secondary": _share("secondary"),
+    "secondary, unadjusted": _share("secondary, unadjusted"),
+    "95 % of the worse": _ENDS["95 % of it"],
+}
+_RESULT, _EFFECTS, _DECLARED = "inference.coverage", "inference.effects", "inference.declared"
 
 _CARDS: Mapping[str, Shown] = {
     "records": "{records:,}",
@@ -197,6 +211,10 @@ TABLES: Tables = {
     "inference_adjusted": Table(_EFFECTS, "adjusted differences, all and treated", _WORLD | _RELEASE | _ENDS),
     "inference_beyond": Table(_EFFECTS, "beyond the trim", _WORLD | _RELEASE | {"runs": "{runs}"} | _ENDS),
     "card_bands": Table("inference.card_bands", "points in their bands", _CARDS),
+    "inference_questions": Table(_DECLARED, "trials", _WORLD | _RELEASE | _QUESTIONS),
+    "inference_questions_overlap": Table(_DECLARED, "overlap weights", _WORLD | _RELEASE | _QUESTIONS),
+    "inference_questions_all": Table(_DECLARED, "all records", _WORLD | _RELEASE | _QUESTIONS),
+    "inference_families": Table(_DECLARED, "families without an effect", _WORLD | _RELEASE | _FAMILIES),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
