@@ -183,7 +183,22 @@ _FAMILIES: dict[str, Shown] = {
     "secondary, unadjusted": _share("secondary, unadjusted"),
     "95 % of the worse": _ENDS["95 % of it"],
 }
-_RESULT, _EFFECTS, _DECLARED = "inference.coverage", "inference.effects", "inference.declared"
+_DECLARED = "inference.declared"
+_SITES: dict[str, Shown] = {
+    "sites": "{sites}",
+    "records each": "{records each}",
+    "groups": "{groups}",
+    "epsilon": "{epsilon:g}",
+    "deviations differ by": "{deviations differ by:.1f}",
+    "sd of effects": "{deviation between sites:g}",
+    "rejected": _share("rejected"),
+    "95 % of it": lambda row: f"{100 * row['low end']:.1f} to {100 * row['high end']:.1f}",
+    "sd told": "{site sd:.3f}",
+    "I2": _share("I2"),
+    "mean missed": _share("mean missed"),
+}
+_RISKS: dict[str, Shown] = {"risk": "{risk:g}", "ratio": "{ratio:g}", "probability": "{probability:g}"}
+_RESULT, _EFFECTS, _BY_SITE = "inference.coverage", "inference.effects", "inference.effects_by_site"
 
 _CARDS: Mapping[str, Shown] = {
     "records": "{records:,}",
@@ -215,6 +230,12 @@ TABLES: Tables = {
     "inference_questions_overlap": Table(_DECLARED, "overlap weights", _WORLD | _RELEASE | _QUESTIONS),
     "inference_questions_all": Table(_DECLARED, "all records", _WORLD | _RELEASE | _QUESTIONS),
     "inference_families": Table(_DECLARED, "families without an effect", _WORLD | _RELEASE | _FAMILIES),
+    "inference_same": Table(_BY_SITE, "the same effect at all sites", _SITES),
+    "inference_sites": Table(_BY_SITE, "effects that differ between sites", _SITES),
+    "inference_ratios": Table(_BY_SITE, "ratios of risks", _RISKS | _RELEASE | _ENDS),
+    "inference_places": Table(
+        _BY_SITE, "probabilities by place", {"probabilities": "{probabilities}"} | _RELEASE | _ENDS
+    ),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }

@@ -21,7 +21,7 @@ from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, RecordError, ReleaseError
-from privstats.estimates.effect import ArmSums, outcome_lines
+from privstats.estimates.effect import ArmSums, outcome_lines, ratio_guess
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
@@ -355,7 +355,11 @@ def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Va
     In one, because two machines may differ by a part of its largest entry (:meth:`Values.near`), and the guess is a
     small difference of large numbers.
     """
-    return Values.rounded(outcome_lines(arm_sums(schema, outcome, place), schema.half))
+    sums = arm_sums(schema, outcome, place)
+    lines = outcome_lines(sums, schema.half)
+    if schema.measure:
+        lines[-1] = ratio_guess(sums, lines, schema.half)
+    return Values.rounded(lines)
 
 
 def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:

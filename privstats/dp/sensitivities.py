@@ -324,20 +324,29 @@ def _gradient_square(schema: GradientSchema, weights: Mapping[str, float], adjac
 
 
 def _effect_square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A record adds 1 to N, at most 1 to W, and ``(t, 1 - t^2)`` with |t| <= 1 to the letter of each outcome, in one
-    block, whatever was published.
+    """A record adds 1 to N, at most 1 to W, ``(t, 1 - t^2)`` with |t| <= 1 to the letter of each outcome, and a row of
+    norm at most 1 to b, in one block, whatever was published.
 
     ``t^2 + (1 - t^2)^2 = 1 - t^2 (1 - t^2) <= 1``, and for two records of one block ``(t - t')^2 (1 + (t + t')^2) <=
     4``, attained at t = 1 and t' = -1. Of two blocks every sum moves twice, each by no more than one record's
     (docs/sensitivity.md).
     """
-    _require_formula(weights, f"NW{INFLUENCES}")
-    weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in INFLUENCES)
+    _require_formula(weights, f"NWb{INFLUENCES}")
+    weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
     alone = weights.get("N", 0.0) + weight + influence
     if adjacency == "add-remove":
         return alone
-    within = weight + 4 * influence
+    within = weight * _below(schema) + 4 * influence
     return within if schema.blocks == 1 else max(within, 2 * alone)
+
+
+def _below(schema: EffectSchema) -> float:
+    """The square of how far two records are apart in W: weights are from 0 to 1, and below the line of a ratio lie
+    ``(w, 1 - w^2)`` with w from -k to 1, furthest apart at the ends (docs/sensitivity.md)."""
+    if schema.measure is None:
+        return 1.0
+    k, one = schema.deepest, schema.steps
+    return ((one + k) ** 2 + ((one * one - k * k) // one) ** 2) / one**2
 
 
 def _gaussian_square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:

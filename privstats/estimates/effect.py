@@ -9,7 +9,10 @@ import numpy as np
 
 from privstats.estimates.spectrum import Array
 
-__all__ = ["ArmSums", "outcome_lines", "penalty", "ridge_line"]
+__all__ = ["ArmSums", "outcome_lines", "penalty", "ratio_guess", "ridge_line"]
+
+
+_LEAST_MEAN = 0.002  # of half the range of outcomes, so that a ratio of two means of 0 is 1
 
 
 @dataclass(frozen=True)
@@ -66,3 +69,18 @@ def outcome_lines(sums: ArmSums, half: float) -> Array:
     records = max(sum(sums.records), 1.0) * sums.constant
     guess = float(np.clip(total / records @ (lines[0] - lines[1]), -half, half))
     return np.concatenate([*lines, [guess]])
+
+
+def ratio_guess(sums: ArmSums, lines: Array, half: float) -> float:
+    """The ratio of the lines' means over all records, drawn to 1 as far as noise hides the means.
+
+    Args:
+        sums: of both arms.
+        lines: of both, and the guess of their difference, ``(2 d + 1,)``, about the middle of a range from 0.
+        half: half that range.
+    """
+    d, total = len(sums.h[0]), sums.G[0][:, -1] + sums.G[1][:, -1]
+    records = max(sum(sums.records), 1.0) * sums.constant
+    means = [float(np.clip(1 + total / records @ line / half, 0.0, 2.0)) for line in (lines[:d], lines[d : 2 * d])]
+    hidden = 4 * math.sqrt(2) * sums.sigma_h / records / half + _LEAST_MEAN
+    return (means[0] + hidden) / (means[1] + hidden)

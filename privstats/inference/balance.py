@@ -15,7 +15,7 @@ from privstats.inference.counts import gradients
 from privstats.inference.evidence import column_names, map_columns
 from privstats.inference.inversion import quantile
 
-__all__ = ["Balance", "balance_of"]
+__all__ = ["Balance", "WeightedSums", "balance_of", "weighted_balance"]
 
 _SURE = 10.0  # standard deviations of its noise that the records of an arm must exceed to be told
 _CLEAR = 3.0  # likewise the variance of a column in an arm
@@ -31,6 +31,8 @@ class Balance:
         difference: standardised mean differences, (treated - others) / sqrt of the mean of both variances.
         low, high: intervals of the differences of *these* records, under the noise alone; infinite where not told.
         told: whether noise leaves the records and spreads of both arms to be read.
+        weighted: of every column the same difference, low and high end after weighting the arms, ``(m, 3)``; None where
+            the last session did not release it.
 
     Example:
         >>> from privstats.estimates.effect import ArmSums
@@ -47,6 +49,7 @@ class Balance:
     low: Array
     high: Array
     told: NDArray[np.bool_]
+    weighted: Array | None = None
 
     def to_frame(self) -> Any:
         """A pandas ``DataFrame``, one row per column; numbers that are not told are NaN.
@@ -91,6 +94,52 @@ def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
     centre = np.where(told, difference, 0.0)
     raw = np.where(told[:, None], (means - shift[:, None]) / scale[:, None], np.nan)
     return Balance(_names(schema, width), raw, difference, centre - reach, centre + reach, told)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedSums:
+    """Columns weighted for their arms, of the treated less those of the others.
+
+    Attributes:
+        difference: the sum over records ``(d,)``, the constant last.
+        total: weights of an arm together, in expectation those of the population.
+        sigma, sigma_total: noise standard deviations of an entry and of the total.
+    """
+
+    difference: Array
+    total: float
+    sigma: float
+    sigma_total: float
+
+
+def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Array:
+    """Standardised differences after weighting with the ends of their intervals under the noise, ``(m, 3)``.
+
+    Arms whose weights do not add up to the same are compared by their weighted means, to first order: of a column's sum
+    the constant's is taken out, times the column's mean. Units are those of the differences before.
+
+    Args:
+        sums: of the outcome session, for means and spreads.
+        weighted: of the last session.
+        alpha: level of the intervals.
+    """
+    constant, n = sums.constant, np.array(sums.records)
+    first = np.stack([G[:-1, -1] / constant for G in sums.G], axis=1)
+    second = np.stack([np.diagonal(G)[:-1] for G in sums.G], axis=1)
+    safe, T = np.where(n > 0, n, 1.0), weighted.total
+    spreads = second / safe - (first / safe) ** 2
+    unclear = sums.sigma_G / safe
+    counted = bool((n > _SURE * sums.sigma_G / constant**2).all()) and max(_SURE * weighted.sigma_total, 0.0) < T
+    told = np.asarray((spreads > _CLEAR * unclear).all(axis=1) & counted)
+    variance = np.where(told, spreads.sum(axis=1) / 2, 1.0)
+    mean = first.sum(axis=1) / safe.sum() / constant
+    apart = weighted.difference[:-1] - mean * weighted.difference[-1]
+    found = apart / (T if T > 0 else 1.0) / np.sqrt(variance)
+    error = weighted.sigma * np.sqrt(1 + mean**2) / max(T, 1.0) / np.sqrt(variance)
+    relative = (weighted.sigma_total / max(T, 1.0)) ** 2 + float(unclear @ unclear) / 16 / variance**2
+    reach = quantile(alpha, np.inf) * np.sqrt(error**2 + found**2 * relative)
+    ends = np.stack([found, found - reach, found + reach], axis=1)
+    return np.where(told[:, None], ends, [np.nan, -np.inf, np.inf])
 
 
 def _standardised(entries: Array) -> Array:

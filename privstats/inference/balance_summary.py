@@ -13,24 +13,37 @@ if TYPE_CHECKING:
 __all__ = ["balance_summary"]
 
 
+_HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
+
+
 def balance_summary(table: EffectTable, alpha: float) -> Summary:
     """The balance of an effect's arms, one row per column."""
     balance = table.balance(alpha)
-    numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, strict=True)
+    after = [] if balance.weighted is None else list(balance.weighted.T)
+    numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, *after, strict=True)
+    columns = (
+        "",
+        "treated",
+        "others",
+        "difference",
+        *ends_of(alpha),
+        *(["weighted", *ends_of(alpha)] if after else []),
+    )
     rows = tuple(
-        (name, *(map(number_of, values) if told else [HIDDEN] * 3 + ["-inf", "inf"]))
+        (name, *(map(number_of, values) if told else _HIDDEN[: len(columns) - 1]))
         for name, told, values in zip(balance.columns, balance.told, numbers, strict=True)
     )
+    weighting = "before any weighting" if not after else "before weighting and after it"
     source = Source(table.release, alpha, "negligible clipping, honest clients", table.plans)
     treated, others = table.arms or (0.0, 0.0)
     return Summary(
         title=source.title("Balance of both arms"),
         head=(("treated, others", f"{treated:,.0f} and {others:,.0f} (noisy)"),),
-        columns=("", "treated", "others", "difference", *ends_of(alpha)),
+        columns=columns,
         rows=rows,
         foot=(
             *source.foot,
             "Means are in the units of the columns. Differences are standardised by the root of the mean of both arms' "
-            "variances, before any weighting; their intervals are about these records, so that noise alone is in them.",
+            f"variances, {weighting}; their intervals are about these records, so that noise alone is in them.",
         ),
     )

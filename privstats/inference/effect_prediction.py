@@ -72,8 +72,13 @@ def half_widths_of(course: Effect, guesses: Guesses, alpha: float) -> tuple[floa
         course: as its plan has it.
         guesses: public.
         alpha: level of the interval.
+
+    Raises:
+        PlanError: the effect is a ratio.
     """
     schema, z = course.schema, quantile(alpha, math.inf)
+    if schema.measure:
+        raise PlanError("no half width is predicted of a ratio; ask for that of the difference")
     means = _means(schema, guesses)
     exact = z * math.sqrt(means.square / guesses.records) / means.weight
     return exact, _noisy(course, guesses, means, alpha)
@@ -92,7 +97,7 @@ def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
     """Influences about lines that are right have mean squares that follow from the propensity and the residual."""
     variance = _residual(schema, guesses)
     if schema.probability is not None:
-        pi = schema.probability
+        pi = _chance(schema)
         return _Means(1.0, variance / (pi * (1 - pi)), pi * (1 - pi), pi)
     e, chances = _propensities(guesses)
     low = schema.trim or 0.0
@@ -101,6 +106,15 @@ def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
     square = {"ate": 1 / (e * (1 - e)), "att": e / (1 - e), "overlap": e * (1 - e)}[schema.estimand]
     mean = {name: float(chances @ (each * kept)) for name, each in (("weight", weight), ("square", square))}
     return _Means(mean["weight"], variance * mean["square"], float(chances @ (e * (1 - e))), guesses.treated)
+
+
+def _chance(schema: EffectSchema) -> float:
+    """Of treatment in a trial; of places that differ, the one at which an influence varies as it does on average over
+    sites of one size."""
+    pi = np.atleast_1d(np.asarray(schema.probability, np.float64))
+    if len(pi) == 1:
+        return float(pi[0])
+    return float((1 - math.sqrt(max(1 - 4 / float(np.mean(1 / (pi * (1 - pi)))), 0.0))) / 2)
 
 
 def _propensities(guesses: Guesses) -> tuple[Array, Array]:
@@ -141,9 +155,9 @@ def _of_lines(course: Effect, guesses: Guesses) -> float:
 
     Of both arms alike where a penalty takes them, each for itself where noise does.
     """
-    pi = course.schema.probability
-    if pi is None:
+    if course.schema.probability is None:
         return 0.0
+    pi = _chance(course.schema)
     taken, spread = _line_errors(course, guesses, guesses.records * min(pi, 1 - pi))
     of_both = float(_columns(course.schema, guesses) @ (taken + (pi**2 + (1 - pi) ** 2) * spread))
     return guesses.records * min(of_both, course.schema.half**2) / (pi * (1 - pi))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from privstats.inference.heterogeneity_summary import heterogeneity_said
 from privstats.inference.reporting import HIDDEN, Source, listed
 from privstats.inference.summary import Summary, chance_of, ends_of, number_of
 
@@ -23,6 +24,10 @@ _TRIAL = (
     "receives does not move another's outcome; honest clients"
 )
 _ASSIGNED = "The effect is that of assignment: who did not comply counts where assigned."
+_RATIO = (
+    "It is the mean outcome of those assigned to treatment over that of the others, of a 0/1 outcome the risk ratio; "
+    "the p-value is of a ratio of 1."
+)
 _CONFOUNDING = "No unmeasured confounding given the columns named in the plan: no sum can test this."
 _ADJUSTED = (
     "the columns were measured before treatment; the propensity or the outcome lines are right among the records kept; "
@@ -94,17 +99,20 @@ def _preregistered(rows: EffectRows) -> str:
 def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha: float, declared: str = "") -> Summary:
     trial = first.design == "trial"
     what = "Effect of a randomised treatment" if trial else "Adjusted difference between the arms"
+    measured = first.measure if first.measure == "ratio" else "effect" if trial else "difference"
     source = Source(first.release, alpha, _TRIAL if trial else _ADJUSTED, first.plans)
     return Summary(
         title=source.title(what),
         head=_head(first),
-        columns=("", "effect" if trial else "difference", "std err", "of it noise", "P>|t|", *ends_of(alpha)),
+        columns=("", measured, "std err", "of it noise", "P>|t|", *ends_of(alpha)),
         rows=tuple((name, *_cells(table, alpha)) for name, table in named),
         foot=(
             *([] if trial else [_population(first)]),
             *source.foot,
             *([_ASSIGNED] if trial else []),
-            *([] if trial else ["Balance after weighting was not released."]),
+            *([_RATIO] if measured == "ratio" else []),
+            *_after_weighting(first),
+            *_between_sites(named, alpha),
             *_not_told(named, alpha),
             *_few(first),
         ),
@@ -124,7 +132,7 @@ def _estimated(table: EffectTable) -> str:
     if table.probability is not None:
         lines = f" with linear outcome models of {adjusted} in each arm" if table.arms is not None else ""
         return (
-            f"The effect of {arm}, assigned with probability {table.probability:g}, on {outcome} was estimated by "
+            f"The effect of {arm}, assigned with {_chances(table)}, on {outcome} was estimated{_as_ratio(table)} by "
             f"{weighted} at that probability{lines}. {_ASSIGNED}"
         )
     return (
@@ -156,8 +164,9 @@ def _not_told(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[st
 def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     low, high = table.outcome
     arms = () if table.arms is None else (("treated, others", " and ".join(f"{each:,.0f}" for each in table.arms)),)
-    pi = table.probability
-    design = ("assigned", f"with probability {pi:g}") if pi is not None else ("propensity", f"kept {_ends(table)}")
+    design = (
+        ("assigned", f"with {_chances(table)}") if table.design == "trial" else ("propensity", f"kept {_ends(table)}")
+    )
     return (
         ("records", f"{table.nobs:,.0f} (noisy)"),
         *arms,
@@ -165,6 +174,39 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
         ("outcome", f"from {low:g} to {high:g}"),
         *([] if table.r_ is None else [("nuisances", f"at most {table.r_:.2f} of the other standard error")]),
     )
+
+
+def _chances(table: EffectTable) -> str:
+    """The probability of treatment, in words."""
+    pi = table.probability
+    if isinstance(pi, tuple):
+        return f"probability {min(pi):g} to {max(pi):g}, by site"
+    return f"probability {pi:g}"
+
+
+def _as_ratio(table: EffectTable) -> str:
+    return " as the ratio of both arms' mean outcomes" if table.measure == "ratio" else ""
+
+
+def _after_weighting(table: EffectTable) -> list[str]:
+    """The largest difference of a column after weighting, where it was released."""
+    if table.released_balance:
+        after = table.balance().weighted
+        if after is None or not np.isfinite(after).all():
+            return ["Noise hides the balance after weighting."]
+        most = float(np.abs(after[:, 0]).max())
+        return [f"After weighting no column's standardised difference is larger than {most:.2f} (balance table)."]
+    return [] if table.design == "trial" else ["Balance after weighting was not released."]
+
+
+def _between_sites(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
+    """How far effects lie apart between groups of sites."""
+    said = []
+    for name, table in named:
+        if table.in_groups:
+            what = f" ({name})" if len(named) > 1 else ""
+            said.append(heterogeneity_said(table, alpha).replace("sites:", f"sites{what}:", 1))
+    return said
 
 
 def _ends(table: EffectTable) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,10 +17,19 @@ from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums
 from privstats.estimates.spectrum import Array
-from privstats.inference.balance import Balance, balance_of
+from privstats.inference.balance import Balance, balance_of, weighted_balance
 from privstats.inference.counts import require_level
-from privstats.inference.influence_sums import CourseSums, InfluenceSums, course_sums, ratio_of
+from privstats.inference.heterogeneity import GroupSums, Heterogeneity, heterogeneity_of
+from privstats.inference.influence_sums import (
+    CourseSums,
+    InfluenceSums,
+    course_sums,
+    groups_of,
+    ratio_of,
+    weighted_sums,
+)
 from privstats.inference.nuisances import Nuisances
+from privstats.inference.ratio_of_means import RatioOfMeans
 from privstats.inference.ratio_of_sums import RatioOfSums
 from privstats.plan import Plan
 from privstats.release import Release
@@ -53,6 +62,7 @@ class EffectTable:
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
         probability: of treatment in a trial; None where nobody assigned the treatment.
         trim: records whose published propensity lies beyond it are not in the population; None in a trial.
+        measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
         ratio: the numbers behind it.
         untold: why the effect is not told at any level; empty where nothing stands against it.
         nobs: records, noisy.
@@ -81,9 +91,9 @@ class EffectTable:
     declared: str
     outcome: tuple[float, float]
     estimand: str
-    probability: float | None
+    probability: float | tuple[float, ...] | None
     trim: float | None
-    ratio: RatioOfSums
+    ratio: RatioOfSums | RatioOfMeans
     untold: str
     nobs: float
     arms: tuple[float, float] | None
@@ -91,6 +101,8 @@ class EffectTable:
     release: Release
     plans: tuple[Plan, ...]
     _sums: ArmSums | None
+    _groups: GroupSums | None = None
+    measure: str = "difference"
 
     @property
     def design(self) -> str:
@@ -99,7 +111,7 @@ class EffectTable:
 
     @property
     def estimate(self) -> float:
-        """The effect, in units of the outcome; of a 0/1 outcome a difference of risks."""
+        """The effect, in units of the outcome, of a 0/1 outcome a difference of risks; or a ratio."""
         return self.ratio.estimate
 
     @property
@@ -124,7 +136,7 @@ class EffectTable:
 
     @property
     def pvalue(self) -> float:
-        """Two-sided p-value of "no effect"; 1 where it is not told at any level."""
+        """Two-sided p-value of "no effect", a difference of 0 or a ratio of 1; 1 where it is not told at any level."""
         return 1.0 if self.untold else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
@@ -142,8 +154,18 @@ class EffectTable:
         ``"overlap"`` the mean weight; None in a trial."""
         return None if self.probability is not None else self.ratio.W / self.nobs
 
+    @property
+    def in_groups(self) -> bool:
+        """Whether sums are apart by groups of sites."""
+        return self._groups is not None
+
+    @property
+    def released_balance(self) -> bool:
+        """Whether columns' balance after weighting was released."""
+        return self._sums is not None and self.release.sigma.get("b") is not None
+
     def balance(self, alpha: float = 0.05) -> Balance:
-        """Columns of the treated beside those of the others, before any weighting.
+        """Columns of the treated beside those of the others, before any weighting, and after it where it was released.
 
         Raises:
             ReleaseError: the outcome lines were left out, whose sums these are.
@@ -151,7 +173,11 @@ class EffectTable:
         require_level(alpha)
         if self._sums is None:
             raise ReleaseError("balance is read from the outcome session, which share=0 left out; run a course with it")
-        return balance_of(self._sums, self.release.plan.schema, alpha)
+        before = balance_of(self._sums, self.release.plan.schema, alpha)
+        weighted = weighted_sums(self.release)
+        if weighted is None:
+            return before
+        return replace(before, weighted=weighted_balance(self._sums, weighted, alpha))
 
     def balance_summary(self, alpha: float = 0.05) -> Summary:
         """The balance as a table for publication.
@@ -163,16 +189,18 @@ class EffectTable:
 
         return balance_summary(self, alpha)
 
-    def heterogeneity(self) -> None:
-        """Refuses: one sum holds no spread between sites.
+    def heterogeneity(self) -> Heterogeneity:
+        """Whether effects differ between groups of sites, and the effect at other sites like these.
 
         Raises:
-            ReleaseError: always; no course of effects sums groups of sites yet.
+            ReleaseError: the sums are not apart by groups of sites, or noise hides how many records one has.
         """
-        raise ReleaseError(
-            "one sum holds no spread between sites, and no estimate of a single site is released: effects that differ "
-            "by site are not told apart by this course"
-        )
+        if self._groups is None:
+            raise ReleaseError(
+                "one sum holds no spread between sites, and no estimate of a single site is released: to tell whether "
+                "effects differ, run a course whose schema has groups of sites, such as groups=8"
+            )
+        return heterogeneity_of(self._groups, len(self.release.survivors))
 
     def summary(self, alpha: float = 0.05) -> Summary:
         """The table, with its assumptions first."""
@@ -246,7 +274,7 @@ def effect(releases: Sequence[Release | None]) -> EffectTable:
         True
     """
     read = course_sums(releases)
-    if read.schema.outcomes > 1 or read.schema.blocks > 1:
+    if read.schema.outcomes > 1 or read.schema.subgroups is not None:
         raise ReleaseError("this course has several outcomes or subgroups: read all of them with inference.effects")
     return question(read, tuple((each or read.last).plan for each in releases))
 
@@ -295,6 +323,8 @@ def question(
         release=read.last,
         plans=plans,
         _sums=arms,
+        _groups=groups_of(read, place, nuisance) if schema.groups else None,
+        measure=schema.measure or "difference",
     )
 
 
@@ -302,7 +332,8 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     """Why a trial is not told whose arms are not those of its probability: a control that is coded 2 is in no sum."""
     if schema.probability is None or arms is None:
         return ""
-    (treated, others), pi = arms.records, schema.probability
+    (treated, others), chances = arms.records, schema.probabilities
+    pi = min(max(treated / max(treated + others, 1.0), chances[0]), chances[-1])  # of places that differ, any between
     spread = max(treated + others, 0.0) * pi * (1 - pi)
     noise = (arms.sigma_G / arms.constant**2) ** 2 * (pi**2 + (1 - pi) ** 2)
     if abs(treated * (1 - pi) - others * pi) <= _CHANCE * math.sqrt(spread + noise):
@@ -313,11 +344,11 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     )
 
 
-def _untold(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums) -> str:
+def _untold(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
     """Why an effect is not told at any level: a record that weighs too much beside all others."""
-    pi = 0.5 if schema.probability is None else schema.probability
+    rarest = 0.5 if schema.probability is None else min(schema.least_chances)
     quiet = sums.sigma_e < _QUIET
-    if not quiet and min(pi, 1 - pi) >= _RARE:
+    if not quiet and rarest >= _RARE:
         return ""
     if schema.unit(line) <= _LIGHT * math.sqrt(ratio.variance):
         return ""

@@ -15,15 +15,18 @@ import numpy as np
 from privstats.course.effect import arm_sums, published_values
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums
+from privstats.inference.balance import WeightedSums
 from privstats.inference.evidence import require_gaussian, require_records
+from privstats.inference.heterogeneity import GroupSums
 from privstats.inference.nuisances import Nuisances, nuisances_of
+from privstats.inference.ratio_of_means import RatioOfMeans
 from privstats.inference.ratio_of_sums import RatioOfSums
 from privstats.release import Release
 from privstats.schema import EffectSchema, RidgeSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.schema.statistic import INFLUENCES
 
-__all__ = ["CourseSums", "InfluenceSums", "course_sums", "ratio_of"]
+__all__ = ["CourseSums", "InfluenceSums", "course_sums", "groups_of", "ratio_of", "weighted_sums"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class InfluenceSums:
         W: their weights, in units of the largest; n in a trial.
         t, s: influences and what their squares leave of 1, in units of the most that one can be.
         sigma_n, sigma_W, sigma_e: noise standard deviations of the three.
+        w: of a ratio, what squares of the weights leave of 1.
     """
 
     n: float
@@ -44,6 +48,7 @@ class InfluenceSums:
     sigma_n: float
     sigma_W: float
     sigma_e: float
+    w: float = math.nan
 
     @classmethod
     def of(cls, release: Release, place: int = 0, blocks: Sequence[int] | None = None) -> InfluenceSums:
@@ -57,11 +62,13 @@ class InfluenceSums:
         moments, letter = release.moments, INFLUENCES[place]
         chosen = slice(None) if blocks is None else list(blocks)
         n = np.reshape(moments.N, -1)[chosen]
-        weights = n if moments.W is None else np.reshape(moments.W, -1)[chosen]
+        weights = n if moments.W is None else np.reshape(moments.W, (len(np.reshape(moments.N, -1)), -1))[chosen]
         t, s = np.reshape(getattr(moments, letter), (-1, 2))[chosen].sum(axis=0)
         noise = {name: float(release.sigma.get(name, 0.0)) * math.sqrt(len(n)) for name in ("N", "W", letter)}
         sigma_W = noise["N"] if moments.W is None else noise["W"]
-        return cls(float(n.sum()), float(weights.sum()), float(t), float(s), noise["N"], sigma_W, noise[letter])
+        below = float(weights[:, 1].sum()) if weights.ndim == 2 and weights.shape[1] == 2 else math.nan
+        first = float((weights if weights.ndim == 1 else weights[:, 0]).sum())
+        return cls(float(n.sum()), first, float(t), float(s), noise["N"], sigma_W, noise[letter], below)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +153,51 @@ def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ..
     return tuple(found[name] for name in schema.lines)
 
 
+def weighted_sums(last: Release) -> WeightedSums | None:
+    """Columns weighted for their arms, over all records; None where balance was not released."""
+    schema = narrowed(last.plan.schema, EffectSchema, ReleaseError("this release is of no effect"))
+    if not schema.balance:
+        return None
+    every, blocks = InfluenceSums.of(last), math.sqrt(schema.blocks)
+    unit = schema.arm_weight * schema.clip_norm
+    in_population = schema.probability is None
+    weight = schema.largest_weight if in_population else 1.0
+    return WeightedSums(
+        difference=unit * np.reshape(last.moments.b, (-1, schema.width)).sum(axis=0),
+        total=weight * (every.W if in_population else every.n),
+        sigma=unit * float(last.sigma.get("b", 0.0)) * blocks,
+        sigma_total=weight * (every.sigma_W if in_population else every.sigma_n),
+    )
+
+
+def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupSums:
+    """The sums of one outcome by groups of sites.
+
+    Args:
+        read: the releases.
+        place: of the outcome.
+        nuisance: variance of the sum over all groups from the nuisances' errors, which groups have in common.
+    """
+    schema, line = read.schema, read.lines[place]
+    blocks = [InfluenceSums.of(read.last, place, [block]) for block in range(schema.blocks)]
+    C, unit, one = schema.unit(line), schema.largest_weight, blocks[0]
+    return GroupSums(
+        offset=schema.guess(line) * schema.half,
+        S=C * np.array([each.t for each in blocks]),
+        W=unit * np.array([each.W for each in blocks]),
+        second=C**2 * np.array([each.n - each.s for each in blocks]),
+        records=np.array([each.n for each in blocks]),
+        centred=schema.estimand != "overlap",
+        noise=(C * one.sigma_e) ** 2,
+        deviation=C**2 * math.hypot(one.sigma_e, one.sigma_n),
+        sigma_W=unit * one.sigma_W,
+        common=nuisance,
+    )
+
+
 def ratio_of(
     schema: EffectSchema, sums: InfluenceSums, line: Values, *, nuisance: float = 0.0, fitted: bool
-) -> RatioOfSums:
+) -> RatioOfSums | RatioOfMeans:
     """S and its variance: second moments, with the degrees that the nuisances take, their product, and the noise.
 
     Second moments are no less than the noise in them, which also counts by Satterthwaite's degrees of freedom.
@@ -160,6 +209,8 @@ def ratio_of(
         nuisance: variance of S from the nuisances' errors.
         fitted: whether outcome lines were fitted.
     """
+    if schema.measure:
+        return _ratio_of_means(schema, sums, line, fitted=fitted)
     C, taken = schema.unit(line), 3 * schema.width if fitted else 1
     left, S = max(sums.W - taken, 1.0), C * sums.t
     second = _second_moment(schema, sums, C)
@@ -169,6 +220,29 @@ def ratio_of(
     inverse = 1 / left + (deviation**2 / (2 * variance**2) if variance else 0.0)
     unit, offset = schema.largest_weight, schema.guess(line) * schema.half
     return RatioOfSums(offset, S, sums.W * unit, variance, noise, sums.sigma_W * unit, 1 / inverse)
+
+
+def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, fitted: bool) -> RatioOfMeans:
+    """Both parts of the ratio with their second moments, each no less than the noise in it."""
+    C, D, n = schema.unit(line), schema.largest_weight, max(sums.n, 1.0)
+    left = max(n - (3 * schema.width if fitted else 1), 1.0)
+    S, W = C * sums.t, D * sums.W
+    deviation, below = (
+        unit**2 * math.hypot(noise, sums.sigma_n) for unit, noise in ((C, sums.sigma_e), (D, sums.sigma_W))
+    )
+    spread = max(C**2 * (sums.n - sums.s) - S**2 / n, deviation) * n / left
+    noise = (C * sums.sigma_e) ** 2
+    inverse = 1 / left + (deviation**2 / (2 * (spread + noise) ** 2) if spread else 0.0)
+    return RatioOfMeans(
+        offset=schema.guess(line),
+        S=S,
+        W=W,
+        spread=spread,
+        below=max(D**2 * (sums.n - sums.w) - W**2 / n, below) * n / left,
+        noise=noise,
+        sigma_W=D * sums.sigma_W,
+        degrees=1 / inverse,
+    )
 
 
 def _second_moment(schema: EffectSchema, sums: InfluenceSums, C: float) -> float:

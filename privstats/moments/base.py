@@ -19,7 +19,7 @@ from privstats.moments.exact_sum import require_room
 from privstats.schema import Schema
 from privstats.schema.statistic import Statistic
 
-__all__ = ["Moments", "RealMoments", "readonly_array"]
+__all__ = ["Moments", "RealMoments", "place_of", "readonly_array"]
 
 
 def readonly_array(array: Any, dtype: DTypeLike) -> Any:
@@ -29,6 +29,17 @@ def readonly_array(array: Any, dtype: DTypeLike) -> Any:
     view = np.asarray(array, dtype).view()
     view.flags.writeable = False
     return view if view.ndim else view.item()
+
+
+def place_of(index: object) -> int:
+    """A client's place in the roster.
+
+    Raises:
+        DataError: none is given.
+    """
+    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+        raise DataError("the plan deals sites to groups by their place in the roster; give index=, 0 for the first")
+    return index
 
 
 class RealMoments:

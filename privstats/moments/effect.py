@@ -8,15 +8,17 @@ and the published values together.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.errors import DataError
 from privstats.moments.arms import arm_rows, real_outcomes
-from privstats.moments.base import Moments, RealMoments
+from privstats.moments.base import Moments, RealMoments, place_of
 from privstats.moments.counts import cells_in, require_cells
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import exponentials
@@ -60,17 +62,21 @@ class RealEffectMoments(RealMoments):
     j: NDArray[np.float64] | None = None
     k: NDArray[np.float64] | None = None
     l: NDArray[np.float64] | None = None  # noqa: E741  the letter of the eighth outcome
+    b: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EffectMoments(Moments):
     """The sums on the grid, exact: N, e int64 ``(2,)``, and W where it is sent.
 
-    f, g and so on are those of further outcomes. With subgroups all have one block of each, first.
+    f, g and so on are those of further outcomes. With subgroups all have one block of each, first. With groups of sites
+    they lie in group 0 as measured; a session moves them to the group of the site's place (:meth:`for_client`).
 
     Attributes:
         records: number of records measured; None where unknown. Private, and never sent.
         published: digest of the values used; empty where unknown.
+        variants: where places of the roster differ in their probability, the sums at each that there is, smallest
+            first; a session takes those of its place (:meth:`for_client`).
 
     Raises:
         DataError: another shape than the schema says.
@@ -89,8 +95,50 @@ class EffectMoments(Moments):
     j: NDArray[np.int64] | None = None
     k: NDArray[np.int64] | None = None
     l: NDArray[np.int64] | None = None  # noqa: E741  the letter of the eighth outcome
+    b: NDArray[np.int64] | None = None
     records: int | None = field(default=None, compare=False)
     published: str = ""
+    variants: tuple[EffectMoments, ...] = field(default=(), compare=False)
+
+    def __add__(self, other: EffectMoments) -> EffectMoments:
+        """The moments of both sets of records together, at each chance of treatment where places differ in it.
+
+        Raises:
+            DataError: as for all moments, or one of both is of a place already.
+        """
+        total = super().__add__(other)
+        if total is NotImplemented or not (self.variants or other.variants):
+            return total
+        if len(self.variants) != len(other.variants):
+            raise DataError("these moments are of one place already and cannot be added; give what measure returned")
+        return replace(total, variants=tuple(map(operator.add, self.variants, other.variants)))
+
+    def for_client(self, index: int | None) -> EffectMoments:
+        """The same at the chance of treatment of a site's place in the roster, and in its group.
+
+        Raises:
+            DataError: places differ and none is given, or these sums are of one place already.
+        """
+        chances = self.schema.probability
+        if not isinstance(chances, tuple):
+            return self._in_group(index)
+        place = place_of(index)
+        if len(self.variants) != len(self.schema.probabilities):
+            raise DataError("these sums are of one place already; give what measure returned")
+        if place >= len(chances):
+            raise DataError(f"the schema has {len(chances)} probabilities, and there is no place {place} among them")
+        return self.variants[self.schema.probabilities.index(chances[place])]._in_group(place)
+
+    def _in_group(self, index: int | None) -> EffectMoments:
+        groups = self.schema.groups
+        if groups is None:
+            return self
+        place = place_of(index)
+        own = {row.letter: self.sums(row) for row in self.schema.sent}
+        if any(each[1:].any() for each in own.values()):
+            raise DataError("these sums are in a group already; give what measure returned")
+        moved = {letter: np.roll(each, place % groups, axis=0) for letter, each in own.items()}
+        return EffectMoments.of_sums(self.schema, moved, records=self.records, published=self.published)
 
     def real(self) -> RealEffectMoments:
         """The same in real units, float64."""
@@ -99,12 +147,13 @@ class EffectMoments(Moments):
 
 @dataclass(frozen=True, eq=False)
 class Mapped:
-    """What records add: their blocks ``(n,)``, weights in steps ``(n,)``, and by letter ``(t, s)`` in steps
-    ``(n, 2)``."""
+    """What records add: their blocks ``(n,)``, weights in steps ``(n,)``, of a ratio ``(n, 2)``, by letter ``(t, s)``
+    in steps ``(n, 2)``, and weighted rows ``(n, d)`` where balance is asked for."""
 
     blocks: NDArray[np.intp]
     weights: Whole
     influences: Mapping[str, Whole]
+    weighted: Whole | None = None
 
 
 def measured_effects(
@@ -122,17 +171,30 @@ def measured_effects(
         RecordError: one with NaN or infinite entries, or whose arm is neither 0 nor 1, or that is in no subgroup,
             whatever was published.
     """
-    sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
-    require_known(sums, f"NW{INFLUENCES}")
+    chances = schema.probabilities or (None,)
+    several = [_empty(schema) for _ in chances]
     records = 0
     for rows, targets in pieces(schema.rows, X, y, progress):
-        mapped = mapped_records(schema, rows, targets, values)
-        added = {"N": np.ones(len(rows)), "W": mapped.weights, **mapped.influences}
-        for letter, total in sums.items():
-            total.admit(len(rows))
-            total.partial += _in_blocks(schema, mapped.blocks, added[letter])
+        for chance, sums in zip(chances, several, strict=True):
+            mapped = mapped_records(schema, rows, targets, values, chance)
+            added = {"N": np.ones(len(rows)), "W": mapped.weights, **mapped.influences}
+            if mapped.weighted is not None:
+                added["b"] = mapped.weighted
+            for letter, total in sums.items():
+                total.admit(len(rows))
+                total.partial += _in_blocks(schema, mapped.blocks, added[letter])
         records += len(rows)
-    return EffectMoments.of_sums(schema, {letter: total.result() for letter, total in sums.items()}, records=records)
+    found = [
+        EffectMoments.of_sums(schema, {letter: total.result() for letter, total in sums.items()}, records=records)
+        for sums in several
+    ]
+    return found[0] if len(found) == 1 else replace(found[0], variants=tuple(found))
+
+
+def _empty(schema: EffectSchema) -> dict[str, ExactSum]:
+    sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
+    require_known(sums, f"NWb{INFLUENCES}")
+    return sums
 
 
 def effects_of_readable(
@@ -187,13 +249,24 @@ def _in_blocks(schema: EffectSchema, blocks: NDArray[np.intp], added: Whole) -> 
 
 
 def mapped_records(
-    schema: EffectSchema, rows: NDArray[Any], targets: NDArray[Any], values: Mapping[str, Values]
+    schema: EffectSchema,
+    rows: NDArray[Any],
+    targets: NDArray[Any],
+    values: Mapping[str, Values],
+    chance: float | None = None,
 ) -> Mapped:
-    """What every record adds, in steps; a weight of 0 and (0, 2**f) where it is dropped."""
+    """What every record adds, in steps; a weight of 0 and (0, 2**f) where it is dropped.
+
+    ``chance`` is that of treatment in a trial; None: the smallest.
+    """
     arm, x = arm_rows(schema, rows)
     blocks = blocks_of(schema, rows)
     outcomes = np.clip((real_outcomes(targets, schema.outcomes) - schema.middle) / schema.half, -1.0, 1.0)
-    population = _population(schema, arm, x, values)
+    population = _population(schema, arm, x, values, chance)
+    weighted = _weighted_rows(schema, population, arm, x) if schema.balance else None
+    if schema.measure:
+        ratio = _ratio_in_steps(schema, arm, x, outcomes[:, 0], values["line"], population.p)
+        return Mapped(blocks, *ratio, weighted)
     fine = np.ones(len(x), np.bool_)
     influences = {}
     for letter, name, y in zip(INFLUENCES, schema.lines, outcomes.T, strict=False):
@@ -201,7 +274,7 @@ def mapped_records(
         influences[letter], told = _in_steps(schema, population, influence, values[name])
         fine &= told
     weight = np.where(population.kept & fine, population.weight / schema.largest_weight, 0.0)
-    return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences)
+    return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
 
 
 def _in_steps(
@@ -231,12 +304,14 @@ class _Population:
     kept: NDArray[np.bool_]
 
 
-def _population(schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, values: Mapping[str, Values]) -> _Population:
+def _population(
+    schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, values: Mapping[str, Values], chance: float | None = None
+) -> _Population:
     """From the published propensity; a record beyond the trim is not cut but left out, because a cut propensity is a
     wrong one."""
     if schema.probability is not None:
         one = np.ones(len(x))
-        return _Population(schema.probability * one, one, one > 0)
+        return _Population((chance or schema.probabilities[0]) * one, one, one > 0)
     p = _propensity(x, values["w"], schema.clip_norm / float(schema.steps))
     low = schema.trim or 0.0
     kept = 1 - p >= low
@@ -259,10 +334,8 @@ def _influence(
 
     Outcome lines are cut to the range of outcomes, so that no published line moves an influence beyond its cap.
     """
-    d, p, kept = schema.width, population.p, population.kept
-    step = schema.clip_norm / float(schema.steps)
-    b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
-    m1, m0 = _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
+    p, kept = population.p, population.kept
+    m1, m0 = _fitted(schema, x, line)
     match schema.estimand:
         case "att":
             return np.where(arm, y - m0, -(p / np.where(kept, 1 - p, 1.0)) * (y - m0))
@@ -270,6 +343,49 @@ def _influence(
             q = 1 - p
             return p * q * (m1 - m0) + np.where(arm, q * (y - m1), -p * (y - m0))
     return _augmented(arm, y, m1, m0, np.where(kept, p, 0.5))
+
+
+def _weighted_rows(schema: EffectSchema, population: _Population, arm: NDArray[np.bool_], x: Whole) -> Whole:
+    """Rows times what a record weighs for its arm, less where it is in the other, ``(n, d)``; 0 where it is dropped.
+
+    The weight is at most 1 in whole steps and entries are cut toward zero, so no row becomes longer than it was.
+    """
+    p, kept, steps = population.p, population.kept, float(schema.steps)
+    safe = np.where(kept, p, 0.5)
+    match schema.estimand:
+        case "att":
+            weight = np.where(arm, 1.0, -safe / (1 - safe))
+        case "overlap":
+            weight = np.where(arm, 1 - safe, -safe)
+        case _:
+            weight = np.where(arm, 1 / safe, -1 / (1 - safe))
+    whole = np.trunc(np.where(kept, np.clip(weight / schema.arm_weight, -1.0, 1.0), 0.0) * steps)
+    return np.asarray(np.trunc(whole[:, None] * x / steps))
+
+
+def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both lines at every record, cut to the range of outcomes, in units of B about its middle."""
+    d, step = schema.width, schema.clip_norm / float(schema.steps)
+    b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
+    return _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
+
+
+def _ratio_in_steps(
+    schema: EffectSchema,
+    arm: NDArray[np.bool_],
+    x: Whole,
+    y: NDArray[np.float64],
+    line: Values,
+    p: NDArray[np.float64],
+) -> tuple[Whole, dict[str, Whole]]:
+    """Of a ratio what every record adds to W and e: ``(w, 1 - w^2)`` and ``(t, 1 - t^2)`` in whole steps ``(n, 2)``."""
+    goal, (m1, m0) = (y + 1) / 2, ((each + 1) / 2 for each in _fitted(schema, x, line))
+    above = m1 + np.where(arm, (goal - m1) / p, 0.0)
+    below = m0 + np.where(arm, 0.0, (goal - m0) / (1 - p))
+    steps = float(schema.steps)
+    t, s = _steps((above - schema.guess(line) * below) / schema.unit(line), steps)
+    w = np.clip(np.rint(below / schema.largest_weight * steps), -float(schema.deepest), steps)
+    return np.stack([w, np.trunc((steps * steps - w * w) / steps)], axis=1), {"e": np.stack([t, s], axis=1)}
 
 
 def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.moments.accumulators import measured
-from privstats.moments.base import Moments, RealMoments
+from privstats.moments.base import Moments, RealMoments, place_of
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.code_rows import behind
 from privstats.moments.grid import Grid, feature_grid
@@ -91,12 +91,11 @@ class SiteMoments(Moments):
         groups = self.schema.groups
         if groups == 1:
             return self
-        if isinstance(index, bool) or not isinstance(index, int) or index < 0:
-            raise DataError("the plan deals sites to groups by their place in the roster; give index=, 0 for the first")
+        place = place_of(index)
         if self.Q[1:].any():
             raise DataError("these sums are in a group already; give what measure returned")
         Q = np.zeros_like(self.Q)
-        Q[index % groups] = self.Q[0]
+        Q[place % groups] = self.Q[0]
         return SiteMoments(self.schema, self.N, Q, self.clip_report)
 
     def real(self) -> RealSiteMoments:

@@ -41,7 +41,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED}',
     "hazard": f"clip_norm bins event cap=1 expected_events?{SIGNED}",
     "effect": f'outcome probability? estimand="ate" trim? clip_norm{VECTORS.replace("12", "16", 1)} '
-    "outcome_names? subgroups?",
+    "outcome_names? subgroups? groups? measure? balance?",
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}", "calibration": f"classes{ROUND}",
     "within": f"classes clip_norm pull n_max class_names?{SIGNED}", "party-softmax": PARTY, "party-update": PARTY,
     "gaussians": f"clip_norm shrinkage rounds reference=false among?{SIGNED}"}
@@ -79,11 +79,12 @@ REAL: Table = {
     **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
     "probability": (Fraction("0.05"), Fraction("0.95")), "trim": (Fraction("0.02"), Fraction("0.4")),
     "epsilon": (Fraction("0.001"), 100), "delta": (Fraction("1e-15"), Fraction("0.1")),
-    "shrinkage": (0, 1), "client_clip": (1, MOST), "stated_epsilon": (TINY, 10**9), "cap": (1, 1)}
+    "shrinkage": (0, 1), "client_clip": (1, MOST), "stated_epsilon": (TINY, 10**9), "cap": (1, 1),
+    "balance": (Fraction("0.05"), Fraction("0.5"))}
 WORDS = {"model": "central distributed local panel", "unit": "record client", "adjacency": "add-remove replace-one",
          "family": "logistic poisson", "graph": "auto complete robust sparse", "protocol": "split", "closed": "right",
          "level": "moments norm", "open": "above below none", "estimand": "ate att overlap",
-         "score": "probability margin"}
+         "score": "probability margin", "measure": "ratio"}
 KIND: dict[type, str] = {
     bool: "nonnegative reference other missing by_class",
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
@@ -91,8 +92,8 @@ KIND: dict[type, str] = {
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
     "outcome_names subgroups"}
 # read what the plan publishes
-READ = ("logistic", "poisson", "hazard", "trial", "effect", "gradients", "calibration", "party-update", "rounds",
-        "scoring")
+READ = ("logistic", "poisson", "hazard", "trial", "ratio", "effect", "gradients", "calibration", "party-update",
+        "rounds", "scoring")
 # What is sent: its letters, the matrices of them, which are symmetric and have sqrt(2) times the noise on the diagonal,
 # and what a letter spends in percent where a plan names no shares; letters without a number divide the rest.
 SENT: dict[str, tuple[str, str, Table]] = {
@@ -103,14 +104,15 @@ SENT: dict[str, tuple[str, str, Table]] = {
     "gaussians": ("NxV", "V", {"N": 2, "x": 48}), "rounds": ("NM", "M", {"N": 2}),
     "poisson": ("gH", "H", {"g": 70, "H": 30}), "hazard": ("gH", "H", {"g": 70, "H": 30}),
     "logistic": ("gH", "H", {"g": Fraction("59.1"), "H": Fraction("40.9")}),
-    "trial": ("Ne", "", {"N": 14, "e": 86}), "effect": ("NWe", "", {"N": 12, "W": 12, "e": 76}),
+    "trial": ("Ne", "", {"N": 14, "e": 86}),
+    **dict.fromkeys(("effect", "ratio"), ("NWe", "", {"N": 12, "W": 12, "e": 76})),
     "party-softmax": ("P", "", {}), "party-update": ("P", "", {})}
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
     "classes": {"N": ("cell",), "A": ("cell", "x"), "B": ("", "x", "x"), "S": ("cell", "x", "x"), "D": ("=", "x", "x")},
     "ridge": {"G": ("cell", "x", "x"), "h": ("cell", "x", "b"), "q": ("=", "b", "b")}, "calibration": {"t": ("", "v")},
     "score": {"g": ("", "x", "r"), "H": ("", "a", "a")}, "gradients": {"g": ("", "r", "x"), "k": ("", "k")},
     "hazard": {"g": ("", "x", "r"), "H": ("", "a", "a")},
-    "effect": {"N": ("cell",), "W": ("cell", "o"), "e": ("cell", "t"), **{s: ("cell", s) for s in "fghijkl"}},
+    "effect": {"N": ("cell",), "W": ("cell", "o"), "e": ("cell", "t"), **{s: ("cell", s) for s in "bfghijkl"}},
     "party-softmax": {"P": ("", "a")}, "party-update": {"P": ("", "a")}, "mean": {"x": ("", "x")}, "gaussians": {}}
 HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its cells; of a party one class is a
     "classes": ("x", "classes"), "ridge": ("xb", "folds"), "within": ("x", "classes"), "sites": ("x", 2),
@@ -216,14 +218,18 @@ def _outcomes(schema: Table) -> int:
 
 def _sent(schema: Table) -> str:
     """The letters that a schema's table has, in wire order."""
-    return SENT[_row(schema)][0] + "fghijkl"[: _outcomes(schema) - 1]
+    return SENT[_row(schema)][0].replace("e", "be" if "balance" in schema else "e") + "fghijkl"[: _outcomes(schema) - 1]
 
 
 def _percent(schema: Table) -> Table:
     """What its letters spend where a plan names no shares: several outcomes share what one would get."""
-    percent, further = SENT[_row(schema)][2], _sent(schema)[len(SENT[_row(schema)][0]) :]
-    each = {s: Fraction(percent["e"]) / (1 + len(further)) for s in f"e{further}" if further}
-    return {**percent, **each}
+    percent, several, balance = SENT[_row(schema)][2], Fraction(1, _outcomes(schema)), ZERO
+    if schema["task"] != "effect":
+        return percent
+    if "balance" in schema:
+        balance = schema["balance"]
+    parts = {s: percent[s] if s in "NW" else percent["e"] * several for s in _sent(schema)}
+    return {s: 100 * balance if s == "b" else part * (1 - balance) for s, part in parts.items()}
 
 
 def _divided(schema: Table) -> list[Table]:
@@ -232,7 +238,9 @@ def _divided(schema: Table) -> list[Table]:
 
 
 def _blocks(schema: Table) -> int:
-    """How many subgroups that gives."""
+    """How many subgroups, or groups of sites, that gives."""
+    if schema["task"] == "effect" and "groups" in schema:
+        return int(schema["groups"])
     return math.prod(_cells(_divided(schema)).values())
 
 
@@ -255,7 +263,7 @@ def _row(schema: Table) -> str:
         case "gaussians":
             return "rounds" if schema["reference"] else "gaussians"
         case "effect":
-            return "trial" if "probability" in schema else "effect"
+            return "ratio" if "measure" in schema else "trial" if "probability" in schema else "effect"
         case task:
             return str(task)
 
@@ -343,7 +351,17 @@ def _effect(schema: Table, w: Table, swap: bool, _: int) -> Any:
     weight = w["W"] * square if "W" in w else ZERO
     influence = sum((w[s] for s in w if s not in "NW"), ZERO) * square
     alone = COUNT**2 * w["N"] + weight + influence
-    return max(weight + 4 * influence, 2 * alone if _blocks(schema) > 1 else ZERO) if swap else alone
+    one, k = 2 ** schema["grid_bits"], _deepest(schema)
+    far = Fraction((one + k) ** 2 + ((square - k * k) // one) ** 2, square) if "measure" in schema else 1
+    return max(weight * far + 4 * influence, 2 * alone if _blocks(schema) > 1 else ZERO) if swap else alone
+
+
+def _deepest(schema: Table) -> int:
+    """How far below 0 an influence on the mean of the others lies, in steps; 0 where there is none."""
+    if "measure" not in schema:
+        return 0
+    chances = schema["probability"] if type(schema["probability"]) is list else [schema["probability"]]
+    return int(_float(max(chances)) * 2 ** schema["grid_bits"])
 
 
 def _gaussians(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -371,7 +389,7 @@ BOUNDS: dict[str, Callable[[Table, Table, bool, int], Any]] = {
     "classes": _classes, "ridge": _ridge, "counts": _counts, "sites": _sites, "within": _within, "mean": _mean,
     "scoring": _scoring,
     "logistic": _score, "poisson": _poisson, "hazard": _hazard, "gradients": _gradients, "calibration": _calibration,
-    "gaussians": _gaussians, "rounds": _gaussians, "trial": _effect, "effect": _effect,
+    "gaussians": _gaussians, "rounds": _gaussians, "trial": _effect, "ratio": _effect, "effect": _effect,
     "party-softmax": _party, "party-update": _party,
 }
 # fmt: on
@@ -456,18 +474,20 @@ def _belongs(schema: Table, record: Table) -> bool:
         fine &= set(record) == {"times", "cell", "places"} and record["cell"] == 0 and len(each) == len(sizes)
         return fine and all(type(v) is int and 0 <= v < size for v, size in zip(each, sizes, strict=True))
     (names, places), radius, d = HELD[task], 2 ** schema["grid_bits"], schema["features"]
-    names += "fghijkl"[: _outcomes(schema) - 1]
+    names += "fghijkl"[: _outcomes(schema) - 1] + "b" * ("balance" in schema)
     rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
     places = _blocks(schema) if task == "effect" else places if places == 2 else schema[places]
     fine &= type(record["cell"]) is int and 0 <= record["cell"] < places
     fine &= set(record) == {"times", "cell", "x", *names, *("my" if task in ("score", "hazard") else "")}
-    width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "b" in names else 0}
-    width |= {**dict.fromkeys("t" + names[2:], 2), "o": int(task == "effect" and "probability" not in schema)}
+    width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "targets" in schema else d // 2}
+    o = 2 * ("measure" in schema) or int(task == "effect" and "probability" not in schema)
+    width |= {**dict.fromkeys(("t" + names[2:]).replace("b", "") if task == "effect" else "", 2), "o": o}
     width["x"] = (d + (task == "gradients" and classed)) if "x" in names else 0
-    positive = ("o" if task == "effect" else "k") + "x" * ("nonnegative" in schema and schema["nonnegative"] is True)
+    positive = "k" * (task != "effect") + "x" * ("nonnegative" in schema and schema["nonnegative"] is True)
     for name in {"x", *names}:
         require(type(record[name]) is list and len(record[name]) <= 8, "pair", "a vector is no list, or long")
         vector, least = dict(record[name]), 0 if name in positive else -radius
+        least = -_deepest(schema) if name == "o" else least
         fine &= len(vector) == len(record[name]) and all(type(n) is int for pair in vector.items() for n in pair)
         fine &= sum(value**2 for value in vector.values()) <= (2 if name == "v" else 1) * radius**2
         fine &= all(0 <= place < width[name] and value >= least for place, value in vector.items())
@@ -476,7 +496,7 @@ def _belongs(schema: Table, record: Table) -> bool:
         sure = (radius // rows[0] <= P <= radius - sum(gains) for P in (radius - first, -first))
         fine &= min(gains) >= 0 and any(sure)
     if task == "effect":  # 1 - t^2 from t itself, and an influence of records that weigh alone
-        for name in names.replace("o", ""):
+        for name in (name for name in names if name != "b" and (name != "o" or "measure" in schema)):
             t, s = (Counter(dict(record[name]))[place] for place in range(2))
             fine &= s >= 0 and s * radius <= radius**2 - t**2 and (bool(record["o"]) or not t or not width["o"])
     if task == "score":  # r and a a' at one and the same mean m, in steps of 2**-20 of the largest outcome
@@ -548,6 +568,8 @@ def _fits(name: str, value: Any) -> bool:
     """Whether a key of a plan can have this value; of a name without a row none."""
     if name in WHOLE:
         return type(value) is int and WHOLE[name][0] <= value <= WHOLE[name][1]
+    if name == "probability" and type(value) is list:
+        return 2 <= len(value) <= 1 << 24 and all(type(one) is not list and _fits(name, one) for one in value)
     if name in REAL:
         inside = type(value) in (int, Fraction) and REAL[name][0] <= value <= REAL[name][1]
         return inside or (name == "pull" and type(value) in (int, Fraction) and value == 0)
@@ -588,7 +610,9 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = ("target_bound" in schema) == (schema["family"] == "poisson")
         case "effect":
             fine = ("probability" in schema) != ("trim" in schema) and _is_range(schema["outcome"])
+            fine &= "measure" not in schema or ("probability" in schema and _outcomes(schema) == 1)
             fine &= 1 <= _outcomes(schema) <= 8 and ("subgroups" not in schema or _divide(schema))
+            fine &= "groups" not in schema or ("subgroups" not in schema and 6 <= _blocks(schema) <= 64)
     for step in (step for step in schema["transform"] if step["kind"] == "cells"):
         fine &= step is schema["transform"][0] and _is_short(step)
         fine &= schema["task"] == "counts" or _width(schema) in (0, schema["features"])

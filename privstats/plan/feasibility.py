@@ -18,7 +18,7 @@ from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
 from privstats.plan.devices import Devices
 from privstats.plan.validity import Validity
-from privstats.schema import USUAL, GaussianSchema, Schema, SitesSchema, is_known
+from privstats.schema import USUAL, EffectSchema, GaussianSchema, Schema, SitesSchema, is_known
 from privstats.schema.public_values import Published
 from privstats.schema.statistic import by_letter
 from privstats.secagg.machines import Masking
@@ -211,7 +211,7 @@ _GROWS_WITH = {
     "fold": ("folds",),
     "pull": ("pulls", "groups"),
     "cell": ("the cells of its tables",),
-    "block": ("the subgroups",),
+    "block": ("groups, or the subgroups",),
     "temperature": ("the number of temperatures",),
     "power": (),
 }
@@ -355,9 +355,26 @@ def _check_sites(schema: SitesSchema, cohort: Cohort, privacy: Privacy | NoPriva
         )
 
 
+def _check_places(schema: EffectSchema, cohort: Cohort, _: Privacy | NoPrivacy, __: bool) -> None:
+    """Refuse groups of sites in which a site is nearly alone, and probabilities of other places than the roster has."""
+    pi = schema.probability
+    if isinstance(pi, tuple) and len(pi) != cohort.clients:
+        raise PlanError(
+            f"schema.probability has {len(pi)} numbers, and cohort.clients is {cohort.clients}: give one for each "
+            "place of the roster, or one for all"
+        )
+    honest = cohort.min_survivors - cohort.colluders
+    if schema.groups is not None and honest < 3 * schema.groups:
+        raise PlanError(
+            f"min_survivors - colluders is {honest} and must be at least 3 groups = {3 * schema.groups}: a spread "
+            "between groups needs several sites in each; lower schema.groups, or take more sites"
+        )
+
+
 _COHORTS: Mapping[str, Callable[[Any, Cohort, Privacy | NoPrivacy, bool], None]] = {
     "gaussians": _check_alignment,
     "sites": _check_sites,
+    "effect": _check_places,
 }
 """By the schema's task: the kinds whose sums are no sums over records."""
 

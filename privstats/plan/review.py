@@ -17,7 +17,7 @@ from privstats.plan.devices import changed_devices, device_facts
 from privstats.plan.effect_facts import effect_facts
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
-from privstats.schema import SitesSchema
+from privstats.schema import EffectSchema, SitesSchema
 
 __all__ = ["Change", "Difference", "Effect", "difference", "facts"]
 
@@ -94,9 +94,10 @@ def _proofs(plan: Plan) -> list[str]:
 
 
 def _groups(plan: Plan) -> list[str]:
-    if not isinstance(plan.schema, SitesSchema) or plan.schema.groups == 1:
+    groups = plan.schema.groups or 1 if isinstance(plan.schema, SitesSchema | EffectSchema) else 1
+    if groups == 1:
         return []
-    groups, sites = plan.schema.groups, plan.cohort.clients / plan.schema.groups
+    sites = plan.cohort.clients / groups
     return [
         f"each of the {groups} groups is a sum of its own over about {sites:.3g} sites, among which alone the protocol "
         f"hides one; what all groups say together carries sqrt({groups}) times the noise of one"

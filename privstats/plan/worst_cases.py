@@ -157,17 +157,22 @@ def _sure(schema: CalibrationSchema, _: Mapping[str, float]) -> list[tuple[Recor
 
 def _influences(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
     """The largest influence on every outcome beside its opposite, beside a record that is dropped, and beside itself
-    in another subgroup."""
+    in another subgroup; of a ratio with the most that lies below the line, at either end."""
     R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
     weight = [[0, R]] if "W" in schema.statistics else []
 
     def record(entry: list[int], o: list[list[int]]) -> Record:
         several: dict[str, Any] = {letter: [entry] for letter in further}
+        if schema.balance:
+            several["b"] = [[0, entry[1] * (entry[0] == 0)]]
         return _record([], t=[entry], o=o, **several)
 
     most = record([0, R], weight)
     apart = [(most, {**most, "cell": 1})] if schema.blocks > 1 else []
-    return [(most, record([0, -R], weight)), (most, record([1, R], [])), *apart]
+    other, k = weight, schema.deepest if schema.measure else 0
+    if schema.measure:
+        other = [[0, -k], [1, (R * R - k * k) // R]]
+    return [(most, record([0, -R], other)), (most, record([1, R], [[1, R]] if schema.measure else [])), *apart]
 
 
 def _directions(schema: PartySchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
@@ -303,8 +308,10 @@ def _of_confidence(_: CalibrationSchema, record: Record) -> Sums:
 
 def _of_influence(schema: EffectSchema, record: Record) -> Sums:
     cell = record["cell"]
-    weight = {("W", cell): _dense(record["o"], 1)} if "W" in schema.statistics else {}
+    weight = {("W", cell): _dense(record["o"], 2 if schema.measure else 1)} if "W" in schema.statistics else {}
     further = {(letter, cell): _dense(record[letter]) for letter in INFLUENCES[1 : schema.outcomes]}
+    if schema.balance:
+        further["b", cell] = _dense(record["b"], schema.width)
     return {("N", cell): np.array([COUNT_SCALE], object), ("e", cell): _dense(record["t"]), **weight, **further}
 
 

@@ -15,10 +15,27 @@ from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema, listed
 from privstats.schema.checks import GIVEN, checked_vectors, settle
 from privstats.schema.counts import Variable, plain_variable
-from privstats.schema.effect_blocks import checked_outcomes, checked_range, checked_subgroups, rows_of, shared_range
+from privstats.schema.effect_blocks import (
+    checked_outcomes,
+    checked_range,
+    checked_site_groups,
+    checked_subgroups,
+    rows_of,
+    shared_range,
+    with_balance,
+)
+from privstats.schema.effect_design import (
+    MOST_RATIO,
+    Measure,
+    checked_balance,
+    checked_measure,
+    checked_probability,
+    checked_trim,
+    ratio_cap,
+)
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
-from privstats.schema.statistic import EFFECT_TABLE, TRIAL_TABLE, Statistic, by_letter, letters_of
+from privstats.schema.statistic import EFFECT_TABLE, RATIO_TABLE, TRIAL_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import ByArm, Centre, ConstantFeature, Scale, Transform
 
 __all__ = ["EffectSchema", "Estimand"]
@@ -26,8 +43,6 @@ __all__ = ["EffectSchema", "Estimand"]
 Estimand: TypeAlias = Literal["ate", "att", "overlap"]
 
 _MOST_FEATURES = 1 << 12  # products of 20 x 20 bits and their sums are exact in float64
-_PROBABILITIES = (0.05, 0.95)
-_TRIMS = (0.02, 0.4)
 _EXPONENTS = range(-64, 65)
 
 
@@ -53,7 +68,14 @@ class EffectSchema(Schema):
         outcome_names: of the columns of y, up to eight, where there are several or they are declared; None: one.
         subgroups: columns that divide the records, crossed where there are several, up to 64 subgroups: ``Categories``
             of codes, or ``Bins``, of which every value must have one. None: all records together.
-        probability: of treatment in a randomised trial, from .05 to .95. None: nobody assigned the treatment.
+        groups: F, 6 to 64; a site's sums go to the group of its place in the roster modulo F, from which a table reads
+            whether effects differ between sites. None: all sites together.
+        probability: of treatment in a randomised trial, from .05 to .95, or one for each place of the roster. None:
+            nobody assigned the treatment.
+        measure: ``"ratio"`` of the mean outcomes of both arms, of 0/1 outcomes the risk ratio, in a trial; None: their
+            difference.
+        balance: the part of the last session that goes to the columns' balance after weighting, from .05 to .5. None:
+            it is not released.
         estimand: ``"ate"`` the mean effect; without a ``probability`` also ``"att"``, that of the treated, and
             ``"overlap"``, that of records weighted by p (1 - p).
         trim: without a ``probability``: records whose published propensity lies below it or above 1 less it are left
@@ -83,7 +105,7 @@ class EffectSchema(Schema):
     clip_norm: float = GIVEN
     _: KW_ONLY
     outcome: tuple[float, float]
-    probability: float | None = None
+    probability: float | tuple[float, ...] | None = None
     estimand: Estimand = "ate"
     trim: float | None = None
     grid_bits: int = 16
@@ -91,9 +113,13 @@ class EffectSchema(Schema):
     feature_names: tuple[str, ...] | None = None
     outcome_names: tuple[str, ...] | None = None
     subgroups: tuple[Variable, ...] | None = None
+    groups: int | None = None
+    measure: Measure | None = None
+    balance: float | None = None
 
     def __post_init__(self) -> None:
         settle(self, subgroups=checked_subgroups(self.subgroups))
+        settle(self, groups=checked_site_groups(self.groups, self.subgroups))
         settle(self, **checked_vectors(self))
         if self.features % 2 or not 4 <= self.features <= _MOST_FEATURES:
             raise SchemaError(
@@ -115,12 +141,15 @@ class EffectSchema(Schema):
         *,
         treatment: str,
         outcome: tuple[float, float] | Mapping[str, tuple[float, float]],
-        probability: float | None = None,
+        probability: float | tuple[float, ...] | None = None,
         estimand: Estimand = "ate",
         trim: float | None = None,
         clip_norm: float | None = None,
         grid_bits: int = 16,
         subgroups: tuple[Variable, ...] | None = None,
+        groups: int | None = None,
+        measure: Measure | None = None,
+        balance: float | None = None,
     ) -> Self:
         """The schema of columns with public ranges, which become -1 to 1.
 
@@ -128,7 +157,7 @@ class EffectSchema(Schema):
             columns: (low, high) by name, all measured before treatment; the treatment is not among them.
             treatment: the name of the column of arms, 0 or 1.
             outcome: the public range, or that of each outcome by name; several must have the same one.
-            probability, estimand, trim, grid_bits, subgroups: as for the class.
+            probability, estimand, trim, grid_bits, subgroups, groups, measure, balance: as for the class.
             clip_norm: R; None: sqrt(columns + 1), which cuts no record inside its ranges.
 
         Raises:
@@ -147,6 +176,9 @@ class EffectSchema(Schema):
             outcome=shared,
             outcome_names=names,
             subgroups=subgroups,
+            groups=groups,
+            measure=measure,
+            balance=balance,
             probability=probability,
             estimand=estimand,
             trim=trim,
@@ -163,8 +195,9 @@ class EffectSchema(Schema):
     @property
     def table(self) -> tuple[Statistic, ...]:
         """The rows of the statistics: with the weights W where nobody assigned the treatment."""
-        counts = EFFECT_TABLE if self.probability is None else TRIAL_TABLE
-        return rows_of(counts, self.outcome_names or (), self.blocks > 1)
+        counts = RATIO_TABLE if self.measure else EFFECT_TABLE if self.probability is None else TRIAL_TABLE
+        apart = "group of sites" if self.groups else "subgroup" if self.blocks > 1 else ""
+        return rows_of(with_balance(counts, self.balance), self.outcome_names or (), apart)
 
     @property
     def statistics(self) -> str:
@@ -173,8 +206,8 @@ class EffectSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the one axis, t and 1 - t^2, and the number of subgroups where there are some."""
-        return {"power": 2, **({"block": self.blocks} if self.blocks > 1 else {})}
+        """Length of the axes, t and 1 - t^2 and columns, and the number of subgroups or groups where there are some."""
+        return {"power": 2, "feature": self.width, **({"block": self.blocks} if self.blocks > 1 else {})}
 
     @property
     def outcomes(self) -> int:
@@ -189,7 +222,7 @@ class EffectSchema(Schema):
     @property
     def blocks(self) -> int:
         """How many disjoint parts of the records have sums of their own."""
-        return math.prod(self.crossed)
+        return self.groups or math.prod(self.crossed)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -255,24 +288,54 @@ class EffectSchema(Schema):
                 )
 
     @property
+    def probabilities(self) -> tuple[float, ...]:
+        """Those of a trial that differ, smallest first; none where nobody assigned the treatment."""
+        pi = self.probability
+        return () if pi is None else tuple(sorted(set(pi))) if isinstance(pi, tuple) else (pi,)
+
+    @property
+    def least_chances(self) -> tuple[float, float]:
+        """The smallest chance of being treated, and of not being treated, that a record of a trial has."""
+        return self.probabilities[0], 1 - self.probabilities[-1]
+
+    @property
+    def deepest(self) -> int:
+        """Of a ratio: how far below 0 the influence on the mean of the others lies, in steps of the most above it."""
+        return math.floor(self.probabilities[-1] * self.steps)
+
+    @property
     def cap(self) -> float:
         """The most that an influence can be, in units of B, before the guess of the effect is taken out."""
         if self.probability is not None:
-            return 2 / min(self.probability, 1 - self.probability)
-        low = self.trim or _TRIMS[0]
+            return 2 / min(self.least_chances)
+        low = self.trim or 0.0
         return {"ate": 2 / low, "att": 2 * (1 - low) / low, "overlap": 2 * (1 - low)}[self.estimand]
 
     @property
     def largest_weight(self) -> float:
-        """The most that a record can weigh, of which W is in units."""
+        """The most that a record can weigh, or of a ratio say below the line, of which W is in units."""
+        if self.measure:
+            return 1 / self.least_chances[1]
         return 0.25 if self.estimand == "overlap" else 1.0
 
+    @property
+    def arm_weight(self) -> float:
+        """The most that a record can weigh in its arm, where the arms are weighted to be alike."""
+        if self.probability is not None:
+            return 1 / min(self.least_chances)
+        low = self.trim or 0.0
+        return {"ate": 1 / low, "att": (1 - low) / low, "overlap": 1 - low}[self.estimand]
+
     def guess(self, line: Values) -> float:
-        """The published guess of the effect in units of B, cut to -1..1."""
+        """The published guess of the effect in units of B, cut to -1..1; of a ratio itself, cut to 1/4..4."""
+        if self.measure:
+            return min(MOST_RATIO, max(1 / MOST_RATIO, float(line.real[-1])))
         return min(1.0, max(-1.0, float(line.real[-1]) / self.half))
 
     def unit(self, line: Values) -> float:
-        """C, in units of the outcome: what t is a part of."""
+        """C, in units of the outcome, of a ratio of its range: what t is a part of."""
+        if self.measure:
+            return ratio_cap(*self.least_chances, self.guess(line))
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
 
     def plain_fields(self) -> dict[str, Any]:
@@ -291,25 +354,15 @@ class EffectSchema(Schema):
 
 def _check_design(schema: EffectSchema) -> None:
     """Refuse a probability or a trim out of range, or those of the other design."""
-    (least, most), (low, high), pi, trim = _PROBABILITIES, _TRIMS, schema.probability, schema.trim
-    if pi is None:
-        if not isinstance(trim, float | int) or isinstance(trim, bool) or not low <= trim <= high:
-            raise SchemaError(
-                f"trim must be a number from {low} to {high} where nobody assigned the treatment, got {trim!r}: .1 is "
-                "usual; for a randomised trial give the probability of treatment instead"
-            )
-        settle(schema, trim=float(trim))
-        return
-    if not isinstance(pi, float | int) or isinstance(pi, bool) or not least <= pi <= most:
-        raise SchemaError(
-            f"probability must be a number from {least} to {most}, got {pi!r}: the one by which each record was "
-            "assigned; whole clinics or wards in one arm are no records' trial"
-        )
-    if trim is not None:
-        raise SchemaError("trim must be left out of a trial: its probability is known")
-    if schema.estimand != "ate":
-        raise SchemaError("estimand must be 'ate' in a trial: all its estimands are one")
-    settle(schema, probability=float(pi))
+    if schema.probability is None:
+        settle(schema, trim=checked_trim(schema.trim))
+    else:
+        settle(schema, probability=checked_probability(schema.probability))
+        if schema.trim is not None:
+            raise SchemaError("trim must be left out of a trial: its probability is known")
+        if schema.estimand != "ate":
+            raise SchemaError("estimand must be 'ate' in a trial: all its estimands are one")
+    settle(schema, measure=checked_measure(schema), balance=checked_balance(schema.balance))
 
 
 def _check_maps(schema: EffectSchema) -> None:

@@ -10,23 +10,32 @@ from typing import Any
 
 from privstats.errors import SchemaError
 from privstats.schema.counts import Bins, Variable, variable_of
-from privstats.schema.statistic import INFLUENCES, Statistic
+from privstats.schema.sites import checked_groups
+from privstats.schema.statistic import BALANCE, INFLUENCES, Statistic
 from privstats.transforms.names import checked_names
 
-__all__ = ["checked_outcomes", "checked_range", "checked_subgroups", "rows_of", "shared_range"]
+__all__ = [
+    "checked_outcomes",
+    "checked_range",
+    "checked_site_groups",
+    "checked_subgroups",
+    "rows_of",
+    "shared_range",
+    "with_balance",
+]
 
 _MOST_BLOCKS = 64
 _LARGEST = 1e12
 
 
 @cache
-def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: bool) -> tuple[Statistic, ...]:
+def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) -> tuple[Statistic, ...]:
     """The rows of several outcomes, of all records or of each block apart.
 
     Args:
         table: of one outcome and all records, the influence values last.
         names: of the outcomes; they share what one would get. Empty: one without a name.
-        apart: whether the records are divided.
+        apart: by what the records are divided; empty where they are not.
     """
     *counts, influence = table
     share = None if influence.share is None else influence.share / max(len(names), 1)
@@ -38,7 +47,16 @@ def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: bool) -
     rows = (*counts, *(several or [influence]))
     if not apart:
         return rows
-    return tuple(replace(row, cells="block", meaning=f"in every subgroup, {row.meaning}") for row in rows)
+    return tuple(replace(row, cells="block", meaning=f"in every {apart}, {row.meaning}") for row in rows)
+
+
+@cache
+def with_balance(table: tuple[Statistic, ...], balance: float | None) -> tuple[Statistic, ...]:
+    """The rows with that of weighted columns, which takes its part of what the others would get."""
+    if balance is None:
+        return table
+    *counts, influence = (row if row.share is None else replace(row, share=row.share * (1 - balance)) for row in table)
+    return (*counts, replace(BALANCE, share=balance), influence)
 
 
 def shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
@@ -70,6 +88,15 @@ def checked_outcomes(names: Any) -> tuple[str, ...] | None:
             f"outcome_names must name 1 to {len(INFLUENCES)} outcomes, got {len(checked)}: each takes a part of mu^2"
         )
     return checked
+
+
+def checked_site_groups(groups: Any, subgroups: object) -> int | None:
+    """Groups of sites, where their sums are apart; None where they are not."""
+    if groups is None or checked_groups(groups) == 1:
+        return None
+    if subgroups is not None:
+        raise SchemaError("groups and subgroups do not go together: each group of sites would need a crowd in each")
+    return int(groups)
 
 
 def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:

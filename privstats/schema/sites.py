@@ -15,7 +15,7 @@ from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
 from privstats.schema.statistic import SITE_TABLE, Statistic, letters_of
 from privstats.transforms import ConstantFeature, Transform
 
-__all__ = ["FEWEST_GROUPS", "SitesSchema"]
+__all__ = ["FEWEST_GROUPS", "SitesSchema", "checked_groups"]
 
 FEWEST_GROUPS = 6
 """With fewer groups the quantiles of their few degrees of freedom are too wide to be of use."""
@@ -82,7 +82,7 @@ class SitesSchema(Schema):
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
-        settle(self, pulls=_checked_pulls(self.pulls), groups=_checked_groups(self.groups))
+        settle(self, pulls=_checked_pulls(self.pulls), groups=checked_groups(self.groups))
         settle(self, target_scale=size("target_scale", self.target_scale, "1 leaves the target as it is"))
         if self.groups > 1 and len(self.pulls) > 1:
             raise SchemaError("groups and several pulls do not go together: each group would need a crowd of its own")
@@ -131,7 +131,12 @@ def _checked_pull(value: object) -> float:
     return pull
 
 
-def _checked_groups(value: object) -> int:
+def checked_groups(value: object) -> int:
+    """Groups of sites: 1, or a number of them that leaves a spread degrees of freedom.
+
+    Raises:
+        SchemaError: another number.
+    """
     groups = whole("groups", value, 1, "1 means no groups")
     if groups != 1 and not FEWEST_GROUPS <= groups <= _MOST_GROUPS:
         raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MOST_GROUPS}, got {groups}: 8 suits most cohorts")

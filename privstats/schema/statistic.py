@@ -26,6 +26,7 @@ from typing import Literal, TypeAlias
 from privstats.errors import SchemaError
 
 __all__ = [
+    "BALANCE",
     "CALIBRATION_TABLE",
     "CLASS_TABLE",
     "COUNT_SCALE",
@@ -40,6 +41,7 @@ __all__ = [
     "PARTY_TABLE",
     "PARTY_UPDATE_TABLE",
     "POISSON_TABLE",
+    "RATIO_TABLE",
     "RIDGE_TABLE",
     "SITE_TABLE",
     "TRIAL_TABLE",
@@ -385,6 +387,16 @@ _INFLUENCE = Statistic(
 INFLUENCES = "efghijkl"
 """The letters of influence values on the first outcome of an effect, on the second, and so on."""
 
+BALANCE = Statistic(
+    "b",
+    "pooled",
+    ("feature",),
+    (0, 1),
+    meaning="the sum of the columns of the treated less those of the others, each record weighted for its arm",
+    share=0.2,
+)
+"""Columns weighted by arm, in units of the most that one record can say."""
+
 TRIAL_TABLE: tuple[Statistic, ...] = (_RECORDS, _INFLUENCE)
 """Records, and t and 1 - t^2 of each record's influence t on the effect of a randomised treatment, in wire order."""
 
@@ -401,6 +413,19 @@ EFFECT_TABLE: tuple[Statistic, ...] = (
     replace(_INFLUENCE, share=0.76),
 )
 """The same of a treatment that nobody assigned, with the weights of the records."""
+
+RATIO_TABLE: tuple[Statistic, ...] = (
+    replace(_RECORDS, share=0.12),
+    replace(
+        _INFLUENCE,
+        letter="W",
+        meaning="the sum of what each record says of the mean outcome without treatment, in units of the most that one "
+        "can say, and of what its square leaves of 1",
+        share=0.12,
+    ),
+    replace(_INFLUENCE, share=0.76),
+)
+"""The same of a ratio, with what stands below its line."""
 
 
 def letters_of(table: tuple[Statistic, ...]) -> str:

@@ -11,6 +11,7 @@ from privstats.course import Binned
 from privstats.dp import models
 from privstats.dp.calibration import Noise
 from privstats.moments import ridge_moments
+from privstats.moments.effect import EffectMoments
 from privstats.moments.grid import Grid
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked, secure
@@ -49,6 +50,7 @@ _SEAM = "tests/modules/test_seam.py::"
 _GRADIENTS = "tests/threat_models/audits/test_gradients.py::"
 _MEAN = "tests/moments/test_mean.py::"
 _EFFECT = "tests/moments/test_effect.py::"
+_RATIO = "tests/inference/test_risk_ratios.py::"
 _CENTRED = "tests/course/test_centred.py::"
 _SOFTMAX = "tests/estimates/test_softmax.py::"
 _BINNED = "tests/course/test_binned.py::"
@@ -440,6 +442,20 @@ MUTANTS: dict[str, Mutant] = {
         name_in("privstats.moments.effect", "_cut", lambda right: lambda fitted: fitted),
         "shares",
         (_EFFECT + "test_outcomes_and_lines_are_cut_to_the_public_range",),
+        (),
+    ),
+    "what lies below a ratio in 0..1": Mutant(
+        "an exchange below the line of a ratio is calibrated as if it were of weights from 0 to 1",
+        name_in("privstats.dp.sensitivities", "_below", lambda right: lambda schema: 1.0),
+        "shares",
+        (_RATIO + "test_every_pair_below_the_line_keeps_the_bound_and_the_ends_meet_it",),
+        (),
+    ),
+    "all sites at one probability": Mutant(
+        "a site's records count at the first probability, whichever place it has",
+        member(EffectMoments, "for_client", lambda moments, index: moments._in_group(index)),
+        "",
+        (_RATIO + "test_a_site_counts_at_the_probability_of_its_place",),
         (),
     ),
     "mean replaced as if added": Mutant(

@@ -30,6 +30,8 @@ _SCORE = "tests/inference/test_score.py::"
 _EFFECTS = "tests/inference/test_effects.py::"
 _INFLUENCES = "tests/moments/test_effect.py::"
 _ANALYSIS = "tests/course/test_analysis.py::"
+_HETEROGENEITY = "tests/inference/test_heterogeneity.py::"
+_RATIOS = "tests/inference/test_risk_ratios.py::"
 _CARDS = "tests/inference/test_scorecards.py::"
 _CELLS = "tests/inference/test_cells.py::"
 _HAZARD = "tests/hazard/test_sums.py::"
@@ -125,6 +127,22 @@ def _one_table(right: Any) -> Any:
     return lambda schema, weights, adjacency: right(schema, weights, adjacency) / len(schema.tables)
 
 
+def _of_their_own(right: Any) -> Any:
+    """Groups' variances without what their mean says, and as if they were known."""
+
+    def own(sums: Any, estimates: Any) -> tuple[Any, Any]:
+        _, degrees = right(sums, estimates)
+        second = np.maximum(sums.second - sums.S**2 / sums.W, sums.deviation)
+        return (second + sums.noise) / sums.W**2, np.full_like(degrees, 1e9)
+
+    return own
+
+
+def _at_the_guess(right: Any) -> Any:
+    """A ratio below whose line nothing varies."""
+    return lambda **given: right(**{**given, "below": 0.0})
+
+
 READERS: dict[str, Mutant] = {
     "a head scored in batches": Mutant(
         "records are scored together, so that neighbours round one another's scores",
@@ -187,6 +205,20 @@ READERS: dict[str, Mutant] = {
         name_in("privstats.inference.influence_sums", "RatioOfSums", _sure_of_squares),
         "",
         (_EFFECTS + "test_the_noise_of_the_second_moment_costs_degrees_of_freedom",),
+        (),
+    ),
+    "groups of sites by variances of their own": Mutant(
+        "what noise does to a group's variance counts as its own, and the group that it makes small weighs most",
+        name_in("privstats.inference.heterogeneity", "_variances", _of_their_own),
+        "",
+        (_HETEROGENEITY + "test_the_size_holds_where_noise_hides_the_groups_variances",),
+        (),
+    ),
+    "ratios by the variance at their guess": Mutant(
+        "the variance of what stands below a ratio's line is left out where the guess was far",
+        name_in("privstats.inference.influence_sums", "RatioOfMeans", _at_the_guess),
+        "",
+        (_RATIOS + "test_a_course_s_ratio_holds_what_lies_below_its_line",),
         (),
     ),
     "propensities cut and not dropped": Mutant(

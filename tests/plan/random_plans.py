@@ -90,6 +90,10 @@ def _effect(chance: random.Random, common: dict[str, Any]) -> Schema:
     design: dict[str, Any] = {"probability": chance.uniform(0.05, 0.95)}
     if chance.random() < 0.5:
         design = {"trim": chance.uniform(0.02, 0.4), "estimand": chance.choice(["ate", "att", "overlap"])}
+    if chance.random() < 0.5:
+        design |= {"balance": chance.uniform(0.05, 0.5)}
+    if "probability" in design and chance.random() < 0.5:
+        low, design["measure"] = 0.0, "ratio"
     return ps.EffectSchema(outcome=(low, low + chance.uniform(0.1, 50)), **design, **{**common, **given})
 
 

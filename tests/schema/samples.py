@@ -54,6 +54,8 @@ SCHEMAS: tuple[Schema, ...] = (
         subgroups=(ps.Bins("age", (0, 40, 60)), ps.Categories("dose", (0, 1, 2))),
     ),
     ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5, outcome_names=tuple("abcdefgh")),
+    ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.3, measure="ratio"),
+    ps.EffectSchema(6, 1.0, outcome=(-2.0, 5.0), trim=0.1, balance=0.2),
     *(scored.schema for scored in SCORED),
 )
 

@@ -95,7 +95,8 @@ def _corner(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Genera
     x = np.stack([common + opposed, common - opposed])[:records]
     along, signs = (common, opposed)[int(chance.integers(2))], chance.choice([-1.0, 1.0], 3)
     slope = np.rint(along / np.abs(along).max() * _MOST)
-    values = dict.fromkeys(schema.lines, _line(schema, np.concatenate([signs[0] * slope, signs[1] * slope, [0.0]])))
+    whole = np.concatenate([signs[0] * slope, signs[1] * slope, [_guess(schema, chance)]])
+    values = dict.fromkeys(schema.lines, _line(schema, whole))
     if "w" in schema.needs:
         along = (common, opposed)[int(chance.integers(2))]
         reach = 0.9999 * math.log((1 - (schema.trim or 0.5)) / (schema.trim or 0.5))
@@ -104,10 +105,18 @@ def _corner(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Genera
     return Attempt(values, x, chance.integers(0, 2, records), y, np.arange(records) * apart)
 
 
+def _guess(schema: EffectSchema, chance: np.random.Generator) -> float:
+    """The guess in a corner, in steps of its exponent: 0, or of a ratio one of those that make the cap largest."""
+    return math.ldexp(float(chance.choice([0.25, 1.0, 4.0])), _exponent(schema)) if schema.measure else 0.0
+
+
+def _exponent(schema: EffectSchema) -> int:
+    return 10 - math.frexp(schema.half)[1]
+
+
 def _line(schema: EffectSchema, whole: NDArray[np.float64]) -> Values:
     """Lines of an exponent by which they are far beyond the range of outcomes."""
-    exponent = 10 - math.frexp(schema.half)[1]
-    return Values(np.asarray(np.clip(whole, -_MOST, _MOST), np.int64), exponent)
+    return Values(np.asarray(np.clip(whole, -_MOST, _MOST), np.int64), _exponent(schema))
 
 
 def _moved(schema: EffectSchema, here: Attempt, chance: np.random.Generator) -> Attempt:
@@ -127,16 +136,18 @@ def _moved(schema: EffectSchema, here: Attempt, chance: np.random.Generator) -> 
 
 
 def _distance(schema: EffectSchema, sigmas: Mapping[str, float], attempt: Attempt) -> float:
-    """sqrt of the sum over statistics of (what the record, or the exchange of two, moves)^2 / sigma^2."""
+    """sqrt of the sum over statistics of (what the record, or the exchange of two, moves)^2 / sigma^2; the most over
+    places of the roster, where they differ in the probability of treatment."""
     said = Published.of(attempt.values)
     treated = attempt.arm[:, None] == 1
     rows = np.hstack([attempt.x * treated, attempt.x * ~treated])
-    bare = replace(schema, transform=(), feature_names=None, subgroups=None)
+    bare = replace(schema, transform=(), feature_names=None, subgroups=None, groups=None)
+    found = [exact_moments(bare, rows[i : i + 1], attempt.y[i : i + 1], published=said) for i in range(len(rows))]
     moved = [
-        _apart(schema, exact_moments(bare, rows[i : i + 1], attempt.y[i : i + 1], published=said), attempt.block[i])
-        for i in range(len(rows))
+        [_apart(schema, each, block) for each in getattr(one, "variants", ()) or (one,)]
+        for one, block in zip(found, attempt.block, strict=True)
     ]
-    return in_sigmas(schema, sigmas, moved[0] - moved[1] if len(moved) == 2 else moved[0])
+    return max(in_sigmas(schema, sigmas, one[0] - one[1] if len(one) == 2 else one[0]) for one in product(*moved))
 
 
 def _apart(schema: EffectSchema, moments: Moments, block: np.intp) -> NDArray[np.int64]:

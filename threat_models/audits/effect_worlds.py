@@ -67,9 +67,10 @@ class World:
     spread: float | None
 
     def draw(self, schema: EffectSchema, records: int, chance: np.random.Generator) -> tuple[Array, Array]:
-        """Columns and the arm as they come in, and outcomes: the k-th has 1 / k of the effect on the first."""
+        """Columns and the arm as they come in, and outcomes: the k-th has 1 / k of the effect on the first. Record i is
+        one of client i modulo all clients."""
         u = _columns(schema, records, chance)
-        pi = expit(self.treated(u)) if schema.probability is None else np.full(records, schema.probability)
+        pi = expit(self.treated(u)) if schema.probability is None else _assigned(schema, records)
         arm = (chance.random(records) < pi).astype(np.float64)
         means = (self.others(u) + arm * self.effect(u) / place for place in range(1, schema.outcomes + 1))
         y = np.stack([self._around(mean, chance) for mean in means], axis=1)
@@ -92,8 +93,16 @@ class World:
             e, low = expit(u @ w[:-1] + w[-1]), schema.trim or 0.0
             weight = weight * {"ate": 1.0, "att": expit(self.treated(u)), "overlap": e * (1 - e)}[schema.estimand]
             weight = weight * (e <= 1 - low) * ((e >= low) | (schema.estimand == "att"))
+        if schema.measure:
+            others = schema.middle + schema.half * float((weight * self.others(u)).sum() / weight.sum())
+            return 1 + schema.half * float((weight * self.effect(u)).sum() / weight.sum()) / others
         mean = float((weight * self.effect(u)).sum() / max(float(weight.sum()), 1e-9))
         return mean * schema.half / (1 + place)
+
+
+def _assigned(schema: EffectSchema, records: int) -> Array:
+    """The probability of treatment of every record, dealt to the clients in turn."""
+    return np.resize(np.asarray(schema.probability, np.float64), records)
 
 
 def _curve(u: Array) -> Array:

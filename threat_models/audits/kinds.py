@@ -190,7 +190,7 @@ KINDS: Mapping[str, AuditKind] = {
     "hazard": AuditKind(search="hazards:audit_hazards"),
     "effect": AuditKind(
         outcome=lambda schema: Outcome(targets=schema.outcomes),
-        steps=lambda _, steps, __: {"N": COUNT_STEPS, **dict.fromkeys(f"W{INFLUENCES}", steps)},
+        steps=lambda _, steps, __: {"N": COUNT_STEPS, **dict.fromkeys(f"Wb{INFLUENCES}", steps)},
         search="effect:audit_effects",
     ),
     "gradients": AuditKind(

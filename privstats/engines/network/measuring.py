@@ -53,6 +53,7 @@ class _Kept(HiddenRepr, msgspec.Struct, frozen=True):
     records: int | None
     clips: dict[str, Any] | None
     edges: list[tuple[str, int, int, int]] | None = None
+    variants: int = 0  # further vectors, of which the place in the roster takes one
 
 
 @dataclass(frozen=True, repr=False)
@@ -91,8 +92,10 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     """
     kept = None if anew else _kept(folder)
     if kept is not None:
-        vector = np.frombuffer(kept.vector, "<i8").astype(np.int64)
-        found: Any = unflatten(folder.plan.schema, vector)
+        parts = np.frombuffer(kept.vector, "<i8").astype(np.int64).reshape(1 + kept.variants, -1)
+        found: Any = unflatten(folder.plan.schema, parts[0])
+        if kept.variants:
+            found = replace(found, variants=tuple(unflatten(folder.plan.schema, part) for part in parts[1:]))
         if kept.clips is not None:
             counts = tuple(kept.clips["norm_counts"])
             found = replace(found, clip_report=ClipReport(**{**kept.clips, "norm_counts": counts}))
@@ -112,7 +115,9 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     mark = _mark(folder, account)
     beyond: EdgeReport | None = getattr(moments, "edge_report", None)
     edges = None if beyond is None else [(each.name, each.numbers, each.below, each.above) for each in beyond.beyond]
-    keep = _Kept(mark, dataset, again, flatten(moments).astype("<i8").tobytes(), moments.records, clips, edges)
+    variants: tuple[Moments, ...] = getattr(moments, "variants", ())
+    vectors = b"".join(flatten(each).astype("<i8").tobytes() for each in (moments, *variants))
+    keep = _Kept(mark, dataset, again, vectors, moments.records, clips, edges, len(variants))
     write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(keep))
     return Records(moments, folder, account, again)
 

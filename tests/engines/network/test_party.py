@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from privstats.dp import Ledger
 from privstats.engines.journal import JournaledClient
 from privstats.engines.journal.base import held
 from privstats.engines.journal.client_file import forget_answer
-from privstats.engines.network import statements
+from privstats.engines.network import measuring, statements
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.host import Ended, Host
@@ -354,6 +355,22 @@ class TestRecords:
         assert again.moments == first.moments
         assert again.moments.clip_report == first.moments.clip_report
         assert (study.home(0) / "moments").stat().st_mode & 0o777 == 0o600
+
+    def test_sums_at_the_probability_of_every_place_are_kept(self, tmp_path: Path, monkeypatch) -> None:
+        study = study_of(tmp_path)
+        folder = Folder.open(study.home(0)).round(0)
+        schema = ps.EffectSchema.of({"a": (-1, 1)}, treatment="arm", outcome=(0, 1), probability=(0.5, 0.3, 0.5, 0.5))
+        plan = ps.Effect.start(schema, ps.Cohort(4, 4, 900), made.promise()).plan
+        X, y = np.c_[np.linspace(-1, 1, 9), np.arange(9) % 2], np.arange(9) % 2
+        moments = ps.measure(schema, X, y, published=plan.published)
+        monkeypatch.setattr(measuring, "_measured", lambda *_: moments)
+        folder.ledger.set_cap("beds", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        folder = replace(folder, plan=plan)
+        records_of(folder)
+        monkeypatch.setattr(measuring, "_measured", None)
+        again = records_of(folder).moments
+        assert [again.for_client(place) for place in (0, 1)] == [moments.for_client(place) for place in (0, 1)]
+        assert again.for_client(0) != again.for_client(1)
 
     @pytest.mark.parametrize("change", ["records.py", "account", "damage", "anew"])
     def test_and_again_where_something_changed(self, tmp_path: Path, change: str) -> None:
