@@ -79,9 +79,9 @@ def init(
     ] = None,
     share: Annotated[
         float | None,
-        typer.Option(help="Part of the promise that cut points get, or outcome lines. Default: .1, or .3."),
+        typer.Option(help="Part of the promise that cut points get (a fifth if omitted), or outcome lines (a tenth)."),
     ] = None,
-    sessions: Annotated[int | None, typer.Option(help="Count sessions for cut points. Default: 3 or 4.")] = None,
+    sessions: Annotated[int | None, typer.Option(help="Count sessions for cut points; 4 if omitted.")] = None,
     by: Annotated[
         str | None,
         typer.Option(help="Of hazards: the column of 0 and 1, such as the arm, that is crossed with bins and events."),

@@ -12,9 +12,11 @@ from privstats.course import Course
 from privstats.course.kinds import course_kind
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency
+from privstats.moments.code_rows import cells_of
 from privstats.plan import Devices, Plan, dropout_table
 from privstats.plan.budget import columns
 from privstats.plan.devices import exchanged_mu
+from privstats.schema import Schema
 from privstats.workflows.report.layout import Cell, Table, Text
 
 __all__ = [
@@ -74,15 +76,28 @@ def collected(plan: Plan) -> list[str]:
         f"and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party.",
         f"A record is {schema.record}.",
     ]
-    if schema.transform:
-        maps = ", ".join(step.kind for step in schema.transform)
-        out.append(f"Before anything is added up, fixed public maps are applied to it: {maps}.")
-    out.append(schema.clipping)
+    out += [*_mapped(schema), schema.clipping]
     if plan.min_count:
         out.append(
             f"A class whose noisy count is below {plan.min_count} is left out of the release. That keeps poor numbers "
             "out; it hides nobody by itself."
         )
+    return out
+
+
+def _mapped(schema: Schema) -> list[str]:
+    """What becomes of a record before it is added up."""
+    cells, maps = cells_of(schema), ", ".join(step.kind for step in schema.transform)
+    if cells is None:
+        return [f"Before anything is added up, fixed public maps are applied to it: {maps}."] if maps else []
+    out = ["Of each value it is told into which cell of its column it falls, and nothing else; a gap has a cell too."]
+    if cells.open and schema.task != "counts":
+        out.append(
+            f"The cut points between the cells of {', '.join(cells.open)} are open: counts of the same records find "
+            "them first, under the one promise."
+        )
+    if schema.transform[1:]:
+        out.append(f"Then fixed public maps are applied: {', '.join(step.kind for step in schema.transform[1:])}.")
     return out
 
 

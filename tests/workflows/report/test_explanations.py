@@ -11,6 +11,7 @@ from privstats.dp.models import MODELS
 from privstats.plan import dropout_table
 from privstats.plan.devices import least_epsilon
 from privstats.workflows.report import explanations
+from tests import made
 from tests.course.cases import rounds
 from tests.plan.devices import devices_plan, sample_devices
 from tests.workflows.report.conftest import PRIVACY
@@ -188,3 +189,19 @@ def test_of_devices_the_page_speaks_of_answers_and_never_of_who_is_in():
     least = least_epsilon(plan.schema, plan.privacy, plan.noise, 4)
     found = explanations.found(Guarantee(ps.dp.gaussian_mu(least, plan.privacy.delta)))
     assert explanations.headline(plan).startswith(f"At most {found:g} of 100 answers found at 1 false alarm")
+
+
+def test_what_is_told_of_a_raw_table_is_its_cells_and_whether_their_cut_points_are_found():
+    columns = (ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m")))
+    for more, said in (((), False), ((ps.Numeric("sodium"),), True)):
+        schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells((*columns, *more)),))
+        page = " ".join(explanations.collected(made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))))
+        assert "Of each value it is told into which cell of its column it falls, and nothing else" in page
+        assert ("The cut points between the cells of sodium are open" in page) == said
+        assert "shortened" not in page
+        assert "public maps" not in page
+    behind = (ps.Cells(columns), ps.transforms.ConstantFeature(1.0))
+    schema = ps.RidgeSchema(clip_norm=2**0.5, target_bound=1.0, transform=behind)
+    page = " ".join(explanations.collected(made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))))
+    assert "Then fixed public maps are applied: constant-feature." in page
+    assert "shortened" in page
