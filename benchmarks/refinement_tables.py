@@ -267,6 +267,16 @@ _RARE: Mapping[str, Shown] = {
     'balanced accuracy, priors="uniform"': partial(_gained, score="balanced"),
     'accuracy, priors="counts"': partial(_gained, score="accuracy"),
 }
+_ROUND: Mapping[str, Shown] = {
+    "records": "{records:,}",
+    "features": "{features}",
+    "classes": "{classes}",
+    "a round, s": "{round:.2f}",
+    "its products, s": "{products:.2f}",
+    "a step of DP-GD, s": "{step:.2f}",
+    "over its products": "{floors:.1f}",
+    "over a step": "{steps:.1f}",
+}
 _FEW_MODELS = ("refined softmax", "without its ridge", "LDA", "RDA", "logistic regression")
 _FEW: Mapping[str, Shown] = {
     "data": lambda row: DATA[row["data"]],
@@ -341,6 +351,7 @@ TABLES: Tables = {
     "refinement_calibration": Table("refinement.calibration", "calibration: ", _CALIBRATION, _BY_DATA),
     "heads_calibration": Table("heads.calibration", "calibration: ", _CALIBRATION, _BY_DATA),
     "refinement_missing": Table("refinement.missing", "accuracy with missing records, %: ", _MISSING, _BY_DATA),
+    "refinement_round_speed": Table("refinement.round_speed", "processor seconds of a round", _ROUND),
     "refinement_rare": Table("refinement.rare", "gain by a curvature of each class", _RARE),
     "refinement_tail": Table("refinement.probabilities", "balanced accuracy under a long tail, %: ", _TAIL, _BY_DATA),
 }

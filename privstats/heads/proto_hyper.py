@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from privstats import optional_dependencies
 from privstats.estimates.shrinkage import Priors, Shrinkage
-from privstats.heads.estimates.class_covariance import ClassCovariances
+from privstats.heads.estimates.class_covariance import ClassCovariances, require_bearable
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
@@ -167,6 +167,7 @@ def _base_rule(world: World, base: str) -> QuadraticRule:
     if base == "lda":
         covariances = np.broadcast_to(np.eye(k), (C, k, k))
     else:
+        require_bearable(C, k, "give such a number as dimension, or base='lda'")
         turned = world.directions.T @ world.covariances.vectors
         covariances = (turned * world.covariances.values[:, None, :]) @ turned.transpose(0, 2, 1)
         if base == "nb":

@@ -103,12 +103,14 @@ def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.int
         schema, labels, W: as there.
         unit: :func:`unit_rows` of M, ``(n, d + 1)``.
     """
-    r, square = residuals_of(unit @ W.integers.T.astype(np.float64), W.exponent + schema.grid_bits, labels)
+    r, square = residuals_of(unit @ W.whole.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
     clip = float(round(schema.residual_norm * one))
     length = np.maximum(np.sqrt(np.vecdot(r, r)), clip)
     kappa = np.floor((one * one - np.minimum(square, one * one)) * (schema.steps * SHY * clip / one**2) / length)
-    return _within(schema, unit, np.trunc(r * (schema.steps * SHY) / length[:, None]), kappa)
+    r *= schema.steps * SHY
+    r /= length[:, None]
+    return _within(schema, unit, np.trunc(r, out=r), kappa)
 
 
 def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tuple[Whole, Whole]:
@@ -130,8 +132,8 @@ def residual_map(schema: GradientSchema, rows: Whole, targets: Whole, values: tu
     """
     M, w, c = values
     step = schema.clip_norm / 2.0**ROW_BITS
-    unit, _ = shortened(rows @ M.integers.astype(np.float64), step, M.exponent, schema.steps)
-    fitted = (rows @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
+    unit, _ = shortened(rows @ M.whole, step, M.exponent, schema.steps)
+    fitted = (rows @ w.whole) * math.ldexp(step, -w.exponent)
     residual = targets[:, 0] * ((schema.target_bound or 1.0) / 2.0**ROW_BITS) - fitted
     share = residual / math.ldexp(float(c.integers), -c.exponent)
     r = np.trunc(np.clip(share, -1.0, 1.0) * (schema.steps * SHY))
@@ -182,30 +184,37 @@ def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whol
     Returns:
         Whole numbers ``(n, k)``, and the factor by which each was shortened, ``(n,)``, at most 1.
     """
-    z, exponents = _cut(rows)
+    z = rows.copy()
+    exponents = _cut(z)
     norm = np.sqrt(np.vecdot(z, z))
     whole = np.ldexp(step, exponents - exponent)
     factor = np.minimum(whole, np.divide(1.0, norm, out=np.full_like(norm, np.inf), where=norm > 0))
     shorter = np.divide(factor, whole, out=np.ones_like(norm), where=whole > 0)
-    return np.trunc(z * (factor * (steps * SHY))[:, None]), shorter
+    z *= (factor * (steps * SHY))[:, None]
+    return np.trunc(z, out=z), shorter
 
 
-def _cut(z: Whole) -> tuple[Whole, NDArray[np.intc]]:
-    """Rows cut toward zero to as many bits as keep their squared norms exact, and the number of bits cut off."""
+def _cut(z: Whole) -> NDArray[np.intc]:
+    """Cut rows, in place, toward zero to as many bits as keep their squared norms exact; the number of bits cut off."""
     bits = limb_bits(z.shape[1])
-    _, sizes = np.frexp(np.abs(z).max(axis=1, initial=0.0))
+    _, sizes = np.frexp(np.maximum(z.max(axis=1, initial=0.0), -z.min(axis=1, initial=0.0)))
     exponents = np.maximum(sizes - bits, 0)
-    return np.trunc(z * np.ldexp(1.0, -exponents)[:, None]), exponents
+    z *= np.ldexp(1.0, -exponents)[:, None]
+    np.trunc(z, out=z)
+    return np.asarray(exponents)
 
 
 def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
     """u, ``(n, d + 1)``: (sqrt(1 - a^2) z / |z|, a) in steps, cut toward zero, z = Mx; (0, a) for z = 0."""
-    z, _ = _cut(rows @ M.integers.astype(np.float64))
+    z = rows @ M.whole
+    _cut(z)
     steps = schema.steps
     norm = np.sqrt(np.vecdot(z, z))[:, None]
-    long = z * (steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY)
+    norm[norm == 0] = 1.0  # of a row of zeros, which stays one
+    z *= steps * math.sqrt(1 - _INTERCEPT * _INTERCEPT) * SHY
+    z /= norm
     unit = np.empty((len(z), z.shape[1] + 1))
-    unit[:, :-1] = np.trunc(np.divide(long, norm, out=np.zeros_like(z), where=norm > 0))
+    np.trunc(z, out=unit[:, :-1])
     unit[:, -1] = math.floor(steps * _INTERCEPT)
     return unit
 
@@ -213,20 +222,26 @@ def unit_rows(schema: Schema, rows: Whole, M: Values) -> Whole:
 def probabilities(logits: Whole, exponent: int) -> Whole:
     """floor(2**20 softmax(l)), l = logits * 2**-exponent."""
     numerators = exponentials(logits, exponent)
-    return np.asarray(np.floor(numerators * float(1 << PROBABILITY_BITS) / numerators.sum(axis=1, keepdims=True)))
+    total = numerators.sum(axis=1, keepdims=True)
+    numerators *= float(1 << PROBABILITY_BITS)
+    numerators /= total
+    return np.asarray(np.floor(numerators, out=numerators))
 
 
 def exponentials(logits: Whole, exponent: int) -> Whole:
     """floor(2**40 exp(l - max l)), l = logits * 2**-exponent, by a polynomial of single sums and products."""
-    scaled = np.ldexp(logits - logits.max(axis=1, keepdims=True), -exponent) * _LOG2_E
-    power = np.maximum(scaled, _LOWEST)
+    power = logits - logits.max(axis=1, keepdims=True)
+    np.ldexp(power, -exponent, out=power)
+    power *= _LOG2_E
+    np.maximum(power, _LOWEST, out=power)
     whole = np.floor(power)
     power -= whole
     value = np.full_like(power, _EXP2[0])
     for coefficient in _EXP2[1:]:
         value *= power
         value += coefficient
-    return np.asarray(np.floor(np.ldexp(value, whole.astype(np.intc) + _NUMERATOR_BITS)))
+    np.ldexp(value, whole.astype(np.intc) + _NUMERATOR_BITS, out=value)
+    return np.asarray(np.floor(value, out=value))
 
 
 def _module_within(schema: GradientSchema, gradients: Whole, kappa: Whole) -> Mapped:

@@ -146,16 +146,25 @@ def _map(
         on_grid = np.empty_like(goals)
         target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
         mapped = residual_map(schema, whole, on_grid, (values["M"], values["w"], values["c"]))
+    if fine.all():
+        return mapped
     return Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine)
 
 
 def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Grid vectors of rows, and which rows are finite before and after the transform; the others are zero."""
     with np.errstate(over="ignore"):
-        wide = rows.astype(np.float64)
-    fine = np.asarray(np.isfinite(wide).all(axis=1)) | (cells_of(read) is not None)
-    wide = apply(read.transform, np.where(fine[:, None], wide, 0.0))
-    fine &= np.asarray(np.isfinite(wide).all(axis=1))
+        wide = np.asarray(rows, np.float64)
+    fine = _finite(wide) | (cells_of(read) is not None)
+    wide = apply(read.transform, wide if fine.all() else np.where(fine[:, None], wide, 0.0))
+    fine &= _finite(wide)
     whole = np.empty((len(wide), read.features))
-    feature_grid(read).quantize(np.where(fine[:, None], wide, 0.0), whole)
+    feature_grid(read).quantize(wide if fine.all() else np.where(fine[:, None], wide, 0.0), whole)
     return whole, fine
+
+
+def _finite(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which rows have finite entries alone: those whose squared norms are finite, or that are finite one by one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        fine: NDArray[np.bool_] = np.isfinite(np.vecdot(rows, rows))
+    return fine if fine.all() else np.asarray(np.isfinite(rows).all(axis=1))

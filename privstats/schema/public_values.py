@@ -103,7 +103,14 @@ class Values:
     @property
     def real(self) -> NDArray[np.float64]:
         """The values as float64, exact for entries up to 2**53."""
-        return np.ldexp(self.integers.astype(np.float64), -self.exponent)
+        return np.ldexp(self.whole, -self.exponent)
+
+    @cached_property
+    def whole(self) -> NDArray[np.float64]:
+        """The integers as float64, exact, read-only: what products are formed of, tile by tile."""
+        made = self.integers.astype(np.float64)
+        made.setflags(write=False)
+        return made
 
     @cached_property
     def digest(self) -> bytes:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from privstats.errors import HeadError
 from privstats.heads import ProtoHyper
+from privstats.heads.estimates import class_covariance
 from tests.heads.conftest import class_release
 
 pytest.importorskip("torch")
@@ -54,3 +56,22 @@ def test_without_second_moments_per_class_the_means_span_the_subspace(blobs):
     X, y = blobs(d=8, classes=3)
     head = ProtoHyper(per_class=50, max_rounds=1).fit_release(class_release(X, y, "NAB"))
     assert head.residual_.shape == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("letters", "said"), [("NAD", "GaussianProjection"), ("NAB", "give such a number as dimension")]
+)
+def test_more_work_than_anybody_waits_for_is_refused(letters, said, blobs, monkeypatch):
+    X, y = blobs(d=8, classes=3)
+    release, head = class_release(X, y, letters), ProtoHyper(per_class=20, max_rounds=1)
+    assert head.fit_release(release).predict(X[:2]).shape == (2,)
+    monkeypatch.setattr(class_covariance, "_MOST_STEPS", 3 * 2**3 - 1)
+    with pytest.raises(HeadError, match=said):
+        head.fit_release(release)
+
+
+def test_the_limit_is_two_minutes_of_work():
+    for classes, features in ((16, 2_048), (128, 1_024), (2_000, 384)):
+        class_covariance.require_bearable(classes, features, "")
+    with pytest.raises(HeadError, match="1000 classes of 2048 features .* and 516 features are the most"):
+        class_covariance.require_bearable(1_000, 2_048, "map")

@@ -12,6 +12,7 @@ from typing import Literal
 
 import numpy as np
 
+from privstats.errors import HeadError
 from privstats.estimates import denoise
 from privstats.estimates.shrinkage import Shrinkage, conditioned, shrink_values
 from privstats.estimates.spectrum import denoise_spectrum, positive_part
@@ -25,10 +26,14 @@ __all__ = [
     "class_variances",
     "pooled_variances",
     "real_share",
+    "require_bearable",
 ]
 
 PRIOR_RECORDS = 10.0
 """Weight of the pooled variance against a class's own, and of the mean variance against the pooled one, in records."""
+
+_MOST_STEPS = 1 << 37
+"""Of C decompositions of d x d numbers, d**3 each: one or two minutes of a core, and 4 GiB at the most."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,13 @@ def class_covariances(
         pooled_weight: w in [0, 1]; 0 is QDA and 1 is LDA.
         shrinkage: toward ``tr(Sigma_c) / d I``, in the original coordinates; ``"auto"`` by each class's own effective
             count, ``(1 - w) N_c + w N``.
+
+    Raises:
+        HeadError: without S, so many classes of so many features that it would take many minutes.
     """
     d, total = evidence.features, n.sum()
+    if evidence.S is None and evidence.D is not None and pooled_weight < 1:
+        require_bearable(len(n), d, "map the records to fewer by a public transform, such as GaussianProjection")
     pooled = denoise_spectrum(_pooled_scatter(evidence, n), evidence.noise("B"))
     scaled, _ = shrink_values(pooled.values / total, total, shrinkage)
     pooled_values = conditioned(scaled, evidence.step)
@@ -126,6 +136,20 @@ def _rescaled(basis: Array, root: Array, ratios: Array) -> ClassCovariances:
             half = basis.T @ (np.sqrt(ratios[c])[:, None] * root)
             values[c], vectors[c] = np.linalg.eigh(half @ half.T)
     return ClassCovariances(basis, conditioned(values), vectors)
+
+
+def require_bearable(classes: int, features: int, remedy: str) -> None:
+    """Refuse a decomposition per class that would take many minutes, and memory that a machine may not have.
+
+    Raises:
+        HeadError: ``classes * features**3`` is above 2**37.
+    """
+    if classes * features**3 > _MOST_STEPS:
+        most = int((_MOST_STEPS / classes) ** (1 / 3))
+        raise HeadError(
+            f"{classes} classes of {features} features would take a decomposition of {features} x {features} numbers "
+            f"for every class, and {most} features are the most for so many classes: {remedy}, or fit LDA"
+        )
 
 
 def real_share(evidence: ClassEvidence, n: Array) -> float:
