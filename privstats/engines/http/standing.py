@@ -53,6 +53,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         received, sent: bytes of bodies.
         in_flight: bytes of bodies that are being received.
         groups, grouped, seconds: groups that were written, their reports, and the seconds that they took.
+        unsummed: settled parts whose sum is still to come from other machines.
         trouble: why the sum is not released; empty otherwise.
         ended: the end of the run in a sentence; empty before.
     """
@@ -79,6 +80,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     trouble: str
     ended: str
+    unsummed: int = 0
 
 
 def standing_of(run: LeaderRun, leader: Leader, owner: Owner, began: float, now: float) -> Standing:
@@ -112,6 +114,7 @@ def standing_of(run: LeaderRun, leader: Leader, owner: Owner, began: float, now:
         seconds=owner.sizes.seconds,
         trouble=run.trouble,
         ended=run.sentence,
+        unsummed=0 if run.journal is None else len(run.journal.unsummed),
     )
 
 
@@ -148,7 +151,8 @@ def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, 
         "updated": _time(found.updated),
     }
     told = {"trouble": found.trouble, "ended": found.ended}
-    return facts | {name: text for name, text in told.items() if text}, held
+    waiting = {"parts_without_sum": found.unsummed} if found.unsummed else {}
+    return facts | waiting | {name: text for name, text in told.items() if text}, held
 
 
 def exposition(standing: Standing, held: Supervision | None, now: float) -> str:
@@ -164,6 +168,7 @@ def _lines(status: Standing, held: Supervision | None, now: float) -> Iterator[s
     yield from gauge("session_running", "Whether the run has begun and not ended.", status.step not in _IDLE)
     yield from gauge("step_open_seconds", "Seconds since the current step was opened.", now - status.since)
     yield from gauge("http_reports", "Senders whose report is on the disk.", status.reports)
+    yield from gauge("http_parts_without_sum", "Settled parts whose sum is still to come.", status.unsummed)
     yield from family("received_bytes_total", "counter", "Bytes received.", {"": status.received})
     yield from family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent})
     yield from family("http_requests_total", "counter", "Requests by status.", _labelled("code", status.answers))

@@ -557,7 +557,7 @@ def test_what_strangers_sign_as_helpers_counts_as_bad_signatures_of_their_addres
         assert exchange(desk, study, 1, "00" * 32, Identity.generate(os.urandom)).code == "stale_nonce"
     assert exchange(desk, study, 1, "00" * 32, Identity.generate(os.urandom)).code == "rate"
     new = study_of_devices(tmp_path, 5)
-    with Desk(new.leader) as other:
+    with Desk(new.leader, clock=lambda: 0.0) as other:
         path = f"/v1/runs/{new.run}/offers/1"
         for _ in range(20):
             assert other.ask("POST", path, b"x" * 137, {"content-type": OFFER}).code == "bad_offer"

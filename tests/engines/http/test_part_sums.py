@@ -19,6 +19,7 @@ import privstats as ps
 from privstats.engines.dask import PartTasks, _part_sum
 from privstats.engines.http import part_sums
 from privstats.engines.http.part_sums import Cluster
+from privstats.engines.http.standing import exposition, facts_of, keep, standing_of
 from privstats.engines.part_store import PartStore, StoredPart
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.secagg.upload import batching
@@ -224,6 +225,10 @@ def test_the_step_of_checks_waits_for_sums_and_another_start_goes_on_without_a_c
         pumped(study, desk)
         assert desk.run.step.name == "check"
         assert desk.call(lambda: set(desk.run.journal.unsummed)) == {0, 1, 2}
+        standing = desk.call(lambda: standing_of(desk.run, desk.app, desk.owner, 0.0, 1.0))
+        keep(study.leader, standing)
+        assert facts_of(study.leader, study.run)[0]["parts_without_sum"] == 3
+        assert "privstats_http_parts_without_sum 3\n" in exposition(standing, None, 1.0)
     with Desk(study.leader) as desk:
         finish(study, desk)
     PartStore(str(study.place / "objects"), study.run).clear()
