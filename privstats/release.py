@@ -50,6 +50,8 @@ class Release:
         suppressed: classes whose noisy count fell below ``plan.min_count``.
         reproducible: its noise came from a generator that others may know, so it gives no privacy: a test or a
             simulation, never to be published.
+        left_for: where clients take excess noise back, the number of clients that each survivor's noise is left sized
+            for, in the order of the survivors; empty in all other plans.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -66,6 +68,7 @@ class Release:
     survivors: tuple[int, ...]
     suppressed: tuple[int, ...] = ()
     reproducible: bool = False
+    left_for: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         held = isinstance(self.vector, np.ndarray) and self.vector.dtype == np.int64
@@ -73,6 +76,7 @@ class Release:
             raise ReleaseError(f"a release under this plan holds int64 of shape ({self.plan.layout.size},)")
         require_survivors(self.plan, self.survivors)
         object.__setattr__(self, "survivors", tuple(self.survivors))
+        _require_left(self.plan, len(self.survivors), self.left_for)
         frozen = self.vector.copy()
         frozen.setflags(write=False)
         object.__setattr__(self, "vector", frozen)
@@ -80,7 +84,7 @@ class Release:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Release):
             return NotImplemented
-        facts = ("plan", "survivors", "suppressed", "reproducible")
+        facts = ("plan", "survivors", "suppressed", "reproducible", "left_for")
         same = all(getattr(self, name) == getattr(other, name) for name in facts)
         return same and np.array_equal(self.vector, other.vector)
 
@@ -136,14 +140,14 @@ class Release:
     def sigma(self) -> Mapping[str, float]:
         """Standard deviation, in real units, of the noise that is in each statistic's sum; 0.0 without DP.
 
-        Distributed and local noise grow with the survivors: each brings a share. A symmetric block has this standard
-        deviation on its diagonal and 1/sqrt 2 of it elsewhere. A class that took merged classes in carries the noise
-        of each (``dp.noise_copies``); this is the level of one.
+        Distributed and local noise grow with the survivors: each brings a share, or what it left of one. A symmetric
+        block has this standard deviation on its diagonal and 1/sqrt 2 of it elsewhere. A class that took merged classes
+        in carries the noise of each (``dp.noise_copies``); this is the level of one.
         """
         noise = self.plan.noise
         if noise is None:
             return dict.fromkeys(self.plan.schema.statistics, 0.0)
-        return noise.released_sigma(len(self.survivors))
+        return noise.left_sigma(self.left_for) if noise.levels else noise.released_sigma(len(self.survivors))
 
     @cached_property
     def budget(self) -> Budget:
@@ -156,8 +160,10 @@ class Release:
 
         Its inputs are as private as the release: the holder of a digest can only check a release that they have.
         """
-        facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible, little_endian(self.vector))
-        return hashlib.sha256(b"privstats/release\0" + msgspec.msgpack.encode(facts)).hexdigest()
+        left = (self.left_for,) if self.left_for else ()
+        facts = (self.plan.digest, self.survivors, self.suppressed, self.reproducible)
+        named = (*facts, little_endian(self.vector), *left)
+        return hashlib.sha256(b"privstats/release\0" + msgspec.msgpack.encode(named)).hexdigest()
 
     def save(self, path: PathLike, signer: Signer | None = None) -> None:
         """Write the release whole: safetensors with the manifest in its header.
@@ -213,6 +219,7 @@ class Release:
             delta=self.budget.delta,
             mu=json_value(self.budget.mu),
             reproducible=self.reproducible,
+            left_for=self.left_for,
         )
 
 
@@ -228,8 +235,8 @@ def _digest_of(plan: Plan | str) -> str:
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The sums' metadata in the header; all of it but the plan is there to be read and checked.
 
-    ``reproducible`` is present only where it is true, so files that are older than the field are read and written
-    unchanged.
+    ``reproducible`` is present only where it is true and ``left_for`` only where it is not empty, so files that are
+    older than these fields are read and written unchanged.
     """
 
     privstats: str
@@ -242,6 +249,7 @@ class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     delta: float
     mu: float | None
     reproducible: bool = False
+    left_for: tuple[int, ...] = ()
 
 
 def _sealed(content: Content) -> bytes:
@@ -258,7 +266,8 @@ def _read(content: Content, path: PathLike) -> Release:
     try:
         manifest = msgspec.json.decode(content.manifest, type=_Manifest)
         plan = Plan.from_toml(manifest.plan)
-        release = Release(plan, vector, manifest.survivors, manifest.suppressed, manifest.reproducible)
+        marks = manifest.suppressed, manifest.reproducible, manifest.left_for
+        release = Release(plan, vector, manifest.survivors, *marks)
     except (msgspec.DecodeError, RecursionError, PrivstatsError) as error:
         raise ReleaseError(f"{path} carries a manifest that does not hold together: {error}") from None
     _check_claims(manifest, release, path)
@@ -294,6 +303,17 @@ FORMAT = Format(
     readers={1: Version(_read, _sealed)},
 )
 """Files of releases."""
+
+
+def _require_left(plan: Plan, survivors: int, left_for: tuple[int, ...]) -> None:
+    """Refuse what survivors cannot have left of their noise: one of the plan's levels each, up to their number."""
+    levels = () if plan.noise is None else plan.noise.levels
+    known = isinstance(left_for, tuple) and all(type(left) is int and left in levels for left in left_for)
+    if not known or len(left_for) != (survivors if levels else 0) or max(left_for, default=0) > survivors:
+        raise ReleaseError(
+            "left_for must have one of the plan's levels of noise for each survivor, none above their number, where "
+            "the plan removes excess noise, and be empty elsewhere"
+        )
 
 
 def require_survivors(plan: Plan, survivors: tuple[int, ...]) -> None:

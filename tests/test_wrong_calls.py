@@ -273,6 +273,9 @@ ROWS: list[Row] = [
     ("a merge list", lambda: plan(min_count=1, merge=[(2, 0)]), "merge must map a class to another"),
     ("a merge into itself", lambda: plan(min_count=1, merge={2: 2}), "merge must map a class to another class in 0..2"),
     ("an unknown graph", lambda: plan(graph="ring"), "graph must be one of auto, complete, sparse"),
+    ("openings in a list", lambda: released(openings=[b"seed"]), r"give server\.openings"),
+    ("a seed in place of an opening", lambda: released(openings={0: b"seed"}), r"give server\.openings"),
+    ("an unknown word on noise", lambda: plan(excess_noise="open"), "excess_noise must be one of kept, removed, got"),
     (
         "a path for the text",
         lambda: ps.Plan.from_toml(Path("plan.toml")),

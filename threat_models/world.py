@@ -6,7 +6,7 @@ adversary, because they cancel exactly. An attack never receives a world, only a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +22,8 @@ from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
 from privstats.schema import of_records
+from privstats.session.unmasked import opened_among
+from privstats.session.vector import Contribution
 from threat_models.adversary import Adversary, Sees
 from threat_models.chance import permutation, whole
 
@@ -241,10 +243,19 @@ def released(pool: Pool, plan: Plan, rows: NDArray[np.int64], rng: Generator) ->
     """The release of some private records, all held by the first of the plan's clients, every client present."""
     empty = pool.measure(plan, np.empty(0, np.int64))
     brought = [pool.measure(plan, rows), *[empty] * (plan.cohort.clients - 1)]
-    vectors = [session.contribution(plan, each, rng, allow_reproducible=True).take() for each in brought]
-    total = total_of(plan, (*vectors, *_of_helpers(plan, rng)))
+    given = [session.contribution(plan, each, rng, allow_reproducible=True) for each in brought]
     everybody = tuple(range(plan.cohort.clients))
-    return session.release(plan, total, everybody, rng, charge="uncharged", allow_reproducible=True)
+    return _made(plan, dict(zip(everybody, given, strict=True)), _of_helpers(plan, rng), rng)[1]
+
+
+def _made(
+    plan: Plan, given: Mapping[int, Contribution], noises: Sequence[RingVector], rng: Generator
+) -> tuple[tuple[RingVector, ...], Release]:
+    """The clients' vectors, and the release of their sum, of whose noise they open what is too much."""
+    openings = {c: opened_among(plan, part, len(given)) for c, part in given.items() if part.noise_root}
+    vectors = tuple(part.take() for part in given.values())
+    total, named = total_of(plan, (*vectors, *noises)), dict[str, Any](openings=openings, allow_reproducible=True)
+    return vectors, session.release(plan, total, tuple(given), rng, charge="uncharged", **named)
 
 
 def _of_helpers(plan: Plan, rng: Generator) -> tuple[RingVector, ...]:
@@ -352,12 +363,11 @@ def _sessions(
     out = []
     for turn in range(adversary.releases):
         present = _present(plan, adversary, survivors, turn, rng)
-        vectors = tuple(
-            session.contribution(plan, moments[client], rng, allow_reproducible=True).take() for client in present
-        )
+        given = {
+            client: session.contribution(plan, moments[client], rng, allow_reproducible=True) for client in present
+        }
         noises = _of_helpers(plan, rng)
-        total = total_of(plan, (*vectors, *noises))
-        release = session.release(plan, total, present, rng, charge="uncharged", allow_reproducible=True)
+        vectors, release = _made(plan, given, noises, rng)
         out.append(Session(present, vectors, release, noises))
     return tuple(out)
 

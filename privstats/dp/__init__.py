@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from privstats.dp.ledger import Ledger as Ledger
     from privstats.dp.ledger_price import Cost as Cost
     from privstats.dp.mechanisms import draw_central as draw_central
+    from privstats.dp.mechanisms import draw_layers as draw_layers
     from privstats.dp.mechanisms import draw_member as draw_member
     from privstats.dp.mechanisms import draw_share as draw_share
     from privstats.dp.min_count import destinations as destinations

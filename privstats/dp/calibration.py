@@ -7,13 +7,14 @@ one ``Noise``, from which all later code reads the levels.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
 
 from privstats.dp.allocation import allocate, checked_shares, pure_shares
 from privstats.dp.gaussian import Guarantee, compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.models import MODELS, Model, TrustModel
+from privstats.dp.noise_layers import layer_sigmas, level_at
 from privstats.dp.privacy import Privacy
 from privstats.dp.pure import laplace_mu, laplace_sigma, laplace_tail, scales_of, unit_l1
 from privstats.dp.samplers import MAX_SCALE, MAX_SIGMA
@@ -71,6 +72,8 @@ class Noise:
         members: number of members of a panel, who each add the full noise; 1 in every other model.
         laplace: statistics with the scale of their discrete Laplace noise in wire steps, where delta is 0; else empty,
             and the noise is Gaussian.
+        levels: where clients take excess noise back, the numbers of clients that a share can be left sized for, rising
+            from the fewest survivors; else empty.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -89,6 +92,7 @@ class Noise:
     slack: float = 0.0
     members: int = 1
     laplace: tuple[tuple[str, float], ...] = ()
+    levels: tuple[int, ...] = ()
 
     @property
     def pure(self) -> bool:
@@ -124,8 +128,17 @@ class Noise:
 
         The shares of ``honest_shares`` clients sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
         """
-        total = self.grid_sigma(segment)
-        return math.sqrt((total * total + self.trust.surplus_variance) / self._shares)
+        return math.sqrt(self._variance(segment) / self._shares)
+
+    def layered_sigmas(self, segment: Segment) -> tuple[float, ...]:
+        """The draws of one share in grid steps: the base, then its layers, the lowest first; the base alone without.
+
+        Their variances add up to that of :meth:`share_sigma`. Without its j lowest layers a share is left sized for
+        ``levels[j]`` clients (``noise_layers.layer_sigmas``).
+        """
+        if not self.levels:
+            return (self.share_sigma(segment),)
+        return layer_sigmas(self._variance(segment), [self._honest(level) for level in self.levels])
 
     def tail_sigma(self, segment: Segment, clients: int, reach: float) -> float:
         """Sub-Gaussian parameter, in grid steps, of all noise that can be in one entry of the sum of ``clients``.
@@ -139,32 +152,57 @@ class Noise:
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
-        """Noise actually in the release, in real units, when ``survivors`` clients are in the sum."""
+        """Noise actually in the release, in real units, when ``survivors`` clients are in the sum.
+
+        Where clients take excess noise back, that is when all of them have; :meth:`left_sigma` has what each left.
+        """
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
+
+    def left_sigma(self, left_for: Iterable[int]) -> dict[str, float]:
+        """Noise in a release, in real units, whose clients left theirs sized for so many clients each."""
+        surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))
+        return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}
 
     def released_epsilon(self, survivors: int) -> float:
         """epsilon of the release at the same delta when this many *honest* clients' noise is in the sum.
 
         In the distributed model that is at least ``honest_shares``, or the server could not have unmasked the sum.
         In the local model each client's upload already keeps the promise; the sum of all hides more. In the panel model
-        one member's noise keeps it; a reader of the release who knows no member's noise faces the noise of all.
+        one member's noise keeps it; a reader of the release who knows no member's noise faces the noise of all. Where
+        clients take excess noise back, that of the level which this many honest clients reach is in the sum.
 
         Raises:
             PlanError: ``survivors`` is not a whole number of at least 1.
         """
         if isinstance(survivors, bool) or not isinstance(survivors, Integral) or survivors < 1:
             raise PlanError(f"survivors must be a whole number of at least 1, got {survivors!r}")
-        return self.epsilon if self.pure else gaussian_epsilon(self.mu / self._surplus(survivors), self.delta)
+        if self.pure:
+            return self.epsilon
+        colluders = self.levels[0] - self.honest_shares if self.levels else 0
+        return gaussian_epsilon(self.mu / self._surplus(survivors, survivors + colluders), self.delta)
 
-    def _surplus(self, survivors: int) -> float:
-        return math.sqrt(self.trust.draws(survivors, self.members) / self._shares)
+    def _surplus(self, draws: int, clients: int | None = None) -> float:
+        """Factor on the guaranteed noise of so many draws in a sum of ``clients``, as many if None."""
+        reached = level_at(self.levels, draws if clients is None else clients) if self.levels else 0
+        shares = self._honest(reached) if self.levels else self._shares
+        return math.sqrt(self.trust.draws(draws, self.members) / shares)
+
+    def _honest(self, level: int) -> int:
+        return level - self.levels[0] + self.honest_shares
+
+    def _variance(self, segment: Segment) -> float:
+        """Of the noise that all guaranteed draws of a sum carry together, in squared grid steps."""
+        total = self.grid_sigma(segment)
+        return total * total + self.trust.surplus_variance
 
     @property
     def _shares(self) -> int:
         return self.trust.shares(self.honest_shares)
 
 
-def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: int = 1) -> Noise:
+def calibrate(
+    schema: Schema, privacy: Privacy, *, honest_shares: int, members: int = 1, levels: tuple[int, ...] = ()
+) -> Noise:
     """The least noise that keeps the promise, split over the statistics by its shares.
 
     Args:
@@ -173,16 +211,19 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
         honest_shares: min_survivors - colluders: clients whose shares an attacker neither knows nor can remove. Only
             the distributed model uses it.
         members: leader and helpers, each of whom adds the full noise; only the panel model has more than one.
+        levels: where clients take excess noise back, ``noise_layers.levels_of`` the cohort; distributed noise only.
 
     Guarantee:
         The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``; a margin of 2**-40 on both pays
         for the rounding of these numbers (``models.MARGIN``). Central: assumes an honest server and is exactly mu-GDP.
         Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing about the server; mu-GDP
-        up to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers. Local: every upload alone
-        is mu-GDP, without an assumption about any party. Panel: every member's noise is sized as the central server's,
-        by the joint L2 sensitivity of the unit under the adjacency, so the sum with the noise of one member that an
-        attacker does not know is mu-GDP, and noise that others add to it is post-processing (Dong, Roth and Su 2022,
-        proposition 4); it assumes one honest member, and holds computationally, as the masking of the one upload does.
+        up to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers; with ``levels`` so is what
+        is left after every client has opened the layers that :meth:`Noise.layered_sigmas` has too many. Local: every
+        upload alone is mu-GDP, without an assumption about any party. Panel: every member's noise is sized as the
+        central server's, by the joint L2 sensitivity of the unit under the adjacency, so the sum with the noise of one
+        member that an attacker does not know is mu-GDP, and noise that others add to it is post-processing (Dong, Roth
+        and Su 2022, proposition 4); it assumes one honest member, and holds computationally, as the masking of the one
+        upload does.
         With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry, with the epsilons
         of the statistics adding up to no more than the promise (``dp.joint_epsilon``); mu is that of
         ``pure.laplace_mu``, statistics together, and never above ``dp.pure_mu`` of the promise.
@@ -201,6 +242,8 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
     """
     trust = privacy.trust
     _check_members(trust, members)
+    if levels and not trust.divided:
+        raise PlanError(f"no excess noise is in a sum of the {trust.name} model, so none is removed: leave levels out")
     if trust.shares(honest_shares) < 1:
         raise PlanError(
             f"min_survivors - colluders must be at least 1, got {honest_shares}: raise min_survivors, "
@@ -214,7 +257,7 @@ def calibrate(schema: Schema, privacy: Privacy, *, honest_shares: int, members: 
     rows = tuple(_row(schema, privacy, statistic, sigma[statistic], share) for statistic, share in shares.items())
     layout = layout_of(schema)
     slack = layout.size * trust.slack
-    noise = Noise(trust.name, honest_shares, mu, privacy.epsilon, privacy.delta, rows, slack, members)
+    noise = Noise(trust.name, honest_shares, mu, privacy.epsilon, privacy.delta, rows, slack, members, levels=levels)
     for segment in layout.segments:
         _check_grid(noise, segment)
     return noise
@@ -285,10 +328,10 @@ def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> fl
 
 
 def _check_grid(noise: Noise, segment: Segment) -> None:
-    total, share = noise.grid_sigma(segment), noise.share_sigma(segment)
-    if share > MAX_SIGMA:
+    total, share = noise.grid_sigma(segment), min(noise.layered_sigmas(segment))
+    if noise.share_sigma(segment) > MAX_SIGMA:
         raise PlanError(
-            f"noise on {segment.name} is {share:.3g} grid steps and at most 2**48 can be drawn: "
+            f"noise on {segment.name} is {noise.share_sigma(segment):.3g} grid steps and at most 2**48 can be drawn: "
             "lower grid_bits, or raise epsilon"
         )
     if total >= LEAST_TOTAL and share >= LEAST_SHARE:
@@ -296,6 +339,7 @@ def _check_grid(noise: Noise, segment: Segment) -> None:
     if total < LEAST_TOTAL:
         found = f"noise on {segment.name} is {total:.3g} grid steps and must be at least {LEAST_TOTAL:g}"
     else:
-        found = f"a noise share on {segment.name} is {share:.3g} grid steps and must be at least {LEAST_SHARE:g}"
+        drawn = "layer of noise" if noise.levels else "noise share"
+        found = f"a {drawn} on {segment.name} is {share:.3g} grid steps and must be at least {LEAST_SHARE:g}"
     remedy = "lower epsilon or the share of N" if segment.statistic == "N" else "raise grid_bits or lower epsilon"
     raise PlanError(f"{found} for the guarantee to hold on the grid: {remedy}")

@@ -6,6 +6,8 @@ server adds central noise after the ring and before the centre lift, and a membe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,7 @@ from privstats.encoding import Layout, Segment
 from privstats.errors import PlanError
 from privstats.randomness import Generator
 
-__all__ = ["draw_central", "draw_member", "draw_share"]
+__all__ = ["draw_central", "draw_layers", "draw_member", "draw_share"]
 
 
 def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
@@ -42,15 +44,22 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
     return _draw(noise, layout, rng)
 
 
-def draw_share(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
+def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Generator] = ()) -> NDArray[np.int64]:
     """One client's noise: its share in the distributed model, all of it in the local one; int64, grid steps.
+
+    Args:
+        noise: the levels.
+        layout: the flat vector's segments.
+        rng: what nobody else learns.
+        layers: where clients take excess noise back, a generator for each layer, the lowest first: of its seed alone.
 
     Guarantee:
         Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
-        promise whatever the other parties do. Local: this client's upload alone meets it.
+        promise whatever the other parties do; and with at least as many as ``noise.levels[j]`` leave honest, also after
+        each has opened its j lowest layers. Local: this client's upload alone meets it.
 
     Raises:
-        ValueError: the model is central or panel, where clients add nothing.
+        ValueError: the model is central or panel, where clients add nothing, or the layers are not those of the noise.
 
     Example:
         >>> from privstats import randomness
@@ -62,7 +71,38 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64
     """
     if noise.trust.drawn_by != "client":
         raise ValueError(f"clients add no noise in the {noise.model} model")
+    if len(layers) != max(0, len(noise.levels) - 1):
+        raise ValueError(f"a share of this noise has {max(0, len(noise.levels) - 1)} layers, got {len(layers)}")
+    if noise.levels:
+        return _drawn_at(0, noise, layout, rng) + draw_layers(noise, layout, layers)
     return _draw(noise, layout, rng)
+
+
+def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> NDArray[np.int64]:
+    """The sum of the lowest layers of one client's share, from their generators: int64, grid steps.
+
+    The client that drew them and a server that was given their seeds get the same integers: a sample depends on its own
+    64 bits of the seed's stream and, where these do not decide, on its own substream (``samplers``).
+
+    Raises:
+        ValueError: the noise has fewer layers.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(6, 4, 100)
+        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy, excess_noise="removed")
+        >>> first, again = ([randomness.Generator(bytes(32)), randomness.seeded(1)] for _ in range(2))
+        >>> one, other = (ps.dp.draw_layers(plan.noise, plan.layout, seeds) for seeds in (first, again))
+        >>> bool((one == other).all())
+        True
+    """
+    if len(layers) >= max(1, len(noise.levels)):
+        raise ValueError(f"this noise has {max(0, len(noise.levels) - 1)} layers, got {len(layers)}")
+    total = np.zeros(layout.size, np.int64)
+    for place, rng in enumerate(layers, start=1):
+        total += _drawn_at(place, noise, layout, rng)
+    return total
 
 
 def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
@@ -94,6 +134,12 @@ def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
     if bare:
         raise PlanError(f"noise has no level for {', '.join(bare)}, which the layout holds; give both of one plan")
     return np.concatenate([_of_segment(noise, segment, rng) for segment in layout.segments])
+
+
+def _drawn_at(place: int, noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
+    """The base of a share, or one of its layers, by its place in ``Noise.layered_sigmas``."""
+    draws = (noise.trust.sampler(noise.layered_sigmas(each)[place], each.size, rng) for each in layout.segments)
+    return np.concatenate(list(draws))
 
 
 def _of_segment(noise: Noise, segment: Segment, rng: Generator) -> NDArray[np.int64]:

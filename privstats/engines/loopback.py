@@ -16,6 +16,7 @@ from privstats.encoding import RingVector
 from privstats.engines.faults import Fault, Network
 from privstats.errors import PlanError, RemoteProtocolError
 from privstats.secagg.machines import ENDS, Aggregator, Outbox, Peer
+from privstats.secagg.noise_layers import Opening
 
 __all__ = ["Outcome", "Progress", "run"]
 
@@ -36,6 +37,7 @@ class Outcome:
         client_cpu: processor seconds of each client, by index.
         server_cpu: processor seconds of the server.
         faults: messages that either side refused.
+        openings: by client, the layers of noise in the sum that it opened, for ``session.release``.
         helper_cpu: processor seconds of each helper, in the order of the panel.
         helper_sent: bytes that each helper sent.
         helper_received: bytes sent to each helper.
@@ -60,6 +62,7 @@ class Outcome:
     helper_cpu: tuple[float, ...] = ()
     helper_sent: tuple[int, ...] = ()
     helper_received: tuple[int, ...] = ()
+    openings: Mapping[int, Opening] = field(default_factory=dict)
 
 
 def run(
@@ -147,6 +150,7 @@ class _Session:
             helper_cpu=tuple(self.client_cpu[self.clients :]),
             helper_sent=tuple(self.sent[self.clients :]),
             helper_received=tuple(self.received[self.clients :]),
+            openings=self.server.openings,
         )
 
     def _steps(self) -> dict[str, float]:

@@ -94,9 +94,15 @@ def _statistic(plan: Plan, privacy: Privacy, noise: Noise, row: NoiseRow) -> dic
     square = (bound * plan.schema.scale_of(row.statistic)) ** 2
     return {
         "sensitivity_squared": _interval(*_enclosed(square)),
-        "sigma": {_part(segment): str(Fraction(noise.share_sigma(segment))) for segment in _segments(plan, row)},
+        "sigma": {_part(segment): _drawn(noise, segment) for segment in _segments(plan, row)},
         "worst": _worst(plan, privacy, {row.statistic: 1.0}),
     }
+
+
+def _drawn(noise: Noise, segment: Segment) -> str | list[str]:
+    """What one party draws; where clients open layers of it, the base and then every layer, the lowest first."""
+    drawn = [str(Fraction(sigma)) for sigma in noise.layered_sigmas(segment)]
+    return drawn if noise.levels else drawn[0]
 
 
 def _segments(plan: Plan, row: NoiseRow) -> list[Segment]:

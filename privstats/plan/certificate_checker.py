@@ -50,7 +50,8 @@ KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is 
     "cohort": "clients min_survivors max_records colluders=0", "validity": "level most_records",
     "devices": "organisations registrar registrar_key page most_runs stated_epsilon? words? exact?",
     "privacy": "model unit adjacency epsilon delta shares? max_records_per_client? client_clip?",
-    "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0',
+    "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0 '
+    'excess_noise?="kept"',
     "published": 'sha256 after?=""', "values": "name values other?=false missing?=false",
     "bins": 'name edges closed?="left"',
     "edges": 'name edges closed?="left" missing?=false open?="both"', "numeric": 'name kind edges? gaps?=[] unit?=""',
@@ -84,7 +85,7 @@ REAL: Table = {
 WORDS = {"model": "central distributed local panel", "unit": "record client", "adjacency": "add-remove replace-one",
          "family": "logistic poisson", "graph": "auto complete robust sparse", "protocol": "split", "closed": "right",
          "level": "moments norm", "open": "above below none", "estimand": "ate att overlap",
-         "score": "probability margin", "measure": "ratio"}
+         "score": "probability margin", "measure": "ratio", "excess_noise": "removed"}
 KIND: dict[type, str] = {
     bool: "nonnegative reference other missing by_class",
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
@@ -586,6 +587,8 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
     if "client_clip" in privacy and fine:
         fine = client and privacy["client_clip"] <= privacy["max_records_per_client"]
     fine &= ("protocol" in own) == ("panel" in own) and (privacy["model"] != "panel" or "panel" in own)
+    fine &= "excess_noise" not in own or (privacy["model"] == "distributed" and "panel" not in own)
+    fine &= "excess_noise" not in own or cohort["min_survivors"] < cohort["clients"] <= 256
     fine &= ("published" in plan) == (_row(schema) in READ)
     if "shares" in privacy:
         parts = [*privacy["shares"].values()]
@@ -738,12 +741,31 @@ def unit_bound(plan: Table, weights: Mapping[str, Fraction]) -> Fraction:
     return Fraction(max(held, 1) ** 2) * bound(schema, weights, adjacency, 0)  # so many steps of one record
 
 
-def _weight(sigma: Table, matrix: bool, model: str, honest: int) -> Fraction:
+def _honest(cohort: Table, own: Table) -> list[int]:
+    """The honest shares that a sum has at least, by how many layers of each its client has opened; rising."""
+    least, counts = cohort["min_survivors"] - cohort["colluders"], [cohort["clients"] - cohort["colluders"]]
+    while "excess_noise" in own and (count := counts[-1]) > least:
+        tenth = min(count - 1, (10 * count + 10) // 11)
+        counts.append(least if tenth < count - 1 and 100 * count <= 115 * least else max(least, tenth))
+    return counts[::-1] if "excess_noise" in own else [least]
+
+
+def _left(squares: list[Fraction], honest: list[int]) -> Fraction:
+    """The least variance of a sum, over the layers that clients open, less the 4 that pays for discreteness."""
+    require(len(squares) == len(honest), "sigma", "not one base and its layers")
+    return min(count * (squares[0] + sum(squares[1 + opened :], ZERO)) - 4 for opened, count in enumerate(honest))
+
+
+def _weight(sigma: Table, matrix: bool, model: str, honest: list[int]) -> Fraction:
     """1 / sigma^2 of a statistic from what one party draws: off the diagonal of a matrix half of what is on it."""
     require(set(sigma) == ({"diag", "off"} if matrix else {"all"}), "form", "sigma of other entries")
-    drawn = {name: _rational(value) ** 2 for name, value in sigma.items()}
-    total = {name: honest * square - 4 if model == "distributed" else square for name, square in drawn.items()}
-    safe = min(total.values()) >= 64**2 * (1 - TIGHT) and (model != "distributed" or min(drawn.values()) >= 16)
+    require({type(value) for value in sigma.values()} <= {list if len(honest) > 1 else str}, "form", "sigma of no draw")
+    draws = {name: [value] if type(value) is str else value for name, value in sigma.items()}
+    drawn = {name: [_rational(value) ** 2 for value in values] for name, values in draws.items()}
+    shared = model == "distributed"
+    total = {name: _left(squares, honest) if shared else squares[0] for name, squares in drawn.items()}
+    wide = not shared or min(min(squares) for squares in drawn.values()) >= 16
+    safe = min(total.values()) >= 64**2 * (1 - TIGHT) and wide
     require(safe, "sigma", "too few grid steps for the proof")
     whole = [square * (2 if name == "off" else 1) for name, square in total.items()]
     require(max(whole) <= min(whole) * (1 + TIGHT), "sigma", "the noise is not sqrt(2) times as wide on the diagonal")
@@ -802,7 +824,8 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     )
     require(set(claimed["joint"]) == {"worst", "mu_squared"}, "form", "not the claims of all together")
     matrices = SENT[_row(schema)][1]
-    weights = {s: _weight(rows[s]["sigma"], s in matrices, privacy["model"], honest) for s in letters}
+    counts = _honest(cohort, plan["aggregation"])
+    weights = {s: _weight(rows[s]["sigma"], s in matrices, privacy["model"], counts) for s in letters}
     for s in letters:
         most = unit_bound(plan, {s: one})
         _between(rows[s]["sensitivity_squared"], most, most, "sensitivity")

@@ -41,6 +41,7 @@ _DECIMAL_COMMA = re.compile(r"^[ \t]*(\w+)[ \t]*=[ \t]*([-+]?\d+),(\d+)[ \t]*(?:
 _MAX_CHARACTERS = 1 << 20
 _MAX_INTEGER = 1 << 53
 
+_AGGREGATION = ("min_count", "merge", "graph", "protocol", "panel", "excess_noise", "spare_bits")
 _SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published", "validity", "devices")
 
 
@@ -223,7 +224,7 @@ def _published(table: dict[str, Any]) -> Published:
 
 
 def _aggregation(table: dict[str, Any]) -> dict[str, Any]:
-    _refuse_unknown("aggregation", table, ("min_count", "merge", "graph", "protocol", "panel", "spare_bits"))
+    _refuse_unknown("aggregation", table, _AGGREGATION)
     return {**table, "merge": _merge_of(table.get("merge", {}))}
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
+from privstats.dp.noise_layers import levels_of
 from privstats.encoding import Layout, Segment, layout_of
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
@@ -23,6 +24,7 @@ from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, reach_of, ring_of, tail_of
 from privstats.plan.devices import Devices, check_devices
+from privstats.plan.drop_outs import KEPT, check_excess
 from privstats.plan.feasibility import (
     check_cohort,
     check_kinds,
@@ -69,6 +71,9 @@ class Plan:
             (complete up to 256 clients, robust beyond).
         published: values that the measurement reads, for schemas that need some (``schema.needs``), as in a round of a
             course. Their digest is part of the plan's, so all parties of a session use the same values.
+        excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is drawn for ``min_survivors``, and
+            the clients open, once the list of survivors is agreed on, the layers of it that more survivors make
+            superfluous (docs/privacy.md).
         spare_bits: ring bits beyond those that a sum needs, for a central server that weighs the sums of several
             sessions before it adds noise; a ``Stream`` sets it.
         validity: what every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
@@ -108,6 +113,7 @@ class Plan:
     spare_bits: int = 0
     validity: Validity | None = None
     devices: Devices | None = None
+    excess_noise: str = KEPT
 
     def __post_init__(self) -> None:
         python_fields(self)
@@ -115,6 +121,7 @@ class Plan:
         check_published(self.schema, self.privacy, self.published)
         object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))
         check_noise(self.privacy, self.protocol)
+        check_excess(self.excess_noise, self.privacy, self.cohort, PROTOCOLS[self.protocol].agrees)
         check_min_count(self.schema, self.cohort, self.min_count, self.merge)
         check_local_maps(self.schema, self.privacy)
         check_cohort(self.schema, self.cohort, self.privacy, PROTOCOLS[self.protocol].agrees)
@@ -151,7 +158,15 @@ class Plan:
             return None
         honest = self.cohort.min_survivors - self.cohort.colluders
         members = {"members": 1 + self.helpers} if self._noisy_helpers else {}
-        return calibrate(self.schema, self.privacy, honest_shares=honest, **members)
+        return calibrate(self.schema, self.privacy, honest_shares=honest, levels=self._levels, **members)
+
+    @property
+    def _levels(self) -> tuple[int, ...]:
+        """The numbers of clients that a client's noise can be left sized for; empty where excess noise is kept."""
+        cohort = self.cohort
+        if self.excess_noise == KEPT:
+            return ()
+        return levels_of(cohort.clients, cohort.min_survivors, cohort.colluders)
 
     @cached_property
     def limits(self) -> Limits:
@@ -193,6 +208,8 @@ class Plan:
         """The parameters of the masking protocol, bound to this plan's digest."""
         cohort = self.cohort
         proved: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # of a protocol with a panel
+        if self._levels:  # of one whose clients see the list of survivors
+            proved["levels"] = self._levels
         return PROTOCOLS[self.protocol].parameters.solve(
             clients=cohort.clients,
             min_survivors=cohort.min_survivors,
@@ -292,6 +309,8 @@ class Plan:
         aggregation: dict[str, Any] = {"min_count": self.min_count, "graph": self.graph}
         if self.protocol != _INTERACTIVE:
             aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}
+        if self.excess_noise != KEPT:
+            aggregation["excess_noise"] = self.excess_noise
         if self.spare_bits:
             aggregation["spare_bits"] = self.spare_bits
         if self.merge:

@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 
 from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
-from privstats.plan.budget import Dropout, dropout_table
+from privstats.plan.budget import dropout_table
 from privstats.plan.devices import changed_devices, device_facts
+from privstats.plan.drop_outs import drop_out_facts
 from privstats.plan.effect_facts import effect_facts
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
@@ -47,7 +48,7 @@ def facts(plan: Plan) -> list[str]:
         *_groups(plan),
         *effect_facts(plan.schema),
         *_trust(plan),
-        *_dropouts(plan),
+        *drop_out_facts(plan.noise, plan.cohort),
         *_minimum_count(plan),
         *device_facts(plan),
     ]
@@ -115,35 +116,6 @@ def _trust(plan: Plan) -> list[str]:
         trusted,
         f"each of the {members} members adds the noise in full, so a release carries {math.sqrt(members):.3g} times "
         "the noise that the promise needs",
-    ]
-
-
-def _dropouts(plan: Plan) -> list[str]:
-    """Where the noise is divided, every honest survivor above the minimum makes the release more private."""
-    noise, cohort = plan.noise, plan.cohort
-    if noise is None or not noise.trust.divided:
-        return []
-    table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
-    return [
-        f"epsilon that dropouts leave of {cohort.clients} clients, with all colluders' noise taken off: "
-        + ", ".join(_dropout_in_words(row) for row in table),
-        *_insiders(plan),
-    ]
-
-
-def _dropout_in_words(row: Dropout) -> str:
-    left = "no release" if row.epsilon is None else f"{row.epsilon:.4g}"
-    return f"{left} with {row.gone or 'none'} gone"
-
-
-def _insiders(plan: Plan) -> list[str]:
-    """A client knows its own share of the noise; ``colluders`` of at least 1 accounts for that."""
-    if plan.noise is None or plan.cohort.colluders or plan.cohort.min_survivors < 2:
-        return []
-    epsilon = plan.noise.released_epsilon(plan.cohort.min_survivors - 1)
-    return [
-        f"a client that sees the release can take its own noise off and faces epsilon {epsilon:.4g}; "
-        "set cohort.colluders to at least 1 to keep the promise toward clients too"
     ]
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group
 from privstats.errors import AggregationError, RemoteProtocolError
+from privstats.secagg.noise_layers import Opening
 from privstats.secagg.roster import Roster
 
 __all__ = ["ENDS", "Aggregator", "Deferring", "Masking", "OnUpload", "Outbox", "Peer", "Shelving", "StepStatus"]
@@ -338,6 +339,11 @@ class Aggregator(Protocol):
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:
         """The sum and the clients that it is over."""
+        ...
+
+    @property
+    def openings(self) -> Mapping[int, Opening]:
+        """By client, the layers of noise in the sum that it opened; empty where the protocol or the plan has none."""
         ...
 
     def awaits(self, client: int) -> bool:

@@ -16,6 +16,7 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator, bound_to, checked
 from privstats.secagg.machines import Aggregator, Peer
+from privstats.secagg.noise_layers import ROOT_BYTES, layer_seeds
 from privstats.secagg.protocols import protocol_of
 from privstats.session import accounting
 from privstats.session.accounting import Charge, Charging, LedgerCallback, RoundCharge, charge_of, register_run
@@ -78,14 +79,17 @@ def contribution(
     vector = flatten(moments.for_client(index))
     if isinstance(plan.privacy, Privacy):
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
-    known = False
+    known, root = False, b""
     if plan.noise is not None and plan.noise.trust.drawn_by == "client":
-        vector, known = vector + dp.draw_share(plan.noise, plan.layout, rng), rng.reproducible
+        known, levels = rng.reproducible, plan.noise.levels
+        root = rng.bytes(ROOT_BYTES) if levels else b""
+        layers = ([Generator(seed) for seed in layer_seeds(root, len(levels) - 1)],) if levels else ()
+        vector = vector + dp.draw_share(plan.noise, plan.layout, rng, *layers)
     encoded = plan.ring.encode(vector)
     check = protocol_of(plan.masking).machines.check_vector
     if check is not None:
         check(plan.masking, encoded)
-    return Contribution(plan.digest, encoded, reproducible=known)
+    return Contribution(plan.digest, encoded, reproducible=known, noise_root=root)
 
 
 def client(
@@ -146,7 +150,7 @@ def client(
     rng = checked(rng, allow_reproducible=allow_reproducible)
     account = charge_of(plan, charge)
     panel_arguments: dict[str, Any] = panel_argument(plan, panel, roster)
-    only = only_list(plan, agreed)
+    only: dict[str, Any] = {**only_list(plan, agreed)}
     _check_moments(plan, moments, account)
     if panel_arguments:  # machines with a panel check themselves whether their keys are reproducible
         panel_arguments["allow_reproducible"] = allow_reproducible
@@ -158,9 +162,12 @@ def client(
         moments = moments if isinstance(moments, Contribution) else contribution(plan, moments, index=index)
     if account is not None:
         register_run(plan, account, roster)
+    mine = as_contribution(plan, moments, rng, index)
+    if mine.noise_root:
+        only["noise_root"] = mine.noise_root
     return kind(
         plan.masking,
-        in_ring(plan, moments, rng, index),
+        mine.take(),
         index=index,
         identity=identity,
         roster=roster,
@@ -328,7 +335,12 @@ def in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generato
         if part.ring != plan.ring:
             raise DataError("a part is a vector of another ring than the plan's; encode it with plan.ring")
         return part
+    return as_contribution(plan, part, rng, index).take()
+
+
+def as_contribution(plan: Plan, part: Moments | Contribution, rng: Generator, index: int) -> Contribution:
+    """A part as a contribution that was not used yet."""
     if isinstance(part, Contribution):
         part.check(plan.digest)
-        return part.take()
-    return contribution(plan, part, rng, index=index, allow_reproducible=True).take()  # the caller has checked rng
+        return part
+    return contribution(plan, part, rng, index=index, allow_reproducible=True)  # the caller has checked rng

@@ -7,22 +7,26 @@ stands behind the noise for the same reason.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from privstats import dp
 from privstats.encoding import RingVector
 from privstats.errors import DataError
 from privstats.moments import Moments
 from privstats.plan import Plan, check_plausible
+from privstats.progress import track
 from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release, require_survivors
+from privstats.secagg.noise_layers import Opening, layer_seeds, opened_layers, opening
 from privstats.session.accounting import Charging, charge_of, charged
-from privstats.session.machines import helper_noise, in_ring
+from privstats.session.machines import as_contribution, helper_noise, in_ring
 from privstats.session.validation import require_plan, type_name
 from privstats.session.vector import Contribution
 
-__all__ = ["aggregate_unmasked", "in_clear", "release"]
+__all__ = ["aggregate_unmasked", "in_clear", "opened_among", "release"]
 
 
 def release(
@@ -33,6 +37,7 @@ def release(
     charge: Charging = None,
     *,
     run: bytes = b"",
+    openings: Mapping[int, Opening] | None = None,
     allow_reproducible: bool = False,
 ) -> Release:
     """Turn the unmasked sum into a release: noise that is still due, in the ring, centre lift, plausibility, minimum
@@ -52,6 +57,8 @@ def release(
             plan has no DP. With a ledger the spend is on the disk before any central noise is drawn.
         run: the session's name (``roster.run``): a call that crashed before it returned may be repeated under it at no
             cost; after one that returned or aborted, further calls are refused. Without it each call is a new run.
+        openings: by client, the layers of noise in the sum that it opened (``server.openings``); they are subtracted.
+            Those of other clients stay in the release, which knows them.
         allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
 
     Guarantee:
@@ -62,7 +69,8 @@ def release(
 
     Raises:
         ReleaseError: fewer survivors than the plan needs, or not clients of the plan.
-        DataError: ``total`` is no vector of the plan's ring; nothing is spent then.
+        DataError: ``total`` is no vector of the plan's ring, or ``openings`` are not of this plan and sum; nothing is
+            spent then.
         AggregationError: no honest cohort has this noisy sum (``too-many-records``, ``implausible``). The release stays
             charged and its run used up, because the abort is visible and depends on the noisy sum.
         LedgerError: a plan with DP has no ``charge``, the cap would be exceeded, or the run's name is used up; nothing
@@ -84,17 +92,55 @@ def release(
     require_survivors(plan, survivors)  # before anything is spent
     if not isinstance(total, RingVector) or total.ring != plan.ring:
         raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
-    return charged(plan, account, run, lambda: _drawn(plan, total, survivors, rng))
+    opened = {} if openings is None else openings
+    left_for = _left_for(plan, survivors, opened)
+    return charged(plan, account, run, lambda: _drawn(plan, total, survivors, rng, opened, left_for))
 
 
-def _drawn(plan: Plan, total: RingVector, survivors: tuple[int, ...], rng: Generator) -> Release:
+def _left_for(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, Opening]) -> tuple[int, ...]:
+    """By survivor, what its noise is left sized for; empty where the plan's noise has no layers."""
+    levels = () if plan.noise is None else plan.noise.levels
+    fits = isinstance(openings, Mapping) and all(
+        client in survivors
+        and isinstance(each, Opening)
+        and each.left_for in levels
+        and len(each.seeds) == levels.index(each.left_for)
+        for client, each in openings.items()
+    )
+    if not fits:
+        raise DataError("openings must be of clients in the sum and of this plan's layers: give server.openings")
+    return tuple(openings[client].left_for if client in openings else levels[0] for client in survivors if levels)
+
+
+def _without_excess(plan: Plan, total: RingVector, openings: Mapping[int, Opening]) -> RingVector:
+    """The sum without the layers of noise that its clients opened; the sum itself where there are none."""
+    noise, given = plan.noise, [each.seeds for each in openings.values() if each.seeds]
+    if noise is None or not given:
+        return total
+    excess = np.zeros(plan.layout.size, np.int64)
+    for seeds in track("removing noise", given):
+        excess += dp.draw_layers(noise, plan.layout, [Generator(seed) for seed in seeds])
+    needed = plan.ring.encode(-excess)
+    needed.add(total)
+    return needed
+
+
+def _drawn(
+    plan: Plan,
+    total: RingVector,
+    survivors: tuple[int, ...],
+    rng: Generator,
+    openings: Mapping[int, Opening],
+    left_for: tuple[int, ...],
+) -> Release:
     """Draw the noise that is due once and release the sum; the caller has charged it."""
-    vector = _with_central_noise(plan, total, rng).lift()
+    vector = _with_central_noise(plan, _without_excess(plan, total, openings), rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()
     if plan.schema.suppressible:
         vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
-    return Release(plan, vector, survivors, rare, reproducible=rng.reproducible and plan.noise is not None)
+    known = rng.reproducible and plan.noise is not None
+    return Release(plan, vector, survivors, rare, reproducible=known, left_for=left_for)
 
 
 def aggregate_unmasked(
@@ -128,16 +174,32 @@ def aggregate_unmasked(
     if not isinstance(parts, Sequence):
         raise DataError(f"parts must be a list with one part per client, got {type_name(parts)}; put it into a list")
     total = plan.ring.zeros()
+    openings: dict[int, Opening] = {}
     for index, part in enumerate(parts):
-        total.add(in_ring(plan, part, rng, index))
+        mine = part if isinstance(part, RingVector) else as_contribution(plan, part, rng, index)
+        if isinstance(mine, Contribution) and mine.noise_root:
+            openings[index] = opened_among(plan, mine, len(parts))
+        total.add(in_ring(plan, mine, rng, index))
     draw = helper_noise(plan)
     if draw is not None:
         for _ in range(plan.helpers):
             total.add(draw(rng.bytes(SEED_BYTES)))
     survivors = tuple(range(len(parts)))
-    whole = release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    whole = release(plan, total, survivors, rng, charge="uncharged", openings=openings, allow_reproducible=True)
     known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
     return replace(whole, reproducible=True) if known else whole
+
+
+def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
+    """What a client opens of its contribution's noise where so many are in the sum, all of which proved to take part.
+
+    For sums without a masking protocol; a machine of the protocol opens by what it has seen.
+    """
+    levels = () if plan.noise is None else plan.noise.levels
+    if not levels or not part.noise_root:
+        raise DataError("this contribution has no layers of noise to open")
+    count = opened_layers(levels, survivors)
+    return Opening(levels[count], layer_seeds(opening(part.noise_root, len(levels) - 1, count), count))
 
 
 in_clear = aggregate_unmasked

@@ -34,6 +34,7 @@ class Contribution:
         plan: the digest of the plan that it was made under.
         vector: the vector.
         reproducible: it holds noise that others may know.
+        noise_root: what opens the layers of its noise, 32 secret bytes; empty where it has none.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -47,16 +48,21 @@ class Contribution:
         new one, with new noise, under a new run name
     """
 
-    __slots__ = ("_lock", "_plan", "_process", "_reproducible", "_used", "_vector")
+    __slots__ = ("_lock", "_noise_root", "_plan", "_process", "_reproducible", "_used", "_vector")
 
-    def __init__(self, plan: str, vector: RingVector, *, reproducible: bool = False) -> None:
-        self._vector, self._reproducible = vector, reproducible
+    def __init__(self, plan: str, vector: RingVector, *, reproducible: bool = False, noise_root: bytes = b"") -> None:
+        self._vector, self._reproducible, self._noise_root = vector, reproducible, noise_root
         self._plan, self._used, self._lock, self._process = plan, False, Lock(), os.getpid()
 
     @property
     def vector(self) -> RingVector:
         """The vector, for inspection; sending it makes it a release."""
         return self._vector
+
+    @property
+    def noise_root(self) -> bytes:
+        """What opens all layers of its noise: for the machine that sends the vector, and for nobody else."""
+        return self._noise_root
 
     @property
     def reproducible(self) -> bool:

@@ -25,6 +25,7 @@ from tests.mutation.http_catalogue import HTTP_MUTANTS
 from tests.mutation.ledger_catalogue import LEDGER_MUTANTS
 from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
+from tests.mutation.noise_layers_catalogue import NOISE_LAYERS_MUTANTS
 from tests.mutation.panel_catalogue import PANEL_MUTANTS
 from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in, row_in
 from tests.mutation.proof_catalogue import PROOF_MUTANTS
@@ -530,6 +531,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     **DEVICES_MUTANTS,
     **LEDGER_MUTANTS,
+    **NOISE_LAYERS_MUTANTS,
     **MACHINES,
     **HTTP_MUTANTS,
     **PANEL_MUTANTS,

@@ -26,6 +26,7 @@ def plan_of(name: str) -> Plan:
         "shares": (_CLASSES, 0, {"model": "distributed", **_RECORD}),
         "swap": (_CLASSES, 0, {"model": "distributed", **_RECORD, "adjacency": "replace-one"}),
         "loose": (_CLASSES, 0, {"model": "central", **_RECORD, "epsilon": 10.0}),
+        "layers": (_CLASSES, 0, {"model": "distributed", **_RECORD}),
         "panel": (_CLASSES, 0, {"model": "panel", **_RECORD}),
         "local": (_CLASSES, 0, {"model": "local", **_RECORD}),
         "clip": (_CLASSES, 0, {"model": "distributed", **_CLIENT, "client_clip": 5.0}),
@@ -35,5 +36,5 @@ def plan_of(name: str) -> Plan:
         "ridge swap": (_FOLDS, 0, {"model": "central", **_RECORD, "adjacency": "replace-one", "shares": _Q}),
     }[name]
     cohort = ps.Cohort(8, 5, 2000, colluders=1)
-    panel = {"protocol": "split", "panel": _PANEL} if name == "panel" else {}
-    return ps.Plan(schema=schema, cohort=cohort, privacy=Privacy(**promise), min_count=minimum, **panel)
+    more = {"panel": {"protocol": "split", "panel": _PANEL}, "layers": {"excess_noise": "removed"}}.get(name, {})
+    return ps.Plan(schema=schema, cohort=cohort, privacy=Privacy(**promise), min_count=minimum, **more)

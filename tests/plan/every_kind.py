@@ -91,6 +91,7 @@ def _others() -> dict[str, ps.Plan]:
         "weighed": made.plan(
             classes, COHORT, made.promise(), min_count=5, merge={2: 0}, spare_bits=3, graph="complete"
         ),
+        "layers": made.plan(classes, COHORT, made.promise("distributed"), excess_noise="removed"),
         "shares": made.plan(ridge, COHORT, made.promise(shares=shares, adjacency="replace-one")),
         "maps": made.plan(replace(classes, features=5, transform=MAPS), COHORT, made.promise()),
         "arms": made.plan(replace(classes, features=6, transform=ARMS), COHORT, made.promise()),

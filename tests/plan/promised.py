@@ -33,6 +33,7 @@ BESIDE_THE_PROMISE = (
     "validity",  # what clients prove
     "devices",  # who sends, and what they are told
     "ring bits|bytes|spare_bits|group",  # room, not noise
+    "excess_noise='removed' (needs|has)",  # which plans remove noise
     "published|sha256|after",  # the bound holds for whatever is published
     "the threshold|at least clients|honest sites|several sites|groups",  # how many parties
     "clip_norm|rate|module|expected_records|course_mu|among|at most 65,?536|at most 4,?096|at most 8,?192",
@@ -62,7 +63,10 @@ def keeps_the_promise(text: str, certificate: str) -> None:
     drawn: dict[str, float] = {}
     for segment in plan.layout.segments:
         letter, _, part = segment.name.partition(".")
-        share = float(Fraction(document["statistics"][segment.statistic]["sigma"][part or "all"]))
+        declared = document["statistics"][segment.statistic]["sigma"][part or "all"]
+        if isinstance(declared, list):  # a base and its layers: what is left at each level is the checker's to see
+            declared = str(Fraction(sum(Fraction(each) ** 2 for each in declared) ** 0.5))
+        share = float(Fraction(declared))
         assert share >= noise.share_sigma(segment) * (1 - CLOSE), (letter, part)
         total = (share**2 * told[3] - noise.trust.surplus_variance) ** 0.5
         drawn[segment.statistic] = total / segment.scale / segment.noise_factor

@@ -79,6 +79,10 @@ PAIRS = {
     "panel": (plan(protocol="split", panel=PANEL), plan(protocol="split", panel=PANEL[::-1])),
     "published": (ROUND, dataclasses.replace(ROUND, published=Published("1" * 64))),
     "spare_bits": (plan(), plan(spare_bits=1)),
+    "excess_noise": tuple(
+        plan(privacy=dataclasses.replace(PRIVACY, model="distributed"), **noise)
+        for noise in ({}, {"excess_noise": "removed"})
+    ),
     "validity": tuple(
         plan(schema=ps.ClassSchema(3, 4, "NAB", 2.0), privacy=ps.NoPrivacy(), protocol="split", panel=PANEL, **proofs)
         for proofs in ({}, {"validity": ps.plan.Validity("norm", 9)})

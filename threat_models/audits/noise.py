@@ -7,6 +7,7 @@ level in the session that is worst for privacy, and there is no release below ``
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from privstats.release import Release
 from privstats.workflows.simulate import run
 from threat_models.audits.pure import broken_pure_promise, laplace_scores
 from threat_models.audits.records import known_parties
-from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, entries_for, tables
+from threat_models.audits.residuals import COLUMNS, Checks, Group, Z, checks, dithered, entries_for, tables
 from threat_models.audits.searches import broken_promise
 from threat_models.audits.target import Target, publish
 from threat_models.audits.verdict import Report
@@ -36,8 +37,10 @@ def audit_noise(target: Target, rng: Generator, *, trials: int = 4000, confidenc
     """Test the residuals of as many sessions as it takes to see noise of ``SEES`` of the declared one.
 
     One session runs over the masking protocol with exactly ``min_survivors`` survivors, all others join the
-    contributions of the honest shares directly. A row is violated when its spread, its shape, its largest residual or
-    its correlation with another segment or session has a p beyond ``confidence``, corrected for the number of tests.
+    contributions of the honest shares directly; where clients take excess noise back, so again for every number of
+    survivors that they can leave their noise sized for. A row is violated when its spread, its shape, its largest
+    residual or its correlation with another segment or session has a p beyond ``confidence``, corrected for the number
+    of tests.
 
     Args:
         trials: most sessions to draw; rows that would need more are said to be underpowered.
@@ -48,6 +51,8 @@ def audit_noise(target: Target, rng: Generator, *, trials: int = 4000, confidenc
     if sessions > 1:
         parts.append(_standardised(target, target.draw(sessions - 1, rng), rng))
     found = checks(groups_of(target, np.vstack(parts)), level)
+    for survivors in target.sized_for[1:]:
+        found += _left_by(target, survivors, sessions, level, rng)
     rows, violated = tables(found, level, SEES)
     notes = [
         f"{sessions} sessions: one over the masking protocol, the others with the noise of the worst session",
@@ -79,32 +84,50 @@ def groups_of(target: Target, z: Z) -> list[Group]:
     return groups
 
 
+def _left_by(target: Target, survivors: int, sessions: int, level: float, rng: Generator) -> tuple[Checks, ...]:
+    """The tests of sessions of so many survivors: one over the protocol, the others joined directly."""
+    parts = [_over_the_protocol(target, rng, survivors)]
+    if sessions > 1:
+        honest = survivors - target.colluders
+        parts.append(_standardised(target, target.draw_left(sessions - 1, survivors, rng), rng, honest, survivors))
+    found = checks(groups_of(target, np.vstack(parts)), level)
+    return tuple(replace(each, name=f"{each.name} of {survivors}") for each in found)
+
+
 def level_of(target: Target, confidence: float) -> float:
     """The p below which a single test contradicts, when all of them together shall err with 1 - confidence."""
-    return (1 - confidence) / (_TESTS * (len(target.layout.segments) + 1))
+    return (1 - confidence) / (_TESTS * (len(target.layout.segments) + 1) * len(target.sized_for))
 
 
 def _sessions(target: Target, level: float, trials: int) -> int:
     """Enough for the shortest segment, within what was asked for and what a machine draws in seconds."""
     wanted = math.ceil(entries_for(SEES, level) / min(segment.size for segment in target.layout.segments))
-    affordable = _MOST_ENTRIES // (target.layout.size * max(1, target.worst_noise))
+    drawn = max(1, target.worst_noise) * len(target.sized_for) ** 2  # of every level a share and its layers
+    affordable = _MOST_ENTRIES // (target.layout.size * drawn)
     return max(1, min(wanted, trials, affordable))
 
 
-def _over_the_protocol(target: Target, rng: Generator) -> Z:
-    """Residuals of one session with known records, over real bytes, at exactly ``min_survivors``."""
+def _over_the_protocol(target: Target, rng: Generator, survivors: int | None = None) -> Z:
+    """Residuals of one session with known records, over real bytes, at exactly ``min_survivors`` unless told more."""
     parties = known_parties(target, rng)
-    gone = range(target.min_survivors, target.clients)
+    gone = range(survivors or target.min_survivors, target.clients)
     release = run(target.lenient, parties, dropouts={target.plan.masking.upload_step: set(gone)}, rng=rng).release
     exact = sum(target.exact(parties[client]) for client in release.survivors)
-    return _standardised(target, (release.vector - exact)[None], rng, target.noises(len(release.survivors)))
+    present = len(release.survivors)
+    return _standardised(target, (release.vector - exact)[None], rng, target.noises(present), present)
 
 
-def _standardised(target: Target, residuals: NDArray[np.int64], rng: Generator, noises: int | None = None) -> Z:
+def _standardised(
+    target: Target,
+    residuals: NDArray[np.int64],
+    rng: Generator,
+    noises: int | None = None,
+    survivors: int | None = None,
+) -> Z:
     """Residuals as standard normals under the declaration."""
     if target.privacy.pure:
         return laplace_scores(target, residuals, rng)
-    return dithered(residuals, rng) / target.levels(noises)
+    return dithered(residuals, rng) / target.levels(noises, survivors)
 
 
 def _objections(target: Target, rng: Generator) -> list[str]:

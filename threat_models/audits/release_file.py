@@ -6,6 +6,7 @@ moments, which the person who runs it has. ``known_inputs`` reads them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -81,6 +82,9 @@ def _residuals(target: Target, release: Release, parties: Mapping[int, Moments],
         raise DataError(f"the inputs of clients {wrong} were measured under another schema than the release's plan")
     exact = np.sum([target.exact(parties[client]) for client in release.survivors], axis=0)
     scale = target.levels(target.noises(len(release.survivors)))
+    if release.left_for:  # each client's noise as it left it, in shares for the fewest
+        shares = sum(target.honest_shares / (left - target.colluders) for left in release.left_for)
+        scale = target.levels(1) * math.sqrt(shares)
     if target.schema.suppressible:
         exact, scale = _after_the_minimum(target, release, exact, scale)
     return np.asarray(dithered((release.vector - exact)[None], rng) / scale)

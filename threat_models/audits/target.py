@@ -6,7 +6,7 @@ declared sigmas and cohort by the auditor's own rules, so a wrong scale or share
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -28,6 +28,8 @@ from privstats.schema import (
     Schema,
     bare,
 )
+from privstats.secagg.noise_layers import Opening
+from privstats.session.unmasked import opened_among
 from threat_models.audits.kinds import columns_of, outcome_of, row_part
 from threat_models.audits.promise import Promise, promise_of
 
@@ -65,10 +67,17 @@ def upload(plan: Plan, moments: Moments, rng: Generator | None) -> RingVector:
     return session.contribution(plan, moments, rng, allow_reproducible=True).vector
 
 
-def publish(plan: Plan, total: RingVector, survivors: Sequence[int], rng: Generator | None) -> Release | str:
+def publish(
+    plan: Plan,
+    total: RingVector,
+    survivors: Sequence[int],
+    rng: Generator | None,
+    openings: Mapping[int, Opening] | None = None,
+) -> Release | str:
     """The public outcome of a sum: the library's own release, or the sentence with which it aborts."""
+    named: dict[str, Any] = {"openings": openings, "allow_reproducible": True}
     try:
-        return session.release(plan, total, tuple(survivors), rng, "uncharged", allow_reproducible=True)
+        return session.release(plan, total, tuple(survivors), rng, "uncharged", **named)
     except AggregationError as abort:
         return str(abort)
 
@@ -170,6 +179,22 @@ class Target:
         """Whether leader and helpers draw the noise, each all of it; read from the plan's word likewise."""
         return self.privacy.model == "panel"
 
+    @cached_property
+    def sized_for(self) -> tuple[int, ...]:
+        """The numbers of survivors that shares can be left sized for, rising; only the fewest where all noise is kept.
+
+        The auditor's own rule: from all clients down in steps to ten elevenths of the honest ones, at least one, of
+        which the last is longer by up to a half where a short one would be left.
+        """
+        if self.plan.excess_noise == "kept":
+            return (self.min_survivors,)
+        honest = [self.clients - self.colluders]
+        while (most := honest[-1]) > self.honest_shares:
+            step = max(1, most - -(-10 * most // 11))
+            last = step > 1 and most * 100 <= self.honest_shares * 115
+            honest.append(self.honest_shares if last else max(self.honest_shares, most - step))
+        return tuple(count + self.colluders for count in reversed(honest))
+
     def noises(self, survivors: int) -> int:
         """Number of draws in a release of so many clients: the server's, every member's, or every client's."""
         if self.of_panel:
@@ -188,23 +213,25 @@ class Target:
             return 0
         return self.honest_shares if self.draw_rule.divided else 1
 
-    def declared_std(self, segment: Segment, contributions: int) -> float:
+    def declared_std(self, segment: Segment, contributions: int, survivors: int | None = None) -> float:
         """Noise the plan declares for an entry of a sum with the noise of so many contributions, in grid steps.
 
-        Distributed: (sigma^2 + 4) n / (min_survivors - colluders), from the cohort as written. Off the diagonal of a
-        symmetric block sigma is smaller by sqrt 2.
+        Distributed: (sigma^2 + 4) n / (min_survivors - colluders), from the cohort as written; where clients open
+        layers of their noise, the largest of :attr:`sized_for` up to ``survivors`` instead of the fewest. Off the
+        diagonal of a symmetric block sigma is smaller by sqrt 2.
         """
         level = self.sigma[segment.statistic] * _steps_per_unit(self.schema, segment.statistic)
         if self.privacy.pure:
             return level
         variance = (level * level / 2) if segment.name.endswith(".off") else level * level
-        shares = self.honest_shares if self.draw_rule.divided else 1
+        sized = max(count for count in self.sized_for if count <= max(self.min_survivors, survivors or 0))
+        shares = sized - self.colluders if self.draw_rule.divided else 1
         return float(np.sqrt((variance + self.draw_rule.surplus) * max(1, contributions) / shares))
 
-    def levels(self, contributions: int | None = None) -> NDArray[np.float64]:
+    def levels(self, contributions: int | None = None, survivors: int | None = None) -> NDArray[np.float64]:
         """:meth:`declared_std` of every entry, ``(size,)``; of the worst session when ``contributions`` is omitted."""
         count = self.worst_noise if contributions is None else contributions
-        return np.concatenate([np.full(s.size, self.declared_std(s, count)) for s in self.layout.segments])
+        return np.concatenate([np.full(s.size, self.declared_std(s, count, survivors)) for s in self.layout.segments])
 
     @cached_property
     def empty(self) -> Moments:
@@ -252,6 +279,26 @@ class Target:
         if len(released) < len(rows):
             raise PlanError("a session of this plan aborts although no client holds a record: rebuild the plan")
         return np.stack(released + answers)
+
+    def draw_left(self, releases: int, survivors: int, rng: Generator | None) -> NDArray[np.int64]:
+        """The noise of that many releases of so many survivors, of whom all but the colluders add theirs and open what
+        is too much of it: ``(releases, size)``, by the real path.
+        """
+        plan, rows = self.lenient, []
+        for _ in track("releasing", range(releases)):
+            mine = [
+                session.contribution(plan, self.empty, rng, allow_reproducible=True)
+                for _ in range(survivors - self.colluders)
+            ]
+            openings = {client: opened_among(plan, part, survivors) for client, part in enumerate(mine)}
+            total = plan.ring.zeros()
+            for part in mine:
+                total.add(part.take())
+            seen = publish(plan, total, range(survivors), rng, openings)
+            if not isinstance(seen, Release):
+                raise PlanError("a session of this plan aborts although no client holds a record: rebuild the plan")
+            rows.append(seen.vector)
+        return np.stack(rows)
 
     def _answers(self, count: int, rng: Generator | None) -> list[NDArray[np.int64]]:
         """A helper's noise on its answer, in so many runs."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from privstats.encoding import RingVector
@@ -14,6 +14,7 @@ from privstats.release import Release
 from privstats.secagg import Panel, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import Aggregator, Masking
+from privstats.secagg.noise_layers import Opening
 from privstats.session.accounting import Charging
 
 __all__ = ["ServerView"]
@@ -104,6 +105,11 @@ class ServerView(JournalBase):
         survivors.
         """
         return dict(getattr(self._server, "agreement", None) or getattr(self._server, "statements", {}))
+
+    @property
+    def openings(self) -> Mapping[int, Opening]:
+        """See :attr:`Server.openings <privstats.secagg.Server.openings>`; :meth:`release` subtracts what they open."""
+        return self._server.openings
 
     @property
     def result(self) -> tuple[RingVector, tuple[int, ...]]:

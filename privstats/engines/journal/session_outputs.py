@@ -75,7 +75,7 @@ class SessionOutputs:
         made: Release | AggregationError
         try:
             rng = noise_of(self._files.seed, plan, self._run, total, survivors)
-            made = session.release(plan, total, survivors, rng, CHARGED_BEFORE)
+            made = session.release(plan, total, survivors, rng, CHARGED_BEFORE, openings=self._server.openings)
         except AggregationError as abort:  # it depends on the sum, so it counts as a release
             made = abort
         self._settle(plan, account)  # outside the handler: its error must not carry an abort that is not charged

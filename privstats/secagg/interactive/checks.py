@@ -28,6 +28,7 @@ from privstats.secagg.interactive.signed_statements import (
 )
 from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.keys import agree, verify
+from privstats.secagg.noise_layers import opening
 from privstats.secagg.roster import Roster
 from privstats.secagg.scalars import fits, scalar_of
 from privstats.secagg.wire import Refusal, members
@@ -40,6 +41,7 @@ __all__ = [
     "check_check",
     "check_dealers",
     "check_deliver",
+    "check_layers",
     "check_mask",
     "check_open",
     "check_opening",
@@ -237,6 +239,12 @@ def check_unmask(
         raise Refusal("bad_share")
     if len(message.owners) < len(owners):
         raise Refusal("withheld", "it said that it could use the shares of more clients than it gives")
+
+
+def check_layers(message: messages.UnmaskWithOpening, opened: int, commitment: bytes) -> None:
+    """Require the value that this client committed to before it knew who would be in the sum."""
+    if opening(message.opening, opened, 0) != commitment:
+        raise Refusal("bad_opening", "its seeds of noise are not those that it committed to")
 
 
 def _is_key(key: bytes, public: bytes) -> bool:

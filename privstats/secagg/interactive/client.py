@@ -26,6 +26,7 @@ from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.state import ClientState
 from privstats.secagg.keys import Entropy, Identity, draw
 from privstats.secagg.machines import OnUpload
+from privstats.secagg.noise_layers import ROOT_BYTES, opened_layers, opening
 from privstats.secagg.prg import add_masks
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
@@ -49,10 +50,12 @@ class Client(ClientSteps):
         on_upload: called with the SHA-256 of the masked-vector message before it is sent, and again if the process was
             killed in between. If it raises, nothing is sent. A client that has one is :attr:`charged`.
         only: the one list of survivors that it signs, as clients in order; None where the parameters alone decide.
+        noise_root: where the parameters have levels, the 32 secret bytes from which the layers of the vector's noise
+            were drawn (:mod:`privstats.secagg.noise_layers`).
 
     Raises:
-        LocalProtocolError: vector, identity or roster do not fit the parameters, or the graph is not complete and the
-            roster not numbered.
+        LocalProtocolError: vector, identity, roster or noise_root do not fit the parameters, or the graph is not
+            complete and the roster not numbered.
 
     Guarantee: a server together with at most ``colluders`` clients learns from this client's messages nothing but sums
     over at least ``min_survivors`` clients, even if it lies; ``docs/protocol.md`` states the assumption for sparse
@@ -81,13 +84,17 @@ class Client(ClientSteps):
         threads: int = 1,
         on_upload: OnUpload | None = None,
         only: Collection[int] | None = None,
+        noise_root: bytes = b"",
     ) -> None:
         if vector.ring != parameters.ring:
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
+        if len(noise_root) != (ROOT_BYTES if parameters.levels else 0):
+            raise LocalProtocolError("noise_root is 32 bytes where the parameters have levels, and empty elsewhere")
         graph = self.check_place(parameters, index=index, identity=identity, roster=roster)
         self._bind(graph, index, identity, threads)
         self._vector, self._on_upload = vector, on_upload
         self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_upload is not None)
+        self._state.noise_root = bytearray(noise_root)
         self._state.only = b"" if only is None else to_bitmap(only, parameters.clients)
 
     @staticmethod
@@ -163,8 +170,8 @@ class Client(ClientSteps):
         state.sharers = message.sharers
         for place, owner in enumerate(message.sharers):
             self._keep_shares(owner, place, message)
-        failed = tuple(owner for owner in message.sharers if owner not in state.held)
-        return messages.Check(state.session, self.index, state.reply_to, failed)
+        answer = state.session, self.index, state.reply_to, tuple(o for o in message.sharers if o not in state.held)
+        return messages.CheckWithCommitment(*answer, self._opening(0)) if self._layers else messages.Check(*answer)
 
     def _keep_shares(self, owner: int, place: int, message: messages.Deliver) -> None:
         """Keep the owner's shares; an invalid box costs only these shares, and its culprit cannot be proved."""
@@ -221,7 +228,19 @@ class Client(ClientSteps):
         survivors = members(state.survivors, self.parameters.clients)
         owners = tuple(owner for owner in state.dealers if owner in state.held)
         shares = b"".join(part(state.held[owner], 0 if owner in survivors else 1, half) for owner in owners)
-        return messages.Unmask(state.session, self.index, state.reply_to, self._secrets().self_key, owners, shares)
+        answer = state.session, self.index, state.reply_to, self._secrets().self_key, owners, shares
+        if not self._layers:
+            return messages.Unmask(*answer)
+        proven = 1 + sum(other in state.held for other in survivors)  # who proved nothing may be none: theorem 6
+        return messages.UnmaskWithOpening(*answer, self._opening(opened_layers(self.parameters.levels, proven)))
+
+    def _opening(self, opened: int) -> bytes:
+        """The value that opens so many layers of its noise."""
+        return opening(self._state.noise_root, self._layers, opened)
+
+    @property
+    def _layers(self) -> int:
+        return max(0, len(self.parameters.levels) - 1)
 
     _acts: ClassVar[dict[StepName, Callable[[Any, Any], messages.ClientMessage]]] = {
         "advertise": _advertise,

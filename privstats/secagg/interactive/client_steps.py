@@ -219,7 +219,8 @@ class ClientSteps(Uploader):
         After a successful end the last answer stays, sealed as it was sent, so that it can be repeated.
         """
         old = self._state
-        old.root[:] = bytes(len(old.root))
+        for secret in (old.root, old.noise_root):
+            secret[:] = bytes(len(secret))
         self._state = ClientState(root=bytearray(), step=end, upload=old.upload, uploaded=old.uploaded)
         self._state.transcript = old.transcript
         if end == "done":

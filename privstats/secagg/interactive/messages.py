@@ -32,6 +32,7 @@ __all__ = [
     "Agree",
     "Agreement",
     "Check",
+    "CheckWithCommitment",
     "ClientMessage",
     "Dealers",
     "Deliver",
@@ -41,6 +42,7 @@ __all__ = [
     "Share",
     "Survivors",
     "Unmask",
+    "UnmaskWithOpening",
     "Wire",
     "check_header",
     "decode",
@@ -179,6 +181,18 @@ class Unmask(_Message, frozen=True, tag=9):
     shares: bytes
 
 
+class CheckWithCommitment(Check, frozen=True, tag=13):
+    """The same where clients take excess noise back: with the lowest value of the chain of its layers' seeds."""
+
+    commitment: Bytes32
+
+
+class UnmaskWithOpening(Unmask, frozen=True, tag=14):
+    """The same where clients take excess noise back: with the value that opens the superfluous layers of its noise."""
+
+    opening: Bytes32
+
+
 class Abort(_Message, frozen=True, tag=10):
     """Server to client: the session is over, with a code from :data:`ABORTS`, signed by the roster's server."""
 
@@ -186,7 +200,7 @@ class Abort(_Message, frozen=True, tag=10):
     signature: Bytes64
 
 
-ClientMessage: TypeAlias = Advertise | Share | Check | Mask | Agree | Unmask
+ClientMessage: TypeAlias = Advertise | Share | Check | CheckWithCommitment | Mask | Agree | Unmask | UnmaskWithOpening
 ServerMessage: TypeAlias = Open | Adverts | Deliver | Dealers | Survivors | Agreement | Abort
 Wire: TypeAlias = ClientMessage | ServerMessage
 
@@ -198,6 +212,7 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
     names = index + _bytes(HASH_BYTES)  # sender and reply_to
     advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
     boxes, pairs, bitmap = _bytes(k * BOX_BYTES), _bytes(k * PAIR_BYTES), _bytes((n + 7) // 8)
+    unmask = names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES)
     content: dict[type[msgspec.Struct], int] = {
         Open: 3 * _bytes(32) + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
         Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
@@ -205,12 +220,14 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
         Share: names + boxes + 2 * pairs + _bytes(PROOF_BYTES),
         Deliver: neighbours + boxes + 3 * pairs,
         Check: names + neighbours,
+        CheckWithCommitment: names + neighbours + _bytes(HASH_BYTES),
         Dealers: bitmap,
         Mask: names + _bytes(parameters.ring.wire_bytes),
         Survivors: bitmap,
         Agree: names + _bytes(SIGNATURE_BYTES),
         Agreement: neighbours + _bytes(k * SIGNATURE_BYTES),
-        Unmask: names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES),
+        Unmask: unmask,
+        UnmaskWithOpening: unmask + _bytes(SECRET_BYTES),
         Abort: 1 + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
     }
     return {kind: HEADER_BYTES + size + TAG_BYTES for kind, size in content.items()}

@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
+from privstats.secagg.interactive.failure_words import failures
+from privstats.secagg.noise_layers import check_levels
 
 __all__ = [
     "CERTAIN",
@@ -174,6 +176,8 @@ class Parameters:
         ring: what is summed.
         plan_digest: 32 bytes that stand for everything else the parties agreed on.
         server_may_lie: whether the promise covers a server that chooses who drops out; it does not in the sparse graph.
+        levels: the numbers of clients that a client can leave its noise sized for, see ``secagg.noise_layers``; empty
+            where it opens no layers of it.
 
     Raises:
         PlanError: the numbers contradict each other.
@@ -193,6 +197,7 @@ class Parameters:
     ring: Group
     plan_digest: bytes
     server_may_lie: bool = True
+    levels: tuple[int, ...] = ()
 
     protocol: ClassVar[str] = "interactive"
     steps: ClassVar[tuple[str, ...]] = STEP_NAMES
@@ -221,6 +226,7 @@ class Parameters:
             raise PlanError(f"a sparse graph needs an even number of neighbours and k/2 < threshold <= k, got {k}, {t}")
         if len(self.plan_digest) != 32:
             raise PlanError(f"plan_digest must be 32 bytes, got {len(self.plan_digest)}")
+        check_levels(self.levels, clients=n, min_survivors=self.min_survivors, complete=self.complete)
 
     @property
     def complete(self) -> bool:
@@ -249,7 +255,8 @@ class Parameters:
     def digest(self) -> bytes:
         """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
-        encoded = msgspec.msgpack.encode((SUITE, numbers, self.ring.segments, self.plan_digest))
+        layers = (self.levels,) if self.levels else ()
+        encoded = msgspec.msgpack.encode((SUITE, numbers, self.ring.segments, self.plan_digest, *layers))
         return hashlib.sha256(b"privstats/secagg/parameters" + encoded).digest()
 
     @property
@@ -293,7 +300,7 @@ class Parameters:
             "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
             "nothing about inputs",
         )
-        return [thresholds, *trust, *self._framing(), *_failures(self.bounds, self.server_may_lie)]
+        return [thresholds, *trust, *self._framing(), *failures(self.bounds, self.server_may_lie)]
 
     def _framing(self) -> list[str]:
         """A warning that liars within the plan can end a session, if the complete graph has too few holders.
@@ -332,6 +339,7 @@ class Parameters:
         graph: str = "auto",
         helpers: int = 0,
         noisy_helpers: bool = False,
+        levels: tuple[int, ...] = (),
     ) -> Parameters:
         """The smallest graph and threshold that keep the promise for this cohort.
 
@@ -347,6 +355,7 @@ class Parameters:
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
                 or ``"auto"``: complete up to 256 clients, robust beyond.
             helpers, noisy_helpers: 0 and False, because this protocol has no helpers.
+            levels: as in the class.
 
         Raises:
             PlanError: helpers, an unknown graph, or no threshold satisfies both the dropouts and the colluders.
@@ -370,29 +379,4 @@ class Parameters:
             solution = solve_sparse(clients, min_survivors=min_survivors, colluders=colluders, robust=robust)
             neighbours, threshold = solution.neighbours, solution.threshold
         may_lie = graph != "sparse"
-        return cls(clients, threshold, min_survivors, colluders, neighbours, ring, plan_digest, may_lie)
-
-
-def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
-    named = {
-        "honest clients split into groups": bounds.connectivity,
-        "a client's secrets come together": bounds.privacy,
-        "a secret finds too few shares": bounds.liveness,
-        "a server that chooses who drops splits the honest": bounds.lying_server,
-    }
-    if all(math.isinf(value) for value in named.values()):
-        return []
-    parts = (f"{name}: {_power(value)}" for name, value in named.items())
-    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
-    if not server_may_lie:
-        out.append(
-            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
-            'drops out may learn more than the sum, and graph = "robust" bounds that'
-        )
-    return out
-
-
-def _power(log2: float) -> str:
-    if math.isinf(log2):
-        return "never"
-    return f"2^{log2:.0f}" if log2 < 0 else "no bound"
+        return cls(clients, threshold, min_survivors, colluders, neighbours, ring, plan_digest, may_lie, levels)

@@ -26,6 +26,7 @@ from privstats.secagg.interactive.checks import (
     check_advertise,
     check_agree,
     check_check,
+    check_layers,
     check_mask,
     check_share,
     check_unmask,
@@ -260,6 +261,8 @@ class Server(ServerSteps):
         self._state.checked.add(sender)
         if message.failed:
             self._state.failed[sender] = message.failed
+        if isinstance(message, messages.CheckWithCommitment):
+            self._state.commitments[sender] = message.commitment
 
     def _accept_mask(self, sender: int, message: messages.Mask) -> None:
         check_mask(message, self.parameters.ring.wire_bytes)
@@ -281,6 +284,8 @@ class Server(ServerSteps):
             owners=self._owners(sender).difference(state.failed.get(sender, ())),
             dealt=self._dealt_to(sender),
         )
+        if isinstance(message, messages.UnmaskWithOpening):
+            check_layers(message, self._opened_layers(sender), state.commitments[sender])
         state.answers[sender] = message
 
     def _check_advertise(self) -> None:
@@ -372,6 +377,10 @@ class Server(ServerSteps):
         if self._sum is None:
             raise LocalProtocolError("the saved state holds no sum to unmask")
         unmask(self._sum, self._state, self._graph, threads=self._threads)
+        answers = self._state.answers.items()
+        self._state.openings = {
+            client: answer.opening for client, answer in answers if isinstance(answer, messages.UnmaskWithOpening)
+        }
         return set()
 
     _rows: ClassVar[dict[StepName, StepActions]] = {

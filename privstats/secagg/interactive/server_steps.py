@@ -21,9 +21,10 @@ from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.blame import accused, accusers
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.parameters import Parameters, StepName
-from privstats.secagg.interactive.state import STEPS, ServerState
+from privstats.secagg.interactive.state import STEPS, ServerState, answers_of
 from privstats.secagg.keys import Entropy
 from privstats.secagg.machines import ENDS, Outbox, StepStatus
+from privstats.secagg.noise_layers import Opening, layer_seeds, opened_layers
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state
 from privstats.secagg.wire import Refusal
@@ -128,6 +129,20 @@ class ServerSteps(Exclusive):
         return total, tuple(sorted(state.survivors))
 
     @property
+    def openings(self) -> dict[int, Opening]:
+        """By client that helped to unmask, how far it opened the layers of its noise; empty without levels."""
+        return {client: self._opened_by(client, value) for client, value in self._state.openings.items()}
+
+    def _opened_by(self, client: int, value: bytes) -> Opening:
+        opened = self._opened_layers(client)
+        return Opening(self.parameters.levels[opened], layer_seeds(value, opened))
+
+    def _opened_layers(self, client: int) -> int:
+        """How many layers of its noise a client opens: it counts the survivors whose shares it could use."""
+        proven = self._state.survivors.difference(self._state.failed.get(client, ()))
+        return opened_layers(self.parameters.levels, len(proven))
+
+    @property
     def agreement(self) -> dict[int, bytes]:
         """By client, the list of survivors that it signed, and its signature; empty until enough have.
 
@@ -175,7 +190,7 @@ class ServerSteps(Exclusive):
             return Outbox()
         if state.step in ENDS:
             raise self._refused(sender, Refusal("not_expected", "the session has ended"), proven=False)
-        kind = STEPS[state.step].answers
+        kind = answers_of(state.step, self.parameters)
         try:
             opened = self._opened(sender, view, kind)
         except Refusal as refusal:
@@ -296,6 +311,7 @@ class ServerSteps(Exclusive):
             heard=old.heard,
             noise_due=old.noise_due,
             agreement=old.agreement,
+            openings=old.openings if end == "done" else {},
         )
         self._forget()
         if end == "failed":

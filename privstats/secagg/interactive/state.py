@@ -2,8 +2,8 @@
 
 Both machines follow the table ``STEPS``: a client at a step waits for ``opens`` and sends ``answers``; the server
 at a step waits for ``answers`` from every remaining client and sends the next step's ``opens``. The states are plain
-data that can be sealed and resumed. All of a client's secrets are in ``root``; the server's state holds nothing that
-would unmask a client.
+data that can be sealed and resumed. All of a client's secrets are in ``root`` and ``noise_root``; the server's state
+holds nothing that would unmask a client.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from msgspec import Struct, field
 
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.dealing import Public
-from privstats.secagg.interactive.messages import Advertise, Unmask
-from privstats.secagg.interactive.parameters import StepName
+from privstats.secagg.interactive.messages import Advertise, Unmask, UnmaskWithOpening
+from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.wire import HiddenRepr
 
-__all__ = ["STEPS", "ClientState", "ServerState", "Step"]
+__all__ = ["STEPS", "WITH_LAYERS", "ClientState", "ServerState", "Step", "answers_of"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,19 @@ STEPS: dict[StepName, Step] = {
 }
 
 
+WITH_LAYERS: dict[StepName, type[messages.ClientMessage]] = {
+    "check": messages.CheckWithCommitment,
+    "unmask": messages.UnmaskWithOpening,
+}
+"""What a client answers instead where the parameters have levels, so that its noise has layers."""
+
+
+def answers_of(step: StepName, parameters: Parameters) -> type[messages.ClientMessage]:
+    """What a client answers in this step under these parameters."""
+    usual = STEPS[step].answers
+    return WITH_LAYERS.get(step, usual) if parameters.levels else usual
+
+
 _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
 
 
@@ -49,8 +62,8 @@ class ClientState(HiddenRepr, Struct):
     ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
     the hash of the masked-vector message and ``uploaded`` the same once it may be sent; ``charged`` marks a client
     whose ``on_upload`` must be called first. ``agreement`` maps a signer to the list ``survivors`` and its signature,
-    after the end. ``only`` is the one list of survivors that may be signed, empty where any may. ``vector`` and
-    ``faults`` are filled in for sealing only.
+    after the end. ``noise_root`` opens all layers of its noise. ``only`` is the one list of survivors that may be
+    signed, empty where any may. ``vector`` and ``faults`` are filled in for sealing only.
     """
 
     root: bytearray
@@ -74,6 +87,7 @@ class ClientState(HiddenRepr, Struct):
     upload: bytes = b""
     uploaded: bytes = b""
     charged: bool = False
+    noise_root: bytearray = field(default_factory=bytearray)
     faults: list[tuple[int, str, str]] = field(default_factory=list)
 
 
@@ -84,7 +98,8 @@ class ServerState(HiddenRepr, Struct):
     holds the sender and the last bytes, which are its tag or its signature, of every message that was accepted;
     ``failed`` maps a client to the owners whose shares it could not use, ``dealers`` are the clients that continued
     after that; ``listed`` is the bitmap of this step; ``agreement``, which stays after the end, maps a client to the
-    list of survivors and its signature.
+    list of survivors and its signature, and so does ``openings`` to the value that opens layers of its noise, which
+    ``commitments`` has the lowest value of.
     """
 
     secret: bytearray
@@ -107,5 +122,7 @@ class ServerState(HiddenRepr, Struct):
     listed: bytes = b""
     signatures: dict[int, bytes] = field(default_factory=dict)
     agreement: dict[int, bytes] = field(default_factory=dict)
-    answers: dict[int, Unmask] = field(default_factory=dict)
+    answers: dict[int, Unmask | UnmaskWithOpening] = field(default_factory=dict)
+    commitments: dict[int, bytes] = field(default_factory=dict)
+    openings: dict[int, bytes] = field(default_factory=dict)
     faults: set[tuple[int, str, str]] = field(default_factory=set)

@@ -20,6 +20,7 @@ from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.keys import Entropy, Identity
 from privstats.secagg.machines import ENDS, Outbox, StepStatus
+from privstats.secagg.noise_layers import Opening
 from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import seal_state
 from privstats.secagg.upload import messages
@@ -160,6 +161,11 @@ class LeaderSteps(Exclusive):
         if self._state.step != "done":
             raise LocalProtocolError(f"there is no result: the run is at step '{self._state.step}'")
         return self._sum, tuple(sorted(self._state.listed))
+
+    @property
+    def openings(self) -> dict[int, Opening]:
+        """Empty: a client that is gone opens nothing."""
+        return {}
 
     def awaits(self, peer: int) -> bool:
         """Whether a message of this peer could still be accepted."""

@@ -192,7 +192,6 @@ def _ran(
         warn_if_clipped(*moments, stacklevel=4)
     outcome = summed(plan, moments, dropouts, rng, watch)
     with watch.timing("release"):
-        release = session.release(
-            plan, outcome.total, outcome.survivors, rng, charge="uncharged", allow_reproducible=True
-        )
+        given: dict[str, Any] = {"charge": "uncharged", "openings": outcome.openings, "allow_reproducible": True}
+        release = session.release(plan, outcome.total, outcome.survivors, rng, **given)
     return Run(release=release, exact=outcome.exact, bytes_sent=outcome.bytes_sent, seconds=watch.seconds)

@@ -22,6 +22,7 @@ from privstats.moments import Moments, exact_moments
 from privstats.plan import Plan
 from privstats.progress import progress_bar, track
 from privstats.randomness import Generator, uniform
+from privstats.secagg.noise_layers import Opening
 from privstats.session.vector import Contribution
 from privstats.stopwatch import Stopwatch
 
@@ -92,12 +93,14 @@ class Summed:
         exact: it equals the sum of the survivors' vectors, with ``==`` on every integer; None where helpers add noise
             to it, so that no party sees the exact one.
         bytes_sent: by client.
+        openings: by client, the layers of noise in the sum that it opened.
     """
 
     total: RingVector
     survivors: tuple[int, ...]
     exact: bool | None
     bytes_sent: tuple[int, ...]
+    openings: Mapping[int, Opening]
 
 
 def summed(plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Generator, watch: Stopwatch[str]) -> Summed:
@@ -126,7 +129,7 @@ def summed(plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Gene
         watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
     noisy = plan.noise is not None and plan.noise.members > 1
     exact = None if noisy else _is_sum(outcome.total, [contributions[index] for index in outcome.survivors])
-    return Summed(outcome.total, outcome.survivors, exact, tuple(outcome.bytes_sent))
+    return Summed(outcome.total, outcome.survivors, exact, tuple(outcome.bytes_sent), outcome.openings)
 
 
 def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:

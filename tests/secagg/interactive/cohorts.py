@@ -71,7 +71,12 @@ class Cohort:
             identity=self.identities[index],
             roster=roster or self.roster,
             entropy=stream(f"{self.label} client {index}"),
+            noise_root=self.noise_root(index) if self.parameters.levels else b"",
         )
+
+    def noise_root(self, index: int) -> bytes:
+        """What opens all layers of a client's noise, where the parameters have levels."""
+        return stream(f"{self.label} noise {index}")(32)
 
     def channel(self, client: int) -> Channel:
         """Between ``client`` and the server, from the cohort's fixed randomness: it outlives both machines."""

@@ -61,6 +61,15 @@ def ed25519(private: bytes) -> bytes:
     return Ed25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
+def chain(root: bytes, layers: int) -> tuple[list[bytes], list[bytes]]:
+    """The values of the chain under a root, and the seeds of the layers, both from the lowest."""
+    values, seeds = [root], []
+    for _ in range(layers):
+        seeds.append(hkdf(values[-1], "noise-layers/seed"))
+        values.append(hkdf(values[-1], "noise-layers/next"))
+    return values[::-1], seeds[::-1]
+
+
 @dataclass
 class SecondClient:
     """One client of a frozen session."""
@@ -79,6 +88,9 @@ class SecondClient:
         self.keys = {b"s": pair(hkdf(root, "self-key"), 0), b"k": pair(hkdf(root, "mask-key"), 0)}
         self.mask_key, scalar = self.keys[b"k"][1], self.keys[b"s"][0]
         self.self_key = le(min(scalar, L - scalar))
+        self.levels = frozen.get("levels", [])
+        if self.levels:
+            self.values, _ = chain(bytes.fromhex(frozen["noise_roots"][self.me]), len(self.levels) - 1)
 
     def answer(self, message: bytes) -> bytes:
         """What an honest client sends after ``message``: nothing to an abort."""
@@ -109,6 +121,7 @@ class SecondClient:
         frozen = self.session
         numbers = [frozen[name] for name in ("clients", "threshold", "min_survivors", "colluders", "neighbours")]
         content = [SUITE, numbers, frozen["ring"], bytes.fromhex(frozen["plan_digest"])]
+        content += [self.levels] if self.levels else []
         keys = [ed25519(bytes.fromhex(private)) for private in (*frozen["identities"], frozen["server_identity"])]
         members = sha(label("members"), u32(self.n), *keys)
         run = bytes.fromhex(frozen["run"])
@@ -198,6 +211,8 @@ class SecondClient:
                     assert commitments[where:][:32] == self.commit(kind, owner, self.me, one, blind)
                 self.held[owner] = both
         failed = [owner for owner in sharers if owner not in self.held]
+        if self.levels:
+            return [13, self.name, self.me, reply_to, failed, self.values[0]]
         return [11, self.name, self.me, reply_to, failed]
 
     def listed(self, bitmap: bytes) -> list[int]:
@@ -230,4 +245,8 @@ class SecondClient:
     def unmask(self, _: list, reply_to: bytes) -> list:
         alive, owners = self.listed(self.survivors), [owner for owner in self.dealers if owner in self.held]
         shares = b"".join(self.held[owner][:32] if owner in alive else self.held[owner][32:] for owner in owners)
+        if self.levels:
+            proven = sum(1 for client in alive if client == self.me or client in self.held)
+            opened = max(place for place, level in enumerate(self.levels) if level <= proven)
+            return [14, self.name, self.me, reply_to, self.self_key, owners, shares, self.values[opened]]
         return [9, self.name, self.me, reply_to, self.self_key, owners, shares]

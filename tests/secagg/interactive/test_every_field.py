@@ -14,13 +14,16 @@ import pytest
 from privstats.errors import RemoteProtocolError
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.parameters import STEP_NAMES
-from privstats.secagg.interactive.state import STEPS
+from privstats.secagg.interactive.state import STEPS, WITH_LAYERS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, forge, lie, play_until, read
 
 LIAR = VICTIM = 2
+LEVELS = (2, 3)
 ITS_OWN = {
     (messages.Share, "boxes"),  # sealed for others, who find them unusable
     (messages.Check, "failed"),  # nobody else knows what it could use
+    (messages.CheckWithCommitment, "failed"),
+    (messages.CheckWithCommitment, "commitment"),  # binds itself alone
     (messages.Dealers, "dealers"),  # one left out counts as one that never shared, and is in no list of survivors
     (messages.Mask, "vector"),  # masking proves nothing about inputs
     (messages.Adverts, "proof"),  # leads to another transcript, under which nothing opens
@@ -39,6 +42,7 @@ def fields_of(kinds: dict[str, type[msgspec.Struct]]) -> Iterator[tuple[str, typ
 
 
 ANSWERS = list(fields_of({step: row.answers for step, row in STEPS.items()}))
+LAYERED = list(fields_of(WITH_LAYERS))
 OPENINGS = list(fields_of({step: row.opens for step, row in STEPS.items()}))
 
 
@@ -81,6 +85,16 @@ def test_the_server_refuses_an_answer_with_another_field(step: str, kind: type[A
     assert accepted(cohort, message, at_server=True) == ((kind, field) in ITS_OWN)
 
 
+@pytest.mark.parametrize(("step", "kind", "field"), LAYERED)
+def test_the_server_refuses_an_answer_about_layers_of_noise_with_another_field(
+    step: str, kind: type[Any], field: str
+) -> None:
+    cohort = cohort_of(3, 2, 0, levels=LEVELS)
+    ((_, data),) = cohort.clients[LIAR].receive(play_until(cohort, step)[LIAR])
+    message = changed(read(cohort, LIAR, data, kind), field)
+    assert accepted(cohort, message, at_server=True) == ((kind, field) in ITS_OWN)
+
+
 @pytest.mark.parametrize(("step", "kind", "field"), OPENINGS)
 def test_a_client_refuses_an_opening_with_another_field(step: str, kind: type[Any], field: str) -> None:
     cohort = cohort_of(3, 3, 0)
@@ -100,7 +114,8 @@ def test_a_client_refuses_an_abort_with_another_field(field: str) -> None:
 def test_every_message_has_a_number_of_its_own_and_a_step() -> None:
     kinds = get_args(messages.Wire)
     assert len({kind.__struct_config__.tag for kind in kinds}) == len(kinds)
-    assert {row.answers for row in STEPS.values()} == set(get_args(messages.ClientMessage))
+    answers = {row.answers for row in STEPS.values()} | set(WITH_LAYERS.values())
+    assert answers == set(get_args(messages.ClientMessage))
     assert {row.opens for row in STEPS.values()} | {messages.Abort} == set(get_args(messages.ServerMessage))
     assert tuple(STEPS) == STEP_NAMES
     assert [row.then for row in STEPS.values()] == [*STEP_NAMES[1:], "done"]

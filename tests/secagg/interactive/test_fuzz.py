@@ -168,6 +168,8 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, ne
         messages.Agreement(b32, k * (last,), k * b64),
         messages.Unmask(b32, last, b32, b32, k * (last,), k * b32),
         messages.Abort(b32, 127, b64),
+        messages.CheckWithCommitment(b32, last, b32, k * (last,), b32),
+        messages.UnmaskWithOpening(b32, last, b32, b32, k * (last,), k * b32, b32),
     ]
     assert {type(message) for message in largest} == set(get_args(messages.Wire))
     for message in largest:

@@ -166,6 +166,7 @@ def test_every_number_and_the_plan_are_in_the_digest() -> None:
         "neighbours": Parameters(10, 7, 8, 2, 8, RING, bytes(32)),
         "ring": Parameters(10, 7, 8, 2, 9, Ring(((1, 9),)), bytes(32)),
         "plan_digest": Parameters(10, 7, 8, 2, 9, RING, b"p" * 32),
+        "levels": Parameters(10, 7, 8, 2, 9, RING, bytes(32), levels=(8, 10)),
     }
     assert {*others, "server_may_lie"} == {each.name for each in fields(Parameters)}
-    assert len({base.digest, *(other.digest for other in others.values())}) == 8
+    assert len({base.digest, *(other.digest for other in others.values())}) == 9

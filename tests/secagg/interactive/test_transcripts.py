@@ -7,29 +7,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.secagg.interactive.second_implementation import SecondClient
-from tests.secagg.interactive.transcripts import SESSIONS, record
+from tests.secagg.interactive.second_implementation import SecondClient, chain
+from tests.secagg.interactive.transcripts import LAYERED, SESSIONS, record
 
 ABORT = 10
+ALL = {**SESSIONS, **LAYERED}
 FROZEN = {
     session["name"]: session
-    for session in json.loads((Path(__file__).parents[1] / "vectors" / "transcripts.json").read_text())
+    for vectors in ("transcripts.json", "noise_layers.json")
+    for session in json.loads((Path(__file__).parents[1] / "vectors" / vectors).read_text())
 }
 
 
-@pytest.mark.parametrize("name", list(SESSIONS))
+@pytest.mark.parametrize("name", list(ALL))
 def test_a_frozen_session_replays_to_the_byte(name: str) -> None:
     assert record(name) == FROZEN[name]
 
 
-@pytest.mark.parametrize("name", list(SESSIONS))
+@pytest.mark.parametrize("name", list(ALL))
 def test_a_frozen_total_is_the_plain_sum(name: str) -> None:
     session = FROZEN[name]
     columns = zip(*(session["vectors"][survivor] for survivor in session["survivors"]), strict=True)
     assert session["total"] == ([sum(column) for column in columns] or [0, 0, 0])
 
 
-@pytest.mark.parametrize("name", list(SESSIONS))
+@pytest.mark.parametrize("name", list(ALL))
 def test_a_second_implementation_sends_the_same_bytes(name: str) -> None:
     session = FROZEN[name]
     clients = [SecondClient(session, index) for index in range(session["clients"])]
@@ -45,5 +47,20 @@ def test_a_second_implementation_sends_the_same_bytes(name: str) -> None:
             answer = clients[message["to"]].answer(bytes.fromhex(message["bytes"]))
             assert answer.hex() == expected[message["step"], message["to"]]
             compared += 1
-    assert aborts == (session["clients"] if SESSIONS[name].abandoned else 0)
+    assert aborts == (session["clients"] if ALL[name].abandoned else 0)
     assert compared == sum(1 for message in session["messages"] if message["from"] != "server")
+
+
+@pytest.mark.parametrize("name", list(LAYERED))
+def test_the_seeds_that_the_server_gets_are_those_of_the_second_implementations_chain(name: str) -> None:
+    session = FROZEN[name]
+    levels, listed = session["levels"], session["survivors"]
+    damaged = {3: {1}} if LAYERED[name].spoilt else {}
+    vanished = LAYERED[name].dropouts.get("unmask", set())
+    assert set(session["opened"]) == {str(client) for client in listed if client not in vanished}
+    for client, (left_for, seeds) in session["opened"].items():
+        proven = len(set(listed) - damaged.get(int(client), set()))
+        opened = max(place for place, level in enumerate(levels) if level <= proven)
+        assert left_for == levels[opened]
+        root = bytes.fromhex(session["noise_roots"][int(client)])
+        assert [bytes.fromhex(seed) for seed in seeds] == chain(root, len(levels) - 1)[1][:opened]

@@ -1,7 +1,8 @@
 """Whole sessions from fixed randomness, message by message: known answers for a second implementation.
 
 ``python -m tests.secagg.interactive.transcripts`` prints them; ``vectors/transcripts.json``, beside this
-room, holds what it printed when the wire format was fixed. A change there is a new protocol version.
+room, holds what it printed when the wire format was fixed, and ``vectors/noise_layers.json`` what it prints with the
+word ``layers``. A change there is a new protocol version.
 """
 
 from __future__ import annotations
@@ -54,6 +55,17 @@ SESSIONS = {
 }
 
 
+LAYERED = {
+    "layers of noise, all clients stay, one box does not open": Script(
+        Parameters(6, 4, 4, 1, 5, Ring(((2, 14), (5, 33))), PLAN, levels=(4, 5, 6)), spoilt=(1, 3)
+    ),
+    "layers of noise, client 2 vanishes before masking, client 0 before unmasking": Script(
+        Parameters(6, 4, 4, 1, 5, Ring(((3, 20),)), PLAN, levels=(4, 5, 6)), {"mask": {2}, "unmask": {0}}
+    ),
+}
+"""In ``vectors/noise_layers.json``: sessions of plans in which clients take excess noise back."""
+
+
 def fixed(label: str, size: int = 32) -> bytes:
     """The secret that stands behind a label."""
     return hashlib.shake_256(label.encode()).digest(size)
@@ -67,7 +79,7 @@ def replies(*parts: bytes) -> Callable[[int], bytes]:
 
 def record(name: str) -> dict:
     """Play one session and write down everything."""
-    script = SESSIONS[name]
+    script = {**SESSIONS, **LAYERED}[name]
     parameters = script.parameters
     places = range(parameters.clients)
     identities = [fixed(f"identity {i}") for i in places]
@@ -86,6 +98,7 @@ def record(name: str) -> dict:
             identity=Identity(identities[i]),
             roster=roster,
             entropy=replies(roots[i]),
+            noise_root=fixed(f"noise {i}") if parameters.levels else b"",
         )
         for i in places
     ]
@@ -114,7 +127,15 @@ def record(name: str) -> dict:
         "messages": told,
         "survivors": list(survivors),
         "total": total.lift().tolist(),
+        **(_layers(server) if parameters.levels else {}),
     }
+
+
+def _layers(server: Server) -> dict:
+    """What clients with layers of noise say more."""
+    opened = {str(client): [each.left_for, [s.hex() for s in each.seeds]] for client, each in server.openings.items()}
+    roots = [fixed(f"noise {i}").hex() for i in range(server.parameters.clients)]
+    return {"levels": list(server.parameters.levels), "noise_roots": roots, "opened": opened}
 
 
 def played(script: Script, server: Server, clients: list[Client]) -> Iterator[dict]:
@@ -148,4 +169,4 @@ def spoil(server: Server, owner: int, holder: int) -> None:
 
 
 if __name__ == "__main__":
-    json.dump([record(name) for name in SESSIONS], sys.stdout, indent=1)
+    json.dump([record(name) for name in (LAYERED if sys.argv[1:] == ["layers"] else SESSIONS)], sys.stdout, indent=1)

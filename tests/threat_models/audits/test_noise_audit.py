@@ -13,6 +13,7 @@ from privstats.dp import mechanisms
 from privstats.encoding import flatten
 from privstats.errors import DataError
 from privstats.randomness import Generator, seeded
+from privstats.secagg.noise_layers import Opening, layer_seeds
 from privstats.workflows.report import Search
 from privstats.workflows.simulate import run
 from tests import made
@@ -55,6 +56,45 @@ def test_sound_noise_passes_with_the_power_that_was_asked_for(model, schema):
     sees = [row[report.columns.index("sees")] for row in report.rows]
     assert min(sees) >= SEES
     assert {row[-1] for row in report.rows} == {"no evidence"}
+
+
+def layers_of(clients=6, fewest=4):
+    return replace(
+        plan(model="distributed", cohort=ps.Cohort(clients, fewest, 600, colluders=1)), excess_noise="removed"
+    )
+
+
+def test_noise_that_is_left_at_every_level_is_audited_as_declared():
+    report = audit_noise(target_of(layers_of()), seeded(3), trials=25)
+    assert not report.violated
+    named = {row[0] for row in report.rows}
+    assert {f"{name}{of}" for name in ("N", "all") for of in ("", " of 5", " of 6")} <= named
+
+
+def test_noise_that_a_level_lacks_is_a_violation_at_that_level(monkeypatch):
+    """Clients of a sum of five open as if it were six, which no release could tell from its own levels."""
+    private = target_of(layers_of())
+
+    def opened(plan, part, survivors):
+        levels = plan.noise.levels
+        right = layer_seeds(part.noise_root, len(levels) - 1)
+        return Opening(levels[-1] if survivors > 4 else 4, right if survivors > 4 else ())
+
+    monkeypatch.setattr("threat_models.audits.target.opened_among", opened)
+    monkeypatch.setattr("privstats.release._require_left", lambda *_: None)
+    report = audit_noise(private, seeded(3), trials=400)
+    assert report.violated
+    verdicts = {row[0]: row[-1] for row in report.rows}
+    assert "violates" in {verdicts[f"{name} of 5"] for name in ("N", "A", "B", "all") if f"{name} of 5" in verdicts}
+    assert verdicts["all"] == verdicts["all of 6"] == "no evidence"
+
+
+def test_a_release_whose_clients_took_noise_back_has_what_they_left():
+    private = layers_of()
+    for gone in ({}, {"mask": {2}}, {"unmask": {3}}):
+        parties = dict(enumerate(ps.measure(private.schema, *shard) for shard in records(private.schema)))
+        release = run(private, list(parties.values()), dropouts=gone, rng=seeded(8)).release
+        assert not audit_release(release, parties, seeded(1)).violated
 
 
 def test_an_audit_of_few_sessions_says_that_it_is_underpowered():

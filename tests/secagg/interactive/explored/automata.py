@@ -157,6 +157,7 @@ class ClientAutomaton(_Automaton[Client]):
             roster=cohort.roster,
             entropy=stream(f"{cohort.label} client {index}"),
             on_upload=self._charged,
+            noise_root=cohort.noise_root(index) if cohort.parameters.levels else b"",
         )
         self._named(machine)
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import product
 
 from privstats.secagg.interactive import messages as kinds
 from privstats.secagg.interactive import signed_statements as said
 from privstats.secagg.interactive.dealing import part, verified
-from privstats.secagg.interactive.state import STEPS
+from privstats.secagg.interactive.state import STEPS, answers_of
 from privstats.secagg.machines import ENDS
+from privstats.secagg.noise_layers import opening
 from privstats.secagg.transcript import MerkleTree
 from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.interactive.cohorts import Cohort, read
@@ -41,12 +43,14 @@ class Walk:
         signed: the one list that it signed, with its transcript.
         signers: whose signatures it was shown before it gave shares, or None where it gave none.
         shares: what it gave: owners, and 0 for a self-mask key's share, 1 for a mask key's.
+        opened: how many layers of its noise it opened.
     """
 
     masked: frozenset[int] | None = None
     signed: Statement | None = None
     signers: frozenset[int] | None = None
     shares: frozenset[tuple[int, int]] = frozenset()
+    opened: int = 0
 
 
 @dataclass
@@ -185,14 +189,22 @@ class LyingServer:
             return Walk(walk.masked, (before.transcript, told.survivors))
         elif step == "unmask":
             shown = read(self.cohort, k, self.messages.data[message], kinds.Agreement).signers
-            given = read(self.cohort, k, data, kinds.Unmask)
+            given = read(self.cohort, k, data, answers_of(step, self.cohort.parameters))
             pairs = {
                 (owner, int(part(given.shares, at, 32) != part(before.held[owner], 0, 32)))
                 for at, owner in enumerate(given.owners)
             }
-            return Walk(walk.masked, walk.signed, frozenset(shown), frozenset(pairs))
+            return Walk(walk.masked, walk.signed, frozenset(shown), frozenset(pairs), self._opened(k, given))
         assert step in STEPS
         return walk
+
+    def _opened(self, k: int, given: kinds.Unmask) -> int:
+        """By the value that it sent, of all that its chain has."""
+        layers = len(self.cohort.parameters.levels) - 1
+        if not isinstance(given, kinds.UnmaskWithOpening):
+            return 0
+        chain = [opening(self.cohort.noise_root(k), layers, opened) for opened in range(layers + 1)]
+        return chain.index(given.opening)
 
 
 @dataclass(frozen=True)
@@ -253,6 +265,10 @@ def _breaches(server: LyingServer, together: Mapping[int, Walk]) -> Iterator[str
     for group in _sums(together, bare, unknown):
         if len(group) + len(liars) < parameters.min_survivors:
             yield "a sum over too few is known"
+        if parameters.levels:
+            sized = [parameters.levels[together[owner].opened] - len(liars) for owner in group]
+            if sum(Fraction(1, honest) for honest in sized) < 1:
+                yield "a sum has too little noise"
 
 
 def _sums(together: Mapping[int, Walk], bare: set[int], unknown: set[int]) -> Iterator[set[int]]:

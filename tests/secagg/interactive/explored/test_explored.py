@@ -58,6 +58,26 @@ def test_whatever_lists_a_server_shows_to_whom_it_learns_one_sum_over_enough(siz
     assert not found.breaches
 
 
+@pytest.mark.parametrize("sizes", [TWO_OF_THREE, *(pytest.param((4, 3, c), marks=BY_NIGHT) for c in (0, 1))])
+def test_whatever_lists_a_server_shows_to_whom_the_sum_keeps_its_noise(sizes: tuple[int, int, int]) -> None:
+    """Theorem 6: of every sum that shows, the clients in it have not opened more than they may."""
+    clients, fewest, colluders = sizes
+    cohort = cohort_of(*sizes, levels=tuple(range(fewest, clients + 1)))
+    server = LyingServer(cohort, frozenset(range(clients - colluders, clients)))
+    walks = server.walks()
+    assert any(walk.opened for each in walks.values() for walk in each)
+    found = judged(server, walks)
+    assert found.unmasked > 0
+    assert not found.breaches
+
+
+def test_clients_that_open_for_whoever_is_listed_leave_too_little_noise(monkeypatch) -> None:
+    """The bug that counting the proven prevents: a listed client of which nothing but a box that fails was shown."""
+    monkeypatch.setattr("privstats.secagg.interactive.client.opened_layers", lambda levels, _: len(levels) - 1)
+    server = LyingServer(cohort_of(*TWO_OF_THREE, levels=(2, 3)))
+    assert "a sum has too little noise" in judged(server, server.walks()).breaches
+
+
 @pytest.mark.parametrize(
     ("unchecked", "breach"),
     [
