@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
 from privstats.inference.drawing import INK, LINES, SMALL, UNTOLD, beside_zero, check_format, figure_of, saved
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ __all__ = ["ForestRow", "forest_rows", "plot_balance", "plot_forest"]
 
 _NAME = 17  # letters of a line that leave a phone half of its width for intervals
 _ROW, _LINE, _PANEL, _REST = 0.16, 0.16, 0.34, 0.62  # inches
+_BESIDE = 0.16  # of a row
 _APART = 0.1  # a standardised difference that is usually called small
 _TICKS = (1, 2, 5)
 _MOST_TICKS = 3  # of an axis that is half of the picture
@@ -141,8 +143,8 @@ def plot_forest(
 def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     """Draw standardised mean differences of the columns between both arms, the largest on top (a "love plot").
 
-    Lines are the intervals of the noise; dashed lines stand at -.1 and .1, which are usually called small. Columns
-    that are not told have their name and no mark.
+    Before weighting, and below that after weighting where it was released. Lines are the intervals of the noise; dashed
+    lines stand at -.1 and .1, which are usually called small. Columns that are not told have their name and no mark.
 
     Args:
         balance: from :meth:`EffectTable.balance`.
@@ -167,11 +169,11 @@ def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     names = [textwrap.fill(balance.columns[place], _NAME) for place in order]
     figure = figure_of(sum(_LINE * name.count("\n") + _ROW + _LINE for name in names) + _REST)
     axes = figure.subplots()
-    for row, place in enumerate(order):
-        if balance.told[place]:
-            ends = [balance.low[place], balance.high[place]]
-            axes.plot(ends, [row, row], color=LINES[0], linewidth=1.2)
-            axes.plot(balance.difference[place], row, "o", color=LINES[0], markersize=5)
+    before = np.column_stack([balance.difference, balance.low, balance.high])
+    _marks(axes, before[order], "o", LINES[0], "before weighting", 0.0 if balance.weighted is None else -_BESIDE)
+    if balance.weighted is not None:
+        _marks(axes, balance.weighted[order], "s", LINES[1], "after weighting", _BESIDE)
+        figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=SMALL)
     axes.set_yticks(range(len(names)), names, parse_math=False)
     axes.set_ylim(len(names) - 0.4, -0.6)
     for place, tick in zip(order, axes.get_yticklabels(), strict=True):
@@ -182,6 +184,15 @@ def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     axes.locator_params(axis="x", nbins=2 * _MOST_TICKS)
     figure.supxlabel("standardised difference, treated less others", fontsize=SMALL, parse_math=False)
     return saved(figure, path)
+
+
+def _marks(axes: Any, numbers: Array, mark: str, colour: str, said: str, beside: float) -> None:
+    """A mark and the line of its interval for every row that is told, ``(m, 3)``, a little beside the row's middle."""
+    for row, (value, low, high) in enumerate(numbers):
+        if math.isfinite(high - low):
+            axes.plot([low, high], [row + beside, row + beside], color=colour, linewidth=1.2)
+            axes.plot(value, row + beside, mark, color=colour, markersize=5, label=said)
+            said = f"_{said}"  # one entry in the legend
 
 
 class _Scale(NamedTuple):

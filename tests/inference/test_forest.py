@@ -108,6 +108,7 @@ def test_balance_has_the_largest_difference_on_top_and_no_mark_for_what_is_not_t
     marks = [line for line in figure.axes[0].get_lines() if line.get_marker() == "o"]
     assert [(mark.get_xdata()[0], mark.get_ydata()[0]) for mark in marks] == [(-0.25, 0), (0.02, 1)]
     assert is_read_on_a_phone(figure)
+    assert not figure.legends
     frame = balance.to_frame()
     assert frame.loc["bmi", "difference"] == -0.25
     assert not frame.loc["sex", "told"]
@@ -161,3 +162,16 @@ def test_a_paper_is_told_what_was_declared_and_how_it_was_adjusted(declared: Any
     assert "Holm's method" in said
     text = declared.summary().as_text()
     assert all(name in text for name in declared.named)
+
+
+def test_balance_after_weighting_stands_below_the_one_before() -> None:
+    ends = np.array([0.2, -0.3]), np.array([0.3, -0.2])
+    after = np.array([[0.01, -0.02, 0.04], [np.nan, -np.inf, np.inf]])
+    both = np.array([True, True])
+    balance = Balance(("age", "bmi"), np.ones((2, 2)), np.array([0.25, -0.26]), *ends, both, weighted=after)
+    figure = ps.inference.plot_balance(balance)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["before weighting", "after weighting"]
+    squares = [line for line in figure.axes[0].get_lines() if line.get_marker() == "s"]
+    assert [mark.get_xdata()[0] for mark in squares] == [0.01]
+    assert 1 < squares[0].get_ydata()[0] < 1.5
+    assert is_read_on_a_phone(figure)
