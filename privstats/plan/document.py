@@ -243,7 +243,8 @@ def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:
     known = {f.name: f for f in fields(cls) if f.init and f.name != "_"}
     _refuse_unknown(section, table, tuple(known))
     needed = [name for name, f in known.items() if f.default in (MISSING, GIVEN) and f.default_factory is MISSING]
-    missing = [name for name in needed if name not in table and name != "features"]  # which its columns may say
+    said = {name for name in needed if name == "features" and known[name].default is GIVEN}  # by declared columns
+    missing = [name for name in needed if name not in table and name not in said]
     if missing:
         raise PlanError(f"{section} lacks {', '.join(missing)}; add it to [{section}], it has no default on purpose")
     return cls(**table)

@@ -45,7 +45,7 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     python_fields(schema)
     _require_given(schema)
     transform = steps_of(schema.transform)
-    asked = _declared(transform, schema.appended) if schema.features is GIVEN else schema.features
+    asked = _declared(transform, schema) if schema.features is GIVEN else schema.features
     features = whole("features", asked, 2, "one feature has no covariance: add another or a constant one")
     grid_bits = whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
     if grid_bits > _MAX_GRID_BITS:
@@ -71,12 +71,12 @@ def _require_given(schema: Any) -> None:
         raise SchemaError(f"{type(schema).__name__} lacks {', '.join(lacking)}; there is no default on purpose")
 
 
-def _declared(transform: tuple[Transform, ...], beside: int) -> int:
+def _declared(transform: tuple[Transform, ...], schema: Schema) -> int:
     """The features that declared columns make, with those appended."""
     outputs = output_features(transform) if transform and transform[0].reads_cells else None
     if outputs is None:
         raise SchemaError("features must be given: only a declaration of columns (Cells) says how many there are")
-    return outputs + beside
+    return outputs + schema.appended
 
 
 def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: int) -> None:

@@ -17,7 +17,7 @@ from privstats.schema.classes import ClassSchema
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import LOGISTIC_TABLE, POISSON_TABLE, Statistic, by_letter, letters_of
-from privstats.transforms import ByArm, ConstantFeature, Transform
+from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
 
 __all__ = ["NEEDS_PRIVACY", "Family", "ScoreSchema", "require_narrow"]
 
@@ -108,7 +108,10 @@ class ScoreSchema(Schema):
     @property
     def appended(self) -> int:  # type: ignore[override]
         """Of rows by arm the transform gives twice as many entries."""
-        return -self.features if self.by_arm else 0
+        if not self.by_arm:
+            return 0
+        outputs = output_features(self.transform)  # of declared columns, which may say the features
+        return -self.features if outputs is None else -(outputs // 2)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -18,7 +18,8 @@ from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.moments import RecordFile
 from privstats.schema.public_values import Published, Values
 from privstats.testing import held, table_values
-from tests.schema.samples import SCHEMAS
+from privstats.transforms import input_features
+from tests.schema.samples import SCHEMAS, SCORED
 
 STAGES = ps.CountSchema(
     (
@@ -110,7 +111,11 @@ ROUNDS = ("gradients", "calibration", "score")
 def records_of(schema: Any, count: int) -> tuple[Any, Any]:
     """Records that can be read, of any kind."""
     rng = np.random.default_rng(count)
-    X = rng.normal(size=(count, schema.features - schema.appended)) / 4
+    X = rng.normal(size=(count, input_features(schema.transform, schema.features - schema.appended))) / 4
+    if any(isinstance(step, ps.transforms.ByArm) for step in schema.transform):
+        X[:, -1] = np.arange(count) % 2
+    if getattr(schema, "subgroups", ()):
+        X[:, 1] = np.arange(count) % 3
     kind = getattr(schema, "rows", schema)
     if isinstance(kind, ps.ClassSchema | ps.WithinSchema):
         labels = np.arange(count) % kind.classes
@@ -120,9 +125,12 @@ def records_of(schema: Any, count: int) -> tuple[Any, Any]:
 
 
 def published_of(schema: Any) -> Published | None:
-    """Values of 1 where the kind reads some."""
+    """Values of 1 where the kind reads some; of a score the head's own."""
     if not schema.needs:
         return None
+    for scored in SCORED:
+        if scored.schema == schema:
+            return scored.published
     return Published.of(
         {
             name: Values.rounded(np.eye(*shape) if len(shape) == 2 else np.ones(shape))
