@@ -14,7 +14,7 @@ import math
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import betaincinv
@@ -28,9 +28,11 @@ NAME = "inference.declared"
 RANGES = dict.fromkeys(("a", "b", "c", "d"), (-1.0, 1.0))
 THIRDS = (ps.Bins("a", (-1.0, -0.2, 0.2, 1.0)),)
 ANALYSIS = ps.course.Analysis(("first",), ("second",), ("a",))
-TRIALS = (("trial", None, 2_000, 1.0), ("trial", None, 10_000, 1.0), ("trial", None, 10_000, 8.0))
-OVERLAP = (("confounded", "overlap", 10_000, 8.0), ("differing", "overlap", 10_000, 8.0))
-TREATED = (("differing", "ate", 10_000, 8.0),)
+Cells: TypeAlias = tuple[tuple[str, str | None, int, float], ...]
+TRIALS: Cells = (("trial", None, 2_000, 1.0), ("trial", None, 10_000, 1.0), ("trial", None, 10_000, 8.0))
+OVERLAP: Cells = (("confounded", "overlap", 10_000, 8.0), ("differing", "overlap", 10_000, 8.0))
+ALL: Cells = (("differing", "ate", 10_000, 8.0),)
+UNMOVED: Cells = (*TRIALS[1:], OVERLAP[0])
 
 
 def tables(options: argparse.Namespace) -> Tables:
@@ -39,8 +41,8 @@ def tables(options: argparse.Namespace) -> Tables:
     groups: dict[str, Callable[[], list[Row]]] = {
         "trials": lambda: [row for cell in TRIALS[:few] for row in covered(*cell, runs)],
         "overlap weights": lambda: [row for cell in OVERLAP[:few] for row in covered(*cell, runs)],
-        "all records": lambda: [row for cell in TREATED[:few] for row in covered(*cell, runs)],
-        "families without an effect": lambda: [rejected(*cell, runs) for cell in (*TRIALS[1:], OVERLAP[0])[:few]],
+        "all records": lambda: [row for cell in ALL[:few] for row in covered(*cell, runs)],
+        "families without an effect": lambda: [rejected(*cell, runs) for cell in UNMOVED[:few]],
     }
     for title, rows in groups.items():
         if options.only in title:
