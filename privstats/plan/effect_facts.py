@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from privstats.schema import EffectSchema, Schema
 
 __all__ = ["effect_facts"]
@@ -19,11 +21,11 @@ def effect_facts(schema: Schema) -> list[str]:
     """
     if not isinstance(schema, EffectSchema):
         return []
-    outcomes, blocks = schema.outcomes, schema.blocks
+    outcomes, parts = schema.outcomes, math.prod(schema.crossed)
     names, apart = schema.outcome_names or (), [each.name for each in schema.subgroups or ()]
     shared = f"the outcomes {', '.join(names)} share the budget: each has about sqrt({outcomes}) times the noise of one"
     divided = (
-        f"the records are divided into {blocks} subgroups by {', '.join(apart)}: each has the noise of one sum on its "
-        f"own records, and all together sqrt({blocks}) times as much; what is not declared in a course is exploratory"
+        f"the records are divided into {parts} subgroups by {', '.join(apart)}: each has the noise of one sum on its "
+        f"own records, and all together sqrt({parts}) times as much; what is not declared in a course is exploratory"
     )
-    return [*([shared] if outcomes > 1 else []), *([divided] if blocks > 1 else [])]
+    return [*([shared] if outcomes > 1 else []), *([divided] if parts > 1 else [])]

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -137,5 +138,8 @@ def test_outcomes_share_the_budget_and_subgroups_divide_the_records():
     alone = ps.Effect.whole(schema=one, cohort=cohort, privacy=made.promise("distributed"))
     assert told(alone, "share the budget") is None
     assert told(alone, "divided") is None
+    many = ps.Cohort(60, 50, 1_000, colluders=2)
+    grouped = ps.Effect.whole(schema=replace(one, groups=6), cohort=many, privacy=made.promise("distributed"))
+    assert told(grouped, "subgroups by") is None, "groups of sites divide no records of one"
     sigma, single = whole.noise.sigma, alone.noise.sigma
     assert sigma["e"] / single["e"] == pytest.approx(math.sqrt(2), rel=0.01)
