@@ -82,6 +82,17 @@ def inference_readers() -> Cells:
     return [head, *lines]
 
 
+def inference_head_scores() -> Cells:
+    """docs/heads.md: the score of a head against its population, and against the same records pooled."""
+    head = ["head", "measure", "epsilon", "told", "told and missed", "missed the pooled number", "half width"]
+    lines = []
+    for title, rows in titled("inference.head_scores"):
+        for place, row in enumerate(rows):
+            about = [title if not place else "", row["measure"], _epsilon(row), _percent(row["told"])]
+            lines.append([*about, _percent(row["missed"]), _percent(row["missed pooled"]), _number(row, "half width")])
+    return [head, *lines]
+
+
 def inference_standardised() -> Cells:
     """docs/tables.md: public ranges beside those that a first session finds."""
     head = ["ranges", "records", "epsilon", "told", "told and missed", "worst slope", "half width", "median error"]
@@ -237,6 +248,7 @@ TABLES: Tables = {
         _BY_SITE, "probabilities by place", {"probabilities": "{probabilities}"} | _RELEASE | _ENDS
     ),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
+    **by_name(inference_head_scores),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

@@ -154,6 +154,8 @@ def _facts(found: Rehearsal) -> dict[str, Any]:
     return {
         "stamp": STAMP,
         "auc": found.private.value,
+        "balanced_accuracy": found.classes[0],
+        "one_class": found.classes[1],
         "auc_no_privacy": found.exact.value,
         "auc_alone": {name: auc.value for name, auc in found.alone.items()},
         "promise": promised(found.opened),

@@ -12,6 +12,7 @@ the plan comes from the records, not even their number.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
@@ -287,6 +288,17 @@ def _unreadable(plan: Plan) -> Unreadable:
     return "refuse" if cells_of(plan.schema) is None else plan.unreadable
 
 
+def _warn_of_delta(privacy: Any, records: int | None) -> None:
+    """Tell the holder of the records that delta lets whole ones out; as of the clip, the number stays here."""
+    if isinstance(privacy, Privacy) and records and privacy.delta * records > 1:
+        warnings.warn(
+            f"delta {privacy.delta:g} lets {privacy.delta * records:.0f} of {records:,} records be exposed outright; "
+            f"choose less than 1 / {records:,}. This number is exact: it is for the holder of the records",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
 def _vector(plan: Plan, X: Any, y: Any, rng: Generator, *, progress: bool = False, first: bool = True) -> Any:
     """The exact sums in the plan's ring; the first of a course tell the caller what the clip did."""
     unreadable = _unreadable(plan)
@@ -294,6 +306,7 @@ def _vector(plan: Plan, X: Any, y: Any, rng: Generator, *, progress: bool = Fals
     warn_if_empty(moments)
     if first:
         warn_if_clipped(moments, stacklevel=4)
+        _warn_of_delta(plan.privacy, moments.records)
     return session.contribution(
         plan, moments, rng, index=0, allow_reproducible=True
     ).take()  # the caller has checked rng

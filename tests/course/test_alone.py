@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -45,6 +46,17 @@ def test_the_promise_is_the_one_that_was_asked_for():
     budget = released().budget
     assert (budget.epsilon, budget.delta) == (2.0, 1e-5)
     assert budget.promise.startswith("central noise, one record, add-remove")
+
+
+def test_a_delta_that_lets_records_out_is_told_to_their_holder():
+    loose = replace(PRIVACY, delta=0.05)
+    with pytest.warns(
+        UserWarning, match="delta 0.05 lets 4 of 90 records be exposed outright; choose less than 1 / 90"
+    ):
+        private_release(SCHEMA, loose, X, Y, ledger="uncharged")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        private_release(SCHEMA, replace(PRIVACY, delta=1 / 91), X, Y, ledger="uncharged")
 
 
 @pytest.mark.slow

@@ -100,6 +100,8 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         ("records summed", f"{what.public.records:,}"),
         ("records held out to score on", f"{held:,}"),
         *left,
+        ("balanced accuracy under the promise", f"{found.classes[0]:.1%}"),
+        *([("this head predicts one class", "for all records held out")] if found.classes[1] else []),
         *_faint(what.course),
         ("sessions", f"{len(found.releases)}"),
         ("bytes that each party sent, masked", f"{found.upload_bytes:,}"),

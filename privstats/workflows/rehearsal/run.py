@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from time import perf_counter
 from typing import Any
 
@@ -137,6 +138,7 @@ class Rehearsal:
         exact: of the same recipe on the exact sums of all of them, without any promise.
         alone: of that recipe on each party's own records.
         releases: of every session.
+        classes: balanced accuracy of the private model, and whether it predicts one class for all of these records.
         card: the points of the private model, with bands of the noise.
         upload_bytes: that each party sent, of masked numbers.
         seconds: from the files to here.
@@ -144,6 +146,7 @@ class Rehearsal:
 
     opened: Opened
     private: Auc
+    classes: tuple[float, bool]
     exact: Auc
     alone: Mapping[str, Auc]
     releases: tuple[Release, ...]
@@ -194,7 +197,10 @@ def rehearsed(what: Opened, advance: Callable[[int], None]) -> Rehearsal:
     kept = tuple(release for release in releases if release is not None)
     head = _fitted(_head(what), kept)
     y = np.concatenate([party.y[party.test] for party in what.parties])
-    private = auc(y, _stacked([head.predict_proba(party.held_out) for party in what.parties]))
+    shares = _stacked([head.predict_proba(party.held_out) for party in what.parties])
+    private, said = auc(y, shares), shares.argmax(axis=1)
+    recalls = [float((said[y == label] == label).mean()) for label in np.unique(y)]
+    classes = fmean(recalls), bool((said == said[0]).all())
     advance(1)
     card = scorecard(head, kept, draws=_DRAWS)
     advance(1)
@@ -205,7 +211,7 @@ def rehearsed(what: Opened, advance: Callable[[int], None]) -> Rehearsal:
         alone[party.name] = _without_noise(what, (party,))
         advance(1)
     sent = sum(release.plan.masking.upload_bytes for release in kept)
-    return Rehearsal(what, private, exact, alone, kept, card, sent, what.seconds + perf_counter() - start)
+    return Rehearsal(what, private, classes, exact, alone, kept, card, sent, what.seconds + perf_counter() - start)
 
 
 def _head(what: Opened) -> Any:
