@@ -277,6 +277,33 @@ _ROUND: Mapping[str, Shown] = {
     "over its products": "{floors:.1f}",
     "over a step": "{steps:.1f}",
 }
+_TUNED_WAYS = ("ours", "ours, ranges", "DP-EBM", "diffprivlib", "DP-GD, tuned", "Opacus, tuned")
+
+
+def refinement_tables() -> Cells:
+    """AUC and balanced accuracy of ours and of peers; what is behind the best peer by more than an error is bold."""
+    lines = [["table", "epsilon", *_TUNED_WAYS]]
+    for (data, epsilon), found in _tuned().items():
+        best = max((row for way, row in found.items() if not way.startswith("ours")), key=lambda row: float(row["AUC"]))
+        cells = [_ranked(row, best, ours=way.startswith("ours")) for way, row in found.items()]
+        lines.append([data if epsilon == min(e for d, e in _tuned() if d == data) else "", _short(epsilon), *cells])
+    return lines
+
+
+def _tuned() -> dict[tuple[str, float], dict[str, Row]]:
+    """By table and epsilon the rows, in the order of the ways."""
+    rows = results("raw_tables.tuned")["tuned peers on raw tables"]
+    found = {(row["data"], row["epsilon"], row["way"]): row for row in rows}
+    places = dict.fromkeys((row["data"], row["epsilon"]) for row in rows)
+    return {place: {way: found[(*place, way)] for way in _TUNED_WAYS} for place in places}
+
+
+def _ranked(row: Row, best: Row, *, ours: bool) -> str:
+    auc = f"{row['AUC']:.1f}"
+    behind = best["AUC"] - row["AUC"] > math.hypot(row["AUC se"], best["AUC se"])
+    return f"**{auc}** / {row['balanced']:.1f}" if ours and behind else f"{auc} / {row['balanced']:.1f}"
+
+
 _FEW_MODELS = ("refined softmax", "without its ridge", "LDA", "RDA", "logistic regression")
 _FEW: Mapping[str, Shown] = {
     "data": lambda row: DATA[row["data"]],
@@ -332,6 +359,7 @@ _MODULES: Mapping[str, Shown] = {
 
 TABLES: Tables = {
     **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds, refinement_floor),
+    **by_name(refinement_tables),
     **by_name(heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),

@@ -32,7 +32,7 @@ from benchmarks.raw_tables.sets import Split
 from privstats import heads
 from privstats.errors import PrivstatsError
 
-__all__ = ["WAYS"]
+__all__ = ["DIFFPRIVLIB", "WAYS", "ebm_scores", "logistic_scores"]
 
 Array: TypeAlias = NDArray[np.float64]
 Scored: TypeAlias = Callable[[Known, Split, float], float]
@@ -41,7 +41,10 @@ DIFFPRIVLIB = os.environ.get("PRIVSTATS_DIFFPRIVLIB", "")
 _SCRIPT = Path(__file__).with_name("logistic_peer.py")
 
 
-def _ebm(known: Known, split: Split, train: pd.DataFrame, test: pd.DataFrame, epsilon: float) -> float:
+def ebm_scores(
+    known: Known, split: Split, train: pd.DataFrame, test: pd.DataFrame, epsilon: float, delta: float = DELTA
+) -> Array:
+    """DP-EBM's probabilities of the test records."""
     from interpret.privacy import DPExplainableBoostingClassifier
 
     kinds = ["continuous" if category is None else "nominal" for category in known.book.values()]
@@ -51,14 +54,18 @@ def _ebm(known: Known, split: Split, train: pd.DataFrame, test: pd.DataFrame, ep
         feature_types=kinds,
         privacy_bounds=bounds,
         epsilon=epsilon,
-        delta=DELTA,
+        delta=delta,
         random_state=split.seed,
         n_jobs=1,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of categories that the private list left out
         model.fit(known.filled(train), split.y)
-        return float(roc_auc_score(split.y_test, model.predict_proba(known.filled(test))[:, 1]))
+        return np.asarray(model.predict_proba(known.filled(test))[:, 1])
+
+
+def _ebm(known: Known, split: Split, train: pd.DataFrame, test: pd.DataFrame, epsilon: float) -> float:
+    return float(roc_auc_score(split.y_test, ebm_scores(known, split, train, test, epsilon)))
 
 
 def ebm_whole(known: Known, split: Split, epsilon: float) -> float:
@@ -140,6 +147,12 @@ def ranges_dropped(known: Known, split: Split, epsilon: float) -> float:
 
 
 def logistic(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+    """The AUC of diffprivlib's logistic regression."""
+    scores = logistic_scores(known, splits, epsilon)
+    return [float(roc_auc_score(split.y_test, each)) for split, each in zip(splits, scores, strict=True)]
+
+
+def logistic_scores(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
     """diffprivlib's logistic regression in its own interpreter: whole records, true ranges, the true largest norm."""
     arrays: dict[str, Any] = {"epsilon": epsilon}
     rows = [(known.scaled(split.whole), known.scaled(split.whole_test)) for split in splits]
@@ -152,7 +165,7 @@ def logistic(known: Known, splits: Sequence[Split], epsilon: float) -> list[floa
         alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         subprocess.run([DIFFPRIVLIB, str(_SCRIPT), str(asked), str(told)], check=True, env=alone, cwd=folder)
         with np.load(told) as scores:
-            return [float(roc_auc_score(s.y_test, scores[f"s{place}"])) for place, s in enumerate(splits)]
+            return [np.asarray(scores[f"s{place}"]) for place in range(len(splits))]
 
 
 def _each(scored: Scored) -> Way:

@@ -102,6 +102,9 @@ TABLES: Sequence[RawTable] = (
     _of_r("spam", "new", "DAAG", "spam7", "yesno", "y"),
     _of_r("monica", "new", "DAAG", "monica", "outcome", "dead"),
     _of_r("churn", "new", "modeldata", "wa_churn", "churn", "Yes"),
+    _of_r("health insurance", "new", "AER", "HealthInsurance", "insurance", "yes", "education"),
+    _of_r("default", "new", "ISLR", "Default", "default", "Yes"),
+    _of_r("remote work", "new", "modeldata", "stackoverflow", "Remote", "Remote"),
     _of_r("rossi", "seen", "carData", "Rossi", "arrest", 0.5, "week", *_EMPLOYED),
     _of_r("gbsg", "seen", "survival", "gbsg", "status", 0.5, "pid", "rfstime"),
     _of_r(

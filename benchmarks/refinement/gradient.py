@@ -7,7 +7,7 @@ all recipes in one matrix product, so that a generous grid can be searched. `pee
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from benchmarks.data import Split
 from privstats.workflows.rivals.opacus import Recipe
 
-__all__ = ["FULL_BATCH", "SAMPLED", "Schedule", "clipped_sums", "grid", "train"]
+__all__ = ["FULL_BATCH", "SAMPLED", "Schedule", "Score", "accuracy", "clipped_sums", "grid", "train"]
 
 RATES = (1.0, 4.0, 16.0, 64.0, 128.0)
 CLIPS = (0.1, 0.3, 1.0)
 MOMENTA = (0.0, 0.9)
+Score: TypeAlias = Callable[[NDArray[np.float32], NDArray[np.intp]], float]
+"""From the scores ``(n, C)`` of test rows and their classes; the larger the better."""
 Schedule: TypeAlias = tuple[float, int]
 """Share of the records per step, and how many steps."""
 FULL_BATCH: Sequence[Schedule] = ((1.0, 50), (1.0, 25), (1.0, 100), (1.0, 200))
@@ -42,10 +44,21 @@ def _with_intercept(X: NDArray[Any]) -> NDArray[np.float32]:
     return np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
 
 
+def accuracy(scores: NDArray[np.float32], y: NDArray[np.intp]) -> float:
+    """The share of rows whose largest score ``(n, C)`` is their class's."""
+    return float((scores.argmax(axis=1) == y).mean())
+
+
 def train(
-    split: Split, recipes: Sequence[Recipe], noise: float, rng: np.random.Generator, *, records: int | None = None
+    split: Split,
+    recipes: Sequence[Recipe],
+    noise: float,
+    rng: np.random.Generator,
+    *,
+    records: int | None = None,
+    score: Score = accuracy,
 ) -> NDArray[np.float64]:
-    """Accuracy of each recipe on the test rows, ``(R, 2)``: the last weights and their tail average.
+    """How well each recipe does on the test rows, ``(R, 2)``: the last weights and their tail average.
 
     Args:
         split: X_train, X_test, y_train, y_test.
@@ -53,26 +66,30 @@ def train(
         noise: noise multiplier.
         rng: of noise and of samples, which recipes share.
         records: how many records the noise is for, where X_train is a part of them that stands for all.
+        score: of a recipe's scores of the test rows.
     """
     X, X_test, y, y_test = split
     C = int(max(y.max(), y_test.max())) + 1
     rows, tests = _with_intercept(X), _with_intercept(X_test)
     most = max(1, _MOST_COLUMNS // C)
     parts = [recipes[at : at + most] for at in range(0, len(recipes), most)]
-    return np.concatenate([_train(rows, y, tests, y_test, C, part, noise, rng, records or len(X)) for part in parts])
+    found = []
+    for part in parts:
+        ends = _train(rows, y, C, part, noise, rng, records or len(X))
+        found += [[score(tests @ weights.T, y_test) for weights in both] for both in zip(*ends, strict=True)]
+    return np.array(found)
 
 
 def _train(
     rows: NDArray[np.float32],
     y: NDArray[np.intp],
-    tests: NDArray[np.float32],
-    y_test: NDArray[np.intp],
     C: int,
     recipes: Sequence[Recipe],
     noise: float,
     rng: np.random.Generator,
     records: int,
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """The last weights of each recipe and the mean of those of its tail, both ``(R, C, k)``."""
     R, k, steps, sample = len(recipes), rows.shape[1], recipes[0].steps, recipes[0].sample
     rate, clip, momentum = (_each(recipes, name) for name in ("rate", "clip", "momentum"))
     W, tail, velocity = (np.zeros((R, C, k), np.float32) for _ in range(3))
@@ -87,7 +104,7 @@ def _train(
         W = W - rate * velocity
         if step >= (1 - _TAIL) * steps:
             tail += W
-    return np.stack([_accuracies(weights, tests, y_test) for weights in (W, tail)], axis=1)
+    return W, tail / max(1, sum(step >= (1 - _TAIL) * steps for step in range(steps)))
 
 
 def _each(recipes: Sequence[Recipe], name: str) -> NDArray[np.float32]:
@@ -125,7 +142,3 @@ def clipped_sums(
         p *= np.minimum(1, clip[:, None] / np.maximum(norm, 1e-30))[:, None, :]
         total += p.reshape(R * C, len(some)) @ some
     return total.reshape(R, C, k)
-
-
-def _accuracies(W: NDArray[np.float32], tests: NDArray[np.float32], y_test: NDArray[np.intp]) -> NDArray[np.float64]:
-    return np.array([((tests @ weights.T).argmax(axis=1) == y_test).mean() for weights in W])

@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.data import Split
 from benchmarks.refinement import gradient
-from benchmarks.refinement.gradient import Schedule
+from benchmarks.refinement.gradient import Schedule, Score
 from privstats.workflows.rivals.opacus import Recipe, linear, noise_multiplier, trained
 
 __all__ = ["SEARCH", "Trained", "dp_gd", "opacus", "opacus_dp_sgd", "tuned"]
@@ -39,8 +39,10 @@ class Trained:
     recipe: Recipe
 
 
-def tuned(split: Split, epsilon: float, delta: float, schedules: Sequence[Schedule]) -> Recipe:
-    """The best recipe on held-out records.
+def tuned(
+    split: Split, epsilon: float, delta: float, schedules: Sequence[Schedule], score: Score = gradient.accuracy
+) -> Recipe:
+    """The best recipe on held-out records, by their accuracy or another score.
 
     All rates, clips and momenta with the first schedule, the best of them with all schedules, and the best of those
     again with other noise, each with its last weights and with their tail average. A part of the records stands for
@@ -51,7 +53,7 @@ def tuned(split: Split, epsilon: float, delta: float, schedules: Sequence[Schedu
 
     def tried(recipes: Sequence[Recipe], rows: int, seed: int) -> list[tuple[float, Recipe]]:
         inner, noise = (fit[:rows], held, fit_y[:rows], held_y), _noise(recipes[0], epsilon, delta)
-        scores = gradient.train(inner, recipes, noise, np.random.default_rng(seed), records=len(fit))
+        scores = gradient.train(inner, recipes, noise, np.random.default_rng(seed), records=len(fit), score=score)
         both = itertools.chain.from_iterable((recipe, replace(recipe, tail=True)) for recipe in recipes)
         return sorted(zip(scores.ravel().tolist(), both, strict=True), key=lambda pair: -pair[0])
 
