@@ -140,10 +140,13 @@ def records(
 
     template = _template().joinpath("party", "records.py").read_bytes()
     brought = RecordFile(file, target, split, seed, encoding, separator, decimal, kept_out)
-    named = name_file(Party.open(home).folder, brought, template)
+    folder = Party.open(home).folder
+    named = name_file(folder, brought, template)
     others = "stay out: they may have made the head" if kept_out else "held out"
     kept = f", {named.held_out:,} {others}" if named.held_out else ""
     say(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
+    if folder.course.first.schema.task == "scoring" and not kept_out:
+        say("these records must have had no part in the head: --split SHARE --kept-out takes those that were kept out")
     for remark in named.remarks:
         say(remark)
 

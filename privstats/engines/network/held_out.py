@@ -47,13 +47,19 @@ def require_hidden_in(account: Account, course: Course) -> None:
 
 
 def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
-    """Refuse to score a head on the records that made it, where this party's ledger says that it paid for them.
+    """Refuse to score a head on the records that made it, as far as the split or this party's ledger tells.
 
     Raises:
-        DataError: the ledger was charged for the plan of the head, and the file's records were not kept out of it.
+        DataError: a split without ``kept_out``, whose records are those of the sums; or the ledger was charged for the
+            plan of the head, and the file's records were not kept out of it.
     """
     if not isinstance(plan.schema, ScoringSchema) or file.kept_out or plan.published is None:
         return
+    if file.split is not None:
+        raise DataError(
+            "this plan scores a head, and a split alone takes the records that may have made it: add --kept-out (in "
+            "Python kept_out=True) to take those that the split kept out"
+        )
     made = published_provenance(plan.published.read())
     charged = {spend.plan for account in folder.ledger.accounts() for spend in account.entries}
     if charged & {made.plan, made.course}:
