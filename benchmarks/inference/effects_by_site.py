@@ -76,7 +76,8 @@ def between(sites: int, each: int, groups: int, epsilon: float, unequal: float, 
     for _ in range(runs):
         u, arm = chance.uniform(-1, 1, (len(site), 2)), chance.integers(0, 2, len(site))
         effects = 0.1 + spread * chance.normal(size=sites)[site]
-        y = np.clip(u @ SLOPES / 2 + arm * effects + deviations * chance.normal(size=len(site)), -1, 1)
+        apart = deviations * chance.uniform(-(3**0.5), 3**0.5, len(site))  # within the range, so that none is cut
+        y = np.clip(u @ SLOPES / 2 + arm * effects + apart, -1, 1)
         table = ps.inference.effect(played(course, np.c_[u, arm], y, rng))
         spread_found = table.heterogeneity()
         low, high = spread_found.pooled_int()

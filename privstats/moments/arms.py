@@ -46,5 +46,8 @@ def real_outcomes(targets: NDArray[Any], outcomes: int) -> NDArray[np.float64]:
     """
     real = targets.astype(np.float64).reshape(len(targets), outcomes)
     if not np.isfinite(real).all():
-        raise RecordError("y holds NaN, infinite or overflowing entries; remove these records first, and say so")
+        raise RecordError(
+            "y holds NaN, infinite or overflowing entries, and missing outcomes are not weighted: leave these records "
+            "out, and state that complete cases are meant"
+        )
     return real
