@@ -427,4 +427,11 @@ READERS: dict[str, Mutant] = {
         ("tests/cli/test_try.py::test_the_plan_on_the_page_says_nothing_that_was_read_or_chosen_here",),
         (),
     ),
+    "arms of any trial told": Mutant(
+        "a trial is told whatever share of its records is treated",
+        name_in("privstats.inference.effect_table", "_CHANCE", lambda right: 1e9),
+        "",
+        ("tests/inference/test_effects.py::test_a_trial_whose_arms_its_probability_does_not_give_is_not_told",),
+        (),
+    ),
 }
