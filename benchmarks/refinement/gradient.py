@@ -104,7 +104,7 @@ def _train(
         W = W - rate * velocity
         if step >= (1 - _TAIL) * steps:
             tail += W
-    return W, tail / max(1, sum(step >= (1 - _TAIL) * steps for step in range(steps)))
+    return W, tail / np.float32(max(1, sum(step >= (1 - _TAIL) * steps for step in range(steps))))
 
 
 def _each(recipes: Sequence[Recipe], name: str) -> NDArray[np.float32]:
