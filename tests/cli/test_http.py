@@ -175,3 +175,12 @@ def test_folders_that_cannot_serve_devices_are_refused_by_name(privstats, tmp_pa
     (study.leader / "http.toml").unlink()
     told = privstats("http", "lead", str(study.leader), cwd=tmp_path)
     assert (told.returncode, "cannot read" in told.stderr) == (2, True)
+
+
+def test_a_cluster_without_a_store_and_one_that_others_hear_are_refused(privstats, tmp_path: Path) -> None:
+    study = study_of_devices(tmp_path / "run", 5, 1)
+    told = privstats("http", "lead", str(study.leader), "--cluster", "tls://scheduler:1", cwd=tmp_path)
+    assert (told.returncode, "--cluster and --store go together" in told.stderr) == (2, True)
+    named = ("--cluster", "tcp://192.0.2.1:8786", "--store", "objects")
+    told = privstats("http", "lead", str(study.leader), *named, cwd=tmp_path)
+    assert (told.returncode, "is plain, and keys of reports would travel there" in told.stderr) == (2, True)

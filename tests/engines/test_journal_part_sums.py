@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import privstats as ps
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer, server_files
 from privstats.errors import LocalProtocolError
@@ -258,3 +259,12 @@ def test_the_key_of_a_body_is_what_opens_the_report(tmp_path: Path) -> None:
         assert isinstance(checks.body_keys(message, 0, machine._private), Schedule)
         with pytest.raises(LocalProtocolError, match="is not the report that client 1 sent"):
             checks.body_keys(message, 1, machine._private)
+
+
+def test_a_server_without_parts_leaves_no_sums_to_others(tmp_path: Path) -> None:
+    plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+    parties = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2)
+    with JournaledServer.create(tmp_path / "session", KEY, parties.server) as server:
+        assert server.unsummed == {}
+        with pytest.raises(LocalProtocolError, match="only a leader's parts can wait"):
+            server.defer(True)

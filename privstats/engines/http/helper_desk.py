@@ -18,7 +18,8 @@ from privstats.engines.http.intake import Intake, deadline, length_of
 from privstats.engines.http.limits import one_at_a_time
 from privstats.engines.http.owner import Owner
 from privstats.engines.http.problems import Refused
-from privstats.engines.http.run import End, LeaderRun
+from privstats.engines.http.run import LeaderRun
+from privstats.engines.http.run_end import End
 from privstats.engines.network.statements import REPLY_HEAD_BYTES, Header, most_bytes, reply_signer
 
 __all__ = ["END", "MESSAGE", "NONCE", "OFFER", "OK", "PAYLOAD", "REPLY", "HelperDesk", "question_of"]

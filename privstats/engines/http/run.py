@@ -21,14 +21,13 @@ from privstats.engines.http.manifest import Manifest
 from privstats.engines.http.owner import AGAIN, TAKEN, Verdict
 from privstats.engines.http.panel_offers import PanelOffers
 from privstats.engines.http.problems import CODES, Refused
+from privstats.engines.http.run_end import End, clear_journal
 from privstats.engines.http.settings import Settings
 from privstats.engines.journal import JournaledLeader, JournaledServer
 from privstats.engines.network.folder import RELEASE, Folder, RoundFolder
 from privstats.engines.network.operator_log import WarningLine, log_line, reason_of
 from privstats.engines.network.session_end import SessionEnd
 from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
-from privstats.engines.network.statements import session_ended
-from privstats.engines.records import overwrite
 from privstats.errors import (
     AggregationError,
     LocalProtocolError,
@@ -41,19 +40,11 @@ from privstats.files.atomic import read_whole
 from privstats.secagg import Panel
 from privstats.secagg.machines import ENDS
 
-__all__ = ["End", "LeaderRun", "Step"]
+__all__ = ["LeaderRun", "Step"]
 
 _HOME = "leader"
 _GRACE_SECONDS = 60.0
-_NO_RELEASE = bytes(32)
 _MOST_STATEMENT = 256
-
-
-@dataclass(frozen=True)
-class End:
-    """The signed end of a run, as a helper or a device hears it."""
-
-    data: bytes
 
 
 @dataclass
@@ -142,7 +133,7 @@ class LeaderRun:
     @property
     def end(self) -> End | None:
         """The signed end, as everybody may hear it; None before."""
-        return None if self.ended is None else End(self._signed_end(b""))
+        return None if self.ended is None else self._signed_end(b"")
 
     @property
     def release(self) -> bytes | None:
@@ -205,7 +196,7 @@ class LeaderRun:
             KeptStatements(self.folder.home).add({place: payload}, tuple(map(bytes.fromhex, self.ended.panel)))
         self.tick()
         if self.ended is not None:
-            return End(self._signed_end(b"".join(map(bytes.fromhex, self.ended.panel))))
+            return self._signed_end(b"".join(map(bytes.fromhex, self.ended.panel)))
         peer = self._peer(place)
         if self._server is None or peer not in self._server.outbox.clients or not self._server.awaits(peer):
             return None
@@ -260,7 +251,7 @@ class LeaderRun:
         folder, known = self.folder, SessionHistory(self.folder.home)
         self.ended = known.of(folder.session)
         if self.ended is not None:
-            _clear(self._run_home / "server")
+            clear_journal(self._run_home / "server")
             self._answered.read()
             self._show(self._offers.panel)
             self.tick()
@@ -385,17 +376,8 @@ class LeaderRun:
             raise NothingToResumeError(f"the run has not begun: offers are missing of helpers {self.offering}")
         return self._server
 
-    def _signed_end(self, beside: bytes) -> bytes:
-        release = bytes.fromhex(self.ended.release) if self.ended is not None else b""
-        return session_ended(self.folder.identity, self.folder.header, release or _NO_RELEASE, beside)
+    def _signed_end(self, beside: bytes) -> End:
+        return End.of(self.folder, "" if self.ended is None else self.ended.release, beside)
 
     def _peer(self, place: int) -> int:
         return int(self._parameters.clients) + place - 1
-
-
-def _clear(journal: Path) -> None:
-    """Remove what a process left that died between the end in the history and the removal of the journal."""
-    if journal.exists():
-        for path in filter(Path.is_file, journal.iterdir()):
-            overwrite(path)
-            path.unlink()
