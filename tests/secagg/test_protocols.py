@@ -113,7 +113,7 @@ class OpenClient:
 class OpenServer:
     """Adds what comes."""
 
-    faults, steps, accepted = (), OpenParameters.steps, 0
+    faults, steps, accepted, openings = (), OpenParameters.steps, 0, {}
 
     def __init__(self, parameters, *, roster, identity, entropy=None, noise_due=False) -> None:
         self.parameters, self.roster, self.noise_due, self.step = parameters, roster, noise_due, "report"
