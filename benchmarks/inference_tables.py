@@ -1,4 +1,4 @@
-"""The number tables of docs/tables.md, from the committed results of ``benchmarks/inference``.
+"""The number tables of docs/tables_numbers.md, from the committed results of ``benchmarks/inference``.
 
 Part of ``benchmarks/tables.py``, which writes them into the page.
 """
@@ -60,7 +60,7 @@ def found_cuts() -> Cells:
 
 
 def inference_peers() -> Cells:
-    """docs/tables.md: other ways on the same records."""
+    """docs/tables_numbers.md: other ways on the same records."""
     head = ["table", "way", "version", "epsilon", "told and missed", "half width", "median error", "bytes", "shows"]
     lines = []
     for title, rows in titled("inference.peers"):
@@ -72,7 +72,7 @@ def inference_peers() -> Cells:
 
 
 def inference_readers() -> Cells:
-    """docs/tables.md: the readers that the first tables leave out."""
+    """docs/tables_numbers.md: the readers that the first tables leave out."""
     head = ["table", "records", "epsilon", "told", "told and missed", "half width"]
     lines = []
     for title, rows in titled("inference.readers"):
@@ -83,7 +83,7 @@ def inference_readers() -> Cells:
 
 
 def inference_head_scores() -> Cells:
-    """docs/heads.md: the score of a head against its population, and against the same records pooled."""
+    """docs/heads_numbers.md: the score of a head against its population, and against the same records pooled."""
     head = ["head", "measure", "epsilon", "told", "told and missed", "missed the pooled number", "half width"]
     lines = []
     for title, rows in titled("inference.head_scores"):
@@ -94,7 +94,7 @@ def inference_head_scores() -> Cells:
 
 
 def inference_standardised() -> Cells:
-    """docs/tables.md: public ranges beside those that a first session finds."""
+    """docs/tables_numbers.md: public ranges beside those that a first session finds."""
     head = ["ranges", "records", "epsilon", "told", "told and missed", "worst slope", "half width", "median error"]
     lines = []
     for title, rows in titled("inference.standardised"):
@@ -106,7 +106,7 @@ def inference_standardised() -> Cells:
 
 
 def inference_hazards() -> Cells:
-    """docs/tables.md: intervals of hazard ratios."""
+    """docs/tables_numbers.md: intervals of hazard ratios."""
     head = ["events", "records", "epsilon", "runs", "told", "told and missed", "worst ratio", "half width"]
     lines = []
     for title, rows in titled("inference.hazards")[:2]:
@@ -129,7 +129,7 @@ def inference_proportionality() -> Cells:
 
 
 def inference_cox() -> Cells:
-    """docs/tables.md: grouped hazards beside Cox's model on data that lifelines brings."""
+    """docs/tables_numbers.md: grouped hazards beside Cox's model on data that lifelines brings."""
     head = ["data", "persons", "events", "bins", "largest distance in standard errors", "standard errors over Cox's"]
     lines = []
     _, rows = titled("inference.hazards")[4]
@@ -141,7 +141,7 @@ def inference_cox() -> Cells:
 
 
 def inference_real() -> Cells:
-    """docs/tables.md: columns of real data sets."""
+    """docs/tables_numbers.md: columns of real data sets."""
     head = ["columns", "errors", "epsilon", "`cov_type`", "told", "told and missed", "worst parameter", "half width"]
     ((_, rows),) = titled("inference.real")
     lines = []

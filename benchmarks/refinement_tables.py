@@ -153,7 +153,7 @@ def _floored(row: Row) -> str:
 
 
 def heads_threads() -> Cells:
-    """docs/heads.md: heads of many classes with one BLAS thread and with two."""
+    """docs/heads_numbers.md: heads of many classes with one BLAS thread and with two."""
     found = titled("heads.threads", "fits with ")
     names = [key for key in found[0][1][0] if key != "head"]
     lines = [["classes x features", "head", *names]]
@@ -165,7 +165,7 @@ def heads_threads() -> Cells:
 
 
 def heads_pooling() -> Cells:
-    """docs/heads.md: RDA's own pooled weight beside fixed ones."""
+    """docs/heads_numbers.md: RDA's own pooled weight beside fixed ones."""
     rows = results("heads.pooling")["accuracy of RDA by pooled weight, %"]
     weights = [key for key in rows[0] if key not in ("data", "per class", "auto", "chosen")]
     lines = [["data", "records per class", "its own choice", "weight chosen", *(f"w = {w}" for w in weights)]]

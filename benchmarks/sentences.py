@@ -42,7 +42,7 @@ def ceilings_of_informed() -> str:
 
 
 def bugs_measured() -> str:
-    """docs/testing.md: how many bugs there are, and how many were measured for the table."""
+    """docs/testing_numbers.md: how many bugs there are, and how many were measured for the table."""
     rows = next(rows for title, rows in results("mutation").items() if title != "machine")
     measured = len({row["bug"] for row in rows} & set(MUTANTS))
     rest = len(MUTANTS) - measured

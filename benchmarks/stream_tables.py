@@ -36,7 +36,7 @@ def stream_accuracy() -> Cells:
 
 
 def stream_audit() -> Cells:
-    """docs/streams.md: canaries through a whole stream."""
+    """docs/streams_numbers.md: canaries through a whole stream."""
     (rows,) = (rows for title, rows in results("streams.audit").items() if title != "machine")
     lines = [
         ["mechanism, epochs", "mu claimed", "a party that keeps its registry", "the double: takes silence for proof"]

@@ -44,22 +44,22 @@ NAMES = {"digits": "digits", "banking77": "BANKING77", "cifar10": "CIFAR-10", "f
 
 
 def grid() -> Cells:
-    """docs/moments.md: what the grid costs."""
+    """docs/moments_numbers.md: what the grid costs."""
     return _by_grid("LDA accuracy (%) by grid_bits", "float64")
 
 
 def grid_private() -> Cells:
-    """docs/moments.md: what the grid costs under privacy."""
+    """docs/moments_numbers.md: what the grid costs under privacy."""
     return _by_grid("LDA accuracy (%) by grid_bits at epsilon 1")
 
 
 def grid_ridge() -> Cells:
-    """docs/moments.md: what the grid costs a regression."""
+    """docs/moments_numbers.md: what the grid costs a regression."""
     return _by_grid("ridge's test MSE by grid_bits, over that on the finest grid", digits=4)
 
 
 def grid_ridge_private() -> Cells:
-    """docs/moments.md: what the grid costs a regression under privacy."""
+    """docs/moments_numbers.md: what the grid costs a regression under privacy."""
     return _by_grid("ridge's test MSE by grid_bits, over that on the finest grid, at epsilon 1", digits=4)
 
 
@@ -78,7 +78,7 @@ def _cell(value: float | str, digits: int) -> str:
 
 
 def sums() -> Cells:
-    """docs/moments.md: exact sums as multiples of one matrix product."""
+    """docs/moments_numbers.md: exact sums as multiples of one matrix product."""
     rows = {row["task"]: row for row in results("moments.sums")["moments of 50,000 x 512, 100 classes"]}
 
     def times(task: str) -> str:
@@ -147,7 +147,7 @@ def _helper(row: Row) -> str:
 
 
 def heads_without_noise() -> Cells:
-    """docs/heads.md: test accuracy without noise."""
+    """docs/heads_numbers.md: test accuracy without noise."""
     tables = results("heads.compare")
     accuracy = {name: _by(tables.get(f"accuracy without noise, %: {name}", []), "model", "accuracy") for name in NAMES}
     beside = {
@@ -182,7 +182,7 @@ def heads_without_noise() -> Cells:
 
 
 def heads_under_privacy() -> Cells:
-    """docs/heads.md: test accuracy against epsilon."""
+    """docs/heads_numbers.md: test accuracy against epsilon."""
     tables = results("heads.compare")
     epsilons = ("0.1", "0.3", "1", "3", "8")
     lines = [["data", "model", *(epsilon.lstrip("0") for epsilon in epsilons)]]
@@ -197,7 +197,7 @@ def heads_under_privacy() -> Cells:
 
 
 def deliberate_bugs() -> Cells:
-    """docs/testing.md: who sees which deliberate bug."""
+    """docs/testing_numbers.md: who sees which deliberate bug."""
     rows = next(rows for title, rows in results("mutation").items() if title != "machine")
     lines = [
         ["bug", "unit test that fails", "audits that object", "their strongest evidence", "attacks beyond the ceiling"]

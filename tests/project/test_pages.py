@@ -1,0 +1,46 @@
+"""Three kinds of pages, each page of one kind, and guides that a reader can finish."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+GROUPS = ("models", "rounds", "deploy", "assurance")
+DOORS = ("start", "rehearsal", "tutorial", "effects", "officer", "engineer", "researcher")
+BESIDE = ("index", "cli", "glossary", "faq", "specification", "evidence", *GROUPS)
+MOST_WORDS = 2_400
+LONGER = {"tables": 4_850, "between_machines": 3_750, "heads": 3_600, "refinement": 2_650}
+"""Guides that are longer than they should be, and may only become shorter."""
+
+
+def members(page: str) -> list[str]:
+    (listed,) = re.findall(r"```{toctree}\n(?::.*\n)*\n(.*?)```", (DOCS / f"{page}.md").read_text("utf-8"), re.DOTALL)
+    return listed.split()
+
+
+def prose(page: str) -> int:
+    """Words beside code, tables and comments."""
+    text = (DOCS / f"{page}.md").read_text("utf-8")
+    text = re.sub(r"^```.*?^```|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+    return sum(len(line.split()) for line in text.splitlines() if not line.startswith(("|", "    ", ":")))
+
+
+GUIDES = [*DOORS, *(page for group in GROUPS for page in members(group))]
+
+
+def test_every_page_is_of_one_kind() -> None:
+    listed = [*BESIDE, *GUIDES, *members("specification"), *members("evidence")]
+    assert sorted(listed) == sorted(path.stem for path in DOCS.glob("*.md"))
+
+
+@pytest.mark.parametrize("page", GUIDES)
+def test_a_guide_has_no_more_words_than_one_reads(page: str) -> None:
+    assert prose(page) <= LONGER.get(page, MOST_WORDS)
+
+
+def test_what_is_measured_is_beside_the_guides() -> None:
+    assert {page for page in GUIDES if page.endswith("_numbers")} == set()
+    assert {page for page in members("evidence") if page.endswith("_numbers")} >= {"heads_numbers", "tables_numbers"}
