@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -326,3 +327,9 @@ def test_workers_killed_in_the_middle_of_their_tasks_give_the_exact_sum(study: S
             finish(study, desk)
             assert not [line for line in desk.lines if "not summed" in line], "their tasks ran once more"
     check(study)
+
+
+def test_reports_that_carry_proofs_are_summed_where_they_are_checked() -> None:
+    proved: Any = SimpleNamespace(plan=SimpleNamespace(validity=ps.plan.Validity("norm", 50)))
+    with pytest.raises(LocalProtocolError, match=r"with \[validity\] the leader checks proofs .* leave --cluster out"):
+        Cluster.at("tls://127.0.0.1:1", "memory://parts", proved)
