@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,14 @@ def two_simulations(_: Path) -> list[np.ndarray]:
     return [in_units(plan, ps.simulate(plan, SHARES).vector - EXACT) for _ in range(2)]
 
 
+def two_with_layers(_: Path) -> list[np.ndarray]:
+    """Shares drawn for three survivors, of which all five open what is too much."""
+    plan = replace(plan_of("distributed", cohort=ps.Cohort(5, 3, 500, colluders=0)), excess_noise="removed")
+    releases = [ps.simulate(plan, SHARES) for _ in range(2)]
+    assert all(release.left_for for release in releases)
+    return [in_units(plan, release.vector - EXACT) for release in releases]
+
+
 def two_alone(_: Path) -> list[np.ndarray]:
     terms = {"privacy": plan_of("central").privacy, "X": X, "y": Y, "ledger": "uncharged"}
     releases = [ps.private_release(SCHEMA, **terms) for _ in range(2)]
@@ -160,6 +169,7 @@ DOORS: dict[str, Draws] = {
     "helpers' answers": four_answers,
     "a sum in the clear": two_in_clear,
     "a simulation": two_simulations,
+    "a simulation that opens layers": two_with_layers,
     "one party alone": two_alone,
     "a course of one party": two_courses,
     "a server with a journal": two_journals,
@@ -175,6 +185,8 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
         "a sum in the clear",
         "a simulation",
     },
+    "session/machines.py: Generator": {"a simulation that opens layers"},
+    "session/unmasked.py: Generator": {"a simulation that opens layers"},
     "session/machines.py: draw_member": {"a helper's noise", "helpers' answers"},
     "session/machines.py: bound_to": {"a helper's noise", "helpers' answers"},
     "session/unmasked.py: draw_member": {"a panel leader's release"},

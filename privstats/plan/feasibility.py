@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privstats.dp import Noise, NoPrivacy, Privacy
 from privstats.encoding import Layout
@@ -18,11 +18,14 @@ from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
 from privstats.plan.devices import Devices
 from privstats.plan.validity import Validity
-from privstats.schema import USUAL, EffectSchema, GaussianSchema, Schema, SitesSchema, is_known
+from privstats.schema import USUAL, GaussianSchema, Schema, SitesSchema, is_known
 from privstats.schema.public_values import Published
 from privstats.schema.statistic import by_letter
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
+
+if TYPE_CHECKING:  # found by its task, and loaded by plans that have it
+    from privstats.schema import EffectSchema
 
 __all__ = [
     "MAX_VECTOR_BYTES",

@@ -18,7 +18,6 @@ from privstats.plan.drop_outs import drop_out_facts
 from privstats.plan.effect_facts import effect_facts
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
-from privstats.schema import EffectSchema, SitesSchema
 
 __all__ = ["Change", "Difference", "Effect", "difference", "facts"]
 
@@ -95,7 +94,7 @@ def _proofs(plan: Plan) -> list[str]:
 
 
 def _groups(plan: Plan) -> list[str]:
-    groups = plan.schema.groups or 1 if isinstance(plan.schema, SitesSchema | EffectSchema) else 1
+    groups = plan.schema.site_groups
     if groups == 1:
         return []
     sites = plan.cohort.clients / groups

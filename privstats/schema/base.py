@@ -118,6 +118,11 @@ class Schema(ABC):
         return None
 
     @property
+    def site_groups(self) -> int:
+        """How many groups of sites have sums of their own."""
+        return 1
+
+    @property
     def columns(self) -> str:
         """The columns beside labels and targets, as a phrase."""
         if self.transform and self.transform[0].reads_cells:

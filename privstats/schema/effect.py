@@ -134,6 +134,11 @@ class EffectSchema(Schema):
         _check_maps(self)
         _check_columns(self)
 
+    @property
+    def site_groups(self) -> int:
+        """The groups of the plan, or one of all sites."""
+        return self.groups or 1
+
     @classmethod
     def of(
         cls,

@@ -92,6 +92,11 @@ class SitesSchema(Schema):
             )
 
     @property
+    def site_groups(self) -> int:
+        """The groups of the plan."""
+        return self.groups
+
+    @property
     def sizes(self) -> dict[str, int]:
         """Length of the one axis, and the number of blocks of Q: one per pull, or one per group."""
         return {"feature": self.features, "pull": self.groups * len(self.pulls)}
