@@ -81,7 +81,13 @@ def outcome_of(client: Path, name: str) -> subprocess.CompletedProcess:
     )
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    "mutant",
+    [
+        pytest.param(mutant, id=mutant.name, marks=[pytest.mark.nightly] if place % 4 else [])
+        for place, mutant in enumerate(MUTANTS)
+    ],
+)
 def test_a_likely_mistake_is_seen(tmp_path, mutant):
     done = outcome_of(planted(tmp_path, mutant), mutant.seen_by)
     assert done.returncode == 1, "no test of the client noticed"

@@ -141,7 +141,7 @@ def test_a_kill_loses_no_confirmed_report(tmp_path: Path, monkeypatch, waits: in
     assert killed_at(tmp_path, waits, monkeypatch).deaths == 1
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_kill_at_every_single_write_loses_no_confirmed_report(tmp_path: Path, monkeypatch) -> None:
     for waits in range(1, 200):
         if not killed_at(tmp_path / str(waits), waits, monkeypatch).deaths:

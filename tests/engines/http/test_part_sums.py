@@ -257,7 +257,7 @@ def test_a_leader_killed_while_parts_are_summed_gives_the_exact_sum(tmp_path: Pa
     assert killed_at(tmp_path, waits, monkeypatch, lambda study: cluster_of(study, Threads())).deaths == 1
 
 
-@pytest.mark.ci
+@pytest.mark.nightly
 def test_a_leader_killed_at_every_single_write_gives_the_exact_sum(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(batching, "PART_BYTES", 40)
     for waits in range(1, 200):

@@ -163,7 +163,7 @@ def test_a_table_of_no_record_is_where_they_differ() -> None:
     assert not taken_by_prio3([0, 0, 0], 0)
 
 
-@pytest.mark.parametrize("number", [30, pytest.param(1_000, marks=pytest.mark.ci)])
+@pytest.mark.parametrize("number", [30, pytest.param(1_000, marks=pytest.mark.nightly)])
 def test_both_refuse_the_same_wrong_tables(number: int) -> None:
     rng = np.random.default_rng(number)
     for label in range(number):
