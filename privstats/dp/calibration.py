@@ -158,6 +158,10 @@ class Noise:
         """
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
+    def most_sigma(self, clients: int) -> dict[str, float]:
+        """The largest noise that a release can carry, in real units: all clients' shares, and no layer taken back."""
+        return self.left_sigma([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
+
     def left_sigma(self, left_for: Iterable[int]) -> dict[str, float]:
         """Noise in a release, in real units, whose clients left theirs sized for so many clients each."""
         surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))

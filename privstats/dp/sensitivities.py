@@ -328,8 +328,9 @@ def _effect_square(schema: EffectSchema, weights: Mapping[str, float], adjacency
     norm at most 1 to b, in one block, whatever was published.
 
     ``t^2 + (1 - t^2)^2 = 1 - t^2 (1 - t^2) <= 1``, and for two records of one block ``(t - t')^2 (1 + (t + t')^2) <=
-    4``, attained at t = 1 and t' = -1. Of two blocks every sum moves twice, each by no more than one record's
-    (docs/sensitivity.md).
+    4``, attained at t = 1 and t' = -1. A record that is left out of every sum, because it cannot be read, has a
+    neighbour that is in all of them: N moves then, too. Of two blocks every sum moves twice, each by no more than one
+    record's (docs/sensitivity.md).
     """
     _require_formula(weights, f"NWb{INFLUENCES}")
     weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
@@ -337,7 +338,7 @@ def _effect_square(schema: EffectSchema, weights: Mapping[str, float], adjacency
     if adjacency == "add-remove":
         return alone
     within = weight * _below(schema) + 4 * influence
-    return within if schema.blocks == 1 else max(within, 2 * alone)
+    return max(within, alone if schema.blocks == 1 else 2 * alone)
 
 
 def _below(schema: EffectSchema) -> float:

@@ -158,11 +158,11 @@ def head_of(content: Content, path: PathLike) -> Any:
         )
         _check_fit(manifest, rule)
         _check_known(manifest, known)
+        _restore(head, manifest, rule, preprocessing)
     except HeadError:
         raise
-    except (RecursionError, SchemaError, KeyError, TypeError, ValueError):
+    except (RecursionError, SchemaError, KeyError, TypeError, ValueError, IndexError):
         raise _damaged(path) from None
-    _restore(head, manifest, rule, preprocessing)
     for name, values in known.items():
         setattr(head, name + "_", values)
     return head

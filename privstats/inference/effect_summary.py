@@ -78,7 +78,7 @@ def _declared(rows: EffectRows) -> list[str]:
     return [
         f"declared: {counts}; digest {course.digest[:_DIGITS]}...{date}, exploratory: all else.",
         f"Holm's P is adjusted for all declared rows of its family, primary or secondary, each at {analysis.alpha:g}; "
-        "the parties joined by the digest, and their ledgers hold it.",
+        "parties join by the digest and their ledgers hold it, while releases do not: compare it with theirs.",
         *(f"On {about} the analysis says: {text or 'nothing'}." for about, text in said.items()),
     ]
 

@@ -166,10 +166,9 @@ def _is_real(rest: Any) -> bool:
 def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Rows as float64, and which of them are finite numbers before and behind the transform."""
     X = _entries(tile)
-    if cells_of(schema) is not None:  # every value has a cell
-        return X, np.ones(len(X), np.bool_)
-    fine = np.asarray(np.isfinite(X).all(axis=1))
-    if schema.transform:
+    declared = cells_of(schema) is not None  # then every value has a cell, and maps behind the cells may still lose it
+    fine = np.ones(len(X), np.bool_) if declared else np.asarray(np.isfinite(X).all(axis=1))
+    if len(schema.transform) > declared:
         wide = apply(schema.transform, np.where(fine[:, None], X, 0.0))
         fine &= np.isfinite(wide).all(axis=1)
     return X, fine

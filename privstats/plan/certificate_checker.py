@@ -346,15 +346,15 @@ def _gradients(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _effect(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """1 to N, at most 1 to W, and (t, 1 - t^2) to each outcome: of norm 1 at most, and two of them 2 apart; of two
-    subgroups both count."""
+    """1 to N, at most 1 to W, and (t, 1 - t^2) to each outcome: of norm 1 at most, and two of them 2 apart; beside a
+    record that is left out one counts, of two subgroups both."""
     square = 4 ** schema["grid_bits"]
     weight = w["W"] * square if "W" in w else ZERO
     influence = sum((w[s] for s in w if s not in "NW"), ZERO) * square
     alone = COUNT**2 * w["N"] + weight + influence
     one, k = 2 ** schema["grid_bits"], _deepest(schema)
     far = Fraction((one + k) ** 2 + ((square - k * k) // one) ** 2, square) if "measure" in schema else 1
-    return max(weight * far + 4 * influence, 2 * alone if _blocks(schema) > 1 else ZERO) if swap else alone
+    return max(weight * far + 4 * influence, 2 * alone if _blocks(schema) > 1 else alone) if swap else alone
 
 
 def _deepest(schema: Table) -> int:
@@ -589,6 +589,7 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
     fine &= ("protocol" in own) == ("panel" in own) and (privacy["model"] != "panel" or "panel" in own)
     fine &= "excess_noise" not in own or (privacy["model"] == "distributed" and "panel" not in own)
     fine &= "excess_noise" not in own or cohort["min_survivors"] < cohort["clients"] <= 256
+    fine &= "excess_noise" not in own or "graph" not in own or own["graph"] in {"auto", "complete"}
     fine &= ("published" in plan) == (_row(schema) in READ)
     if "shares" in privacy:
         parts = [*privacy["shares"].values()]
@@ -782,7 +783,8 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     sizes = [sum(record["times"] for record in row[side]) for side in ("gone", "come")]
     beside = schema["task"] in ("sites", "within")
     unit = 0 if schema["task"] == "gaussians" else 1 if plan["clip"] else max(plan["held"], 1)  # no record, and a clip
-    fits = sizes == [int(privacy["adjacency"] == "replace-one"), unit]
+    swap = int(privacy["adjacency"] == "replace-one")
+    fits = sizes == [swap, unit] or (swap and sizes == [0, unit] and schema["task"] == "effect")  # one is left out
     require(fits and (not row["beside"] or (beside and not plan["held"])), "pair", "the data sets are not adjacent")
     old, new = (_sums(schema, row["beside"] + row[side]) for side in ("gone", "come"))
     found = {s: sum((new[s][k] - old[s][k]) ** 2 for k in new[s].keys() | old[s].keys()) for s in weights}

@@ -121,7 +121,7 @@ def _trust(plan: Plan) -> list[str]:
 def _minimum_count(plan: Plan) -> list[str]:
     if not plan.min_count or not plan.schema.suppressible:
         return []
-    sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["N"]
+    sigma = 0.0 if plan.noise is None else plan.noise.most_sigma(plan.cohort.clients)["N"]
     low, high = doubtful_counts(plan.min_count, sigma, laplace=plan.noise is not None and plan.noise.pure)
     per_dimension = plan.min_count / plan.schema.features
     chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with all shares) " if sigma else ""

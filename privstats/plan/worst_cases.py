@@ -100,6 +100,8 @@ def _candidates(schema: Schema, privacy: Privacy, weights: Mapping[str, float]) 
         return
     if privacy.adjacency == "replace-one":
         yield from ((beside, (one,), (other,)) for beside in row.exchanged(schema) for one, other in pairs)
+        if row.left_out:
+            yield from (((), (), (one,)) for one, _ in pairs)
         return
     times = privacy.max_records_per_client if privacy.client_clip is None else None
     if privacy.unit == "record":
@@ -400,6 +402,7 @@ class _Row:
         crowd: many records of the same party, opposed to the one that comes or goes.
         exchanged: the records beside an exchange that are tried.
         halves: whether a client of opposed halves is tried.
+        left_out: whether a record that cannot be read is in no sum, so that its exchange is a record that comes.
     """
 
     pairs: Callable[[Any, Mapping[str, float]], list[tuple[Record, Record]]]
@@ -407,6 +410,7 @@ class _Row:
     crowd: Callable[[Any], tuple[Record, ...]] = _nobody
     exchanged: Callable[[Any], list[tuple[Record, ...]]] = _alone
     halves: bool = False
+    left_out: bool = False
 
 
 _ROWS: Mapping[str, _Row] = {
@@ -417,7 +421,7 @@ _ROWS: Mapping[str, _Row] = {
     "sites": _Row(_vectors, _of_sites, _crowd_of_site, lambda schema: [_crowd_of_site(schema)], halves=True),
     "score": _Row(_scores, _added(_of_score)),
     "hazard": _Row(_persons, _added(_of_score)),
-    "effect": _Row(_influences, _added(_of_influence)),
+    "effect": _Row(_influences, _added(_of_influence), left_out=True),
     "gradients": _Row(_residuals, _added(_of_gradient)),
     "calibration": _Row(_sure, _added(_of_confidence)),
     "mean": _Row(_vectors, _added(_of_rows)),

@@ -103,8 +103,11 @@ def _left_for(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, Ope
     fits = isinstance(openings, Mapping) and all(
         client in survivors
         and isinstance(each, Opening)
+        and type(each.left_for) is int
         and each.left_for in levels
+        and each.left_for <= len(survivors)
         and len(each.seeds) == levels.index(each.left_for)
+        and all(isinstance(seed, bytes) and len(seed) == SEED_BYTES for seed in each.seeds)
         for client, each in openings.items()
     )
     if not fits:

@@ -314,3 +314,22 @@ def test_published_values_of_any_other_form_are_refused_before_a_record_is_read(
 def test_no_plan_goes_without_dp() -> None:
     with pytest.raises(PlanError, match="influence values cannot be released without differential privacy"):
         ps.Plan(schema=TRIAL, cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy(), published=published(TRIAL))
+
+
+@pytest.mark.parametrize("shares", [{"N": 0.98, "e": 0.02}, {"N": 0.1, "e": 0.9}])
+@pytest.mark.parametrize("gap", [float("nan"), 2.0])
+def test_a_record_that_is_left_out_moves_no_more_than_the_promise(shares: dict[str, float], gap: float) -> None:
+    """Under replace-one its neighbour may be one that can be read: then N moves by 1, whatever the price of N is."""
+    promise = ps.Privacy(
+        model="central", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-6, shares=shares
+    )
+    said = published(TRIAL)
+    plan = ps.Plan(schema=TRIAL, cohort=ps.Cohort(2, 2, 1_000), privacy=promise, published=said)
+    X, y = records(40)
+    odd = X.copy()
+    odd[0, 2] = gap
+    one, other = (ps.measure(TRIAL, rows, y, unreadable="leave out", published=said).real() for rows in (X, odd))
+    moved = {letter: np.sum((getattr(one, letter) - getattr(other, letter)) ** 2) for letter in "Ne"}
+    assert moved["N"] == 1
+    sigma = plan.noise.sigma
+    assert sum(moved[letter] / sigma[letter] ** 2 for letter in "Ne") <= joint_mu(TRIAL, sigma, "replace-one") ** 2

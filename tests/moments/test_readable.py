@@ -316,3 +316,19 @@ def test_a_promise_leaves_out_what_a_plan_without_one_refuses():
         assert ps.simulate(plan, shards).survivors == (0, 1)
     with pytest.raises(RecordError):
         ps.simulate(dataclasses.replace(plan, privacy=ps.NoPrivacy()), shards)
+
+
+@pytest.mark.parametrize("step", [ps.transforms.Scale((5e-309, 1.0, 1.0, 1.0)), ps.transforms.ByArm(0)])
+def test_a_map_behind_declared_columns_that_loses_a_row_costs_no_other(step):
+    """Whether a party answers would be a bit on one record: a server chooses the maps."""
+    pandas = pytest.importorskip("pandas")
+    cells = ps.Cells((ps.Truth("arm"), ps.Truth("sex")))
+    width = 2 * (cells.width - 1) if isinstance(step, ps.transforms.ByArm) else cells.width
+    schema = ps.ClassSchema(2, width, "NA", 2.0, transform=(cells, ps.transforms.Centre((-0.70703125, 0, 0, 0)), step))
+
+    def counts(arms: list[Any], labels: list[int], unreadable: Any = "leave out") -> Any:
+        table = pandas.DataFrame({"arm": pandas.Series(arms, dtype=object), "sex": [True] * len(arms)})
+        return ps.measure(schema, table, labels, unreadable=unreadable)
+
+    assert counts([False, True, None, False], [0, 1, 1, 1]).records <= 4
+    assert counts([False, False], [0, 1]) == counts([False, False], [0, 1])

@@ -481,3 +481,12 @@ def test_of_parties_the_checker_takes_no_other_unit(schema: Any, changes: dict[s
     document["plan_digest"] = hashlib.sha256(document["plan"].encode()).hexdigest()
     with pytest.raises(Refused, match=r"^unit: no sensitivity is proved for it"):
         check(tomli_w.dumps(tables), json.dumps(document))
+
+
+@pytest.mark.parametrize("graph", ["sparse", "robust"])
+def test_layers_of_noise_need_the_complete_graph(graph: str) -> None:
+    _, text, tables, document = certified("layers")
+    tables = {**tables, "aggregation": {**tables["aggregation"], "graph": graph}}
+    with pytest.raises(Refused, match="does not go together"):
+        check(tomli_w.dumps(tables), with_tables(document, tables))
+    check(text, json.dumps(document))

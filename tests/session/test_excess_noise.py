@@ -202,3 +202,40 @@ def test_the_review_prints_what_the_margin_costs_either_way() -> None:
     assert 'model = "panel" has none' in kept
     assert "room for 8 of 20 clients to vanish costs no noise when all are there" in removed
     assert "room for" not in facts_of(ps.Cohort(20, 20, 1_000, 1))
+
+
+@pytest.mark.parametrize(
+    "opening",
+    [
+        Opening(7, (bytes(32),) * 2),
+        Opening(6.0, (bytes(32),)),  # type: ignore[arg-type]
+        Opening(6, ("x",)),  # type: ignore[arg-type]
+        Opening(6, (b"short",)),
+    ],
+    ids=["more than are there", "no whole number", "no bytes", "short"],
+)
+def test_an_opening_that_cannot_be_is_refused_before_anything_is_spent(tmp_path: Path, opening: Opening) -> None:
+    total = PLAN.ring.zeros()
+    for part in contributions(count=5):
+        total.add(part.take())
+    ledger = ps.dp.Ledger.create(tmp_path / "ledger")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=5.0, delta=1e-4)
+    with pytest.raises(DataError, match="openings must be"):
+        ps.session.release(
+            PLAN, total, tuple(range(5)), charge=ps.session.Charge(ledger, "ward"), openings={0: opening}
+        )
+    assert ledger.account("ward").spent == 0
+
+
+@pytest.mark.parametrize("mechanism", ["increments", "tree"])
+def test_a_simulated_stream_takes_its_excess_noise_back(mechanism: str) -> None:
+    epochs = [[([[0.5, 0.25, 0.0]], [1])] * 7] * 2
+    removed, kept = (ps.simulate(ps.Stream(plan, 2, mechanism), epochs)[0] for plan in (PLAN, KEPT))
+    assert removed.left_for == (7,) * 7
+    assert removed.sigma["N"] < kept.sigma["N"]
+
+
+def test_the_sentence_on_minimum_counts_holds_where_nobody_opens_a_layer() -> None:
+    noise = PLAN.noise
+    assert noise.most_sigma(7)["N"] == noise.left_sigma([5] * 7)["N"] == KEPT.noise.released_sigma(7)["N"]
+    assert KEPT.noise.most_sigma(7) == KEPT.noise.released_sigma(7)

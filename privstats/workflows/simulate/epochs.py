@@ -74,7 +74,13 @@ class _Epochs:
         if self.stream.row.correlated:
             return weighed_release(self.stream, self.seed, self.sums, reproducible=known)
         return session.release(
-            round_.plan, outcome.total, outcome.survivors, self.rng, charge="uncharged", allow_reproducible=True
+            round_.plan,
+            outcome.total,
+            outcome.survivors,
+            self.rng,
+            charge="uncharged",
+            openings=outcome.openings,
+            allow_reproducible=True,
         )
 
     def _arrive(self, epoch: int, plan: Plan) -> None:
