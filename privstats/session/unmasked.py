@@ -101,18 +101,23 @@ def _left_for(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, Ope
     """By survivor, what its noise is left sized for; empty where the plan's noise has no layers."""
     levels = () if plan.noise is None else plan.noise.levels
     fits = isinstance(openings, Mapping) and all(
-        client in survivors
-        and isinstance(each, Opening)
-        and type(each.left_for) is int
-        and each.left_for in levels
-        and each.left_for <= len(survivors)
-        and len(each.seeds) == levels.index(each.left_for)
-        and all(isinstance(seed, bytes) and len(seed) == SEED_BYTES for seed in each.seeds)
-        for client, each in openings.items()
+        client in survivors and _fits(each, levels, len(survivors)) for client, each in openings.items()
     )
     if not fits:
         raise DataError("openings must be of clients in the sum and of this plan's layers: give server.openings")
     return tuple(openings[client].left_for if client in openings else levels[0] for client in survivors if levels)
+
+
+def _fits(opening: object, levels: Sequence[int], present: int) -> bool:
+    """Whether a client can have left its noise so in a sum of so many."""
+    return (
+        isinstance(opening, Opening)
+        and type(opening.left_for) is int
+        and opening.left_for in levels
+        and opening.left_for <= present
+        and len(opening.seeds) == levels.index(opening.left_for)
+        and all(isinstance(seed, bytes) and len(seed) == SEED_BYTES for seed in opening.seeds)
+    )
 
 
 def _without_excess(plan: Plan, total: RingVector, openings: Mapping[int, Opening]) -> RingVector:

@@ -81,6 +81,7 @@ def test_noise_that_a_level_lacks_is_a_violation_at_that_level(monkeypatch):
         return Opening(levels[-1] if survivors > 4 else 4, right if survivors > 4 else ())
 
     monkeypatch.setattr("threat_models.audits.target.opened_among", opened)
+    monkeypatch.setattr("privstats.session.unmasked._fits", lambda *_: True)
     monkeypatch.setattr("privstats.release._require_left", lambda *_: None)
     report = audit_noise(private, seeded(3), trials=400)
     assert report.violated
