@@ -35,6 +35,7 @@ OTHER_MEANINGS = {
     ("privstats/engines/journal/helper.py", "check"),  # the step of the same name of the one upload's helpers
     ("benchmarks/startup.py", "check"),  # a command, privstats plan check
     ("privstats/plan/certificate_checker.py", "check"),  # a name in its __all__
+    ("privstats/plan/certificate_checker.py", "complete"),  # it imports nothing of ours, and theorem 6 is of that graph
 }
 FILES = sorted(
     path.relative_to(ROOT).as_posix()
