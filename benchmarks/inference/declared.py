@@ -9,7 +9,6 @@ public reader, and truths over fresh records of each subgroup, at the published 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import zlib
 from collections.abc import Callable
@@ -17,10 +16,10 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from scipy.special import betaincinv
 
 import privstats as ps
-from benchmarks.measuring import RESULTS, Row, Tables, command
+from benchmarks.inference.runs import add_options, ends, others_of
+from benchmarks.measuring import Row, Tables, command
 from privstats.randomness import seeded
 from threat_models.audits.effect_worlds import World, played, population_of, questions_of, worlds_of
 
@@ -85,8 +84,7 @@ def _of(told: Any, missed: Any, widths: Any, runs: int) -> Row:
         "told": float(told.mean()) / runs,
         "told and missed": float(missed.mean()) / runs,
         "worst row": worst / runs,
-        "low end": float(betaincinv(worst, runs - worst + 1, 0.025)) if worst else 0.0,
-        "high end": float(betaincinv(worst + 1, runs - worst, 0.975)),
+        **ends(worst, runs),
         "half width": float(np.nanmedian(widths)) if np.isfinite(widths).any() else math.inf,
     }
 
@@ -114,22 +112,9 @@ def rejected(world: str, estimand: str | None, records: int, epsilon: float, run
         "epsilon": epsilon,
         "runs": runs,
         **shares,
-        "low end": float(betaincinv(worst, runs - worst + 1, 0.025)) if worst else 0.0,
-        "high end": float(betaincinv(worst + 1, runs - worst, 0.975)),
+        **ends(worst, runs),
     }
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runs", type=int, default=500, help="releases per cell")
-    parser.add_argument("--only", default="", help="tables whose title has this word; the others stay as they are")
-
-
-def _kept(options: argparse.Namespace) -> dict[str, Any]:
-    """The committed tables that this run leaves as they are."""
-    path = RESULTS / f"{NAME}.json"
-    saved = json.loads(path.read_text()) if options.only and path.exists() else {}
-    return {title: rows for title, rows in saved.items() if title != "machine"}
-
-
 if __name__ == "__main__":
-    command(NAME, __doc__, tables, _options, _kept)
+    command(NAME, __doc__, tables, add_options, others_of(NAME))

@@ -9,17 +9,16 @@ the table names, over fresh records at the published weights.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import zlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 import privstats as ps
-from benchmarks.measuring import RESULTS, Row, Tables, command
+from benchmarks.inference.runs import add_options, ends, others_of
+from benchmarks.measuring import Row, Tables, command
 from privstats.randomness import seeded
 from threat_models.audits.effect_worlds import played, population_of, worlds_of
 
@@ -97,23 +96,10 @@ def _cell(schema: ps.EffectSchema, world: str, records: int, epsilon: float, run
         "runs": runs,
         "told": told / runs,
         "told and missed": missed / runs,
-        "low end": float(betaincinv(missed, runs - missed + 1, 0.025)) if missed else 0.0,
-        "high end": float(betaincinv(missed + 1, runs - missed, 0.975)),
+        **ends(missed, runs),
         "half width": float(np.median(widths)) if widths else math.inf,
     }
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runs", type=int, default=500, help="releases per cell")
-    parser.add_argument("--only", default="", help="tables whose title has this word; the others stay as they are")
-
-
-def _kept(options: argparse.Namespace) -> dict[str, Any]:
-    """The committed tables that this run leaves as they are."""
-    path = RESULTS / f"{NAME}.json"
-    saved = json.loads(path.read_text()) if options.only and path.exists() else {}
-    return {title: rows for title, rows in saved.items() if title != "machine"}
-
-
 if __name__ == "__main__":
-    command(NAME, __doc__, tables, _options, _kept)
+    command(NAME, __doc__, tables, add_options, others_of(NAME))

@@ -9,18 +9,16 @@ Records through every session of the course and the public reader; a site is a c
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import zlib
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 import privstats as ps
 from benchmarks.inference.coverings import Array, promise
-from benchmarks.measuring import RESULTS, Row, Tables, command
+from benchmarks.inference.runs import add_options, ends, others_of
+from benchmarks.measuring import Row, Tables, command
 from privstats.randomness import Generator, seeded
 from threat_models.audits.effect_worlds import played
 
@@ -94,7 +92,7 @@ def between(sites: int, each: int, groups: int, epsilon: float, unequal: float, 
         "deviation between sites": spread,
         "runs": runs,
         "rejected": float(rejected),
-        **_ends(round(rejected * runs), runs),
+        **ends(round(rejected * runs), runs),
         "site sd": float(np.median([row[1] for row in found])),
         "I2": float(np.median([row[2] for row in found])),
         "pooled missed": float(shares[3]),
@@ -152,7 +150,7 @@ def _covered(
         "runs": runs,
         "told": told / runs,
         "told and missed": missed / runs,
-        **_ends(missed, runs),
+        **ends(missed, runs),
         "half width": float(np.median(widths)) if widths else math.inf,
     }
 
@@ -162,23 +160,5 @@ def _chances(*name: object) -> tuple[np.random.Generator, Generator]:
     return np.random.default_rng(seed), seeded(seed)
 
 
-def _ends(hits: int, runs: int) -> dict[str, float]:
-    """Clopper and Pearson's."""
-    low = float(betaincinv(hits, runs - hits + 1, 0.025)) if hits else 0.0
-    return {"low end": low, "high end": float(betaincinv(hits + 1, runs - hits, 0.975)) if hits < runs else 1.0}
-
-
-def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runs", type=int, default=500, help="releases per cell")
-    parser.add_argument("--only", default="", help="tables whose title has this word; the others stay as they are")
-
-
-def _kept(options: argparse.Namespace) -> dict[str, Any]:
-    """The committed tables that this run leaves as they are."""
-    path = RESULTS / f"{NAME}.json"
-    saved = json.loads(path.read_text()) if options.only and path.exists() else {}
-    return {title: rows for title, rows in saved.items() if title != "machine"}
-
-
 if __name__ == "__main__":
-    command(NAME, __doc__, tables, _options, _kept)
+    command(NAME, __doc__, tables, add_options, others_of(NAME))

@@ -3,6 +3,11 @@
 Everything here is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout:
 **in at most alpha of releases an interval is told and misses**; a parameter whose interval noise makes unbounded is
 *not told*: its interval is (-inf, inf) and tables show no estimate.
+
+``evidence`` reads the release; ``inversion`` and ``parts`` compute; ``score`` says whether rounds have arrived,
+``clipping`` what a clip may have done to targets. ``regression``, ``sites``, ``effect_rows``, ``hazard_ratios`` and
+``head_scores`` are what people call. ``summary`` prints, with ``reporting`` for what every table says of its releases;
+``paragraph`` writes a paper's Methods; ``figure`` and ``forest`` draw in the style of ``drawing``.
 """
 
 from typing import TYPE_CHECKING

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from privstats.inference.regression import Regression
     from privstats.inference.scorecards import Scorecard
 
-    Brought: TypeAlias = EffectTable | EffectRows | Regression | CellTable | Scorecard
+    Table: TypeAlias = EffectTable | EffectRows | Regression | CellTable | Scorecard
     Given: TypeAlias = SurvivalCurve | Mapping[str, SurvivalCurve] | Mapping[str, Interval] | GroupMeans
 
 __all__ = ["methods"]
 
 
-def methods(result: Brought | Given, release: Release | None = None, *, alpha: float = 0.05) -> str:
+def methods(result: Table | Given, release: Release | None = None, *, alpha: float = 0.05) -> str:
     """A paragraph to paste: what was computed, from whom, under which promise, assumptions, plans and software.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,8 @@ from privstats.secagg.hpke import Schedule
 from privstats.secagg.upload import batching, checks
 from privstats.secagg.upload.deferred import SealedBody, sum_of
 from privstats.secagg.upload.leader import Leader
-from tests.engines.test_journal_segments import PLACES, polled
+from tests.engines.test_journal_segments import comes_through, polled
 from tests.engines.test_journal_uploads import KEY, Journals
-from tests.faults import Fuse, Killed
 from tests.secagg.upload.cohorts import uploads_of
 from tests.secagg.upload.proved import proved_of
 from tests.secagg.upload.test_lying_client import parts, signed
@@ -231,21 +231,7 @@ def some_sums(leader: JournaledServer, rng: random.Random) -> None:
 def test_a_leader_killed_at_any_write_between_settled_parts_and_its_result_gives_the_exact_sum(
     tmp_path: Path, monkeypatch, first: int
 ) -> None:
-    fuse = Fuse(monkeypatch, *PLACES)
-    for at in range(first + 1, 1000, 12):
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"{at}.state"))
-        journals, rng = Journals(tmp_path / str(at)), random.Random(at)
-        fuse.left = at
-        try:
-            played(journals, rng)
-        except Killed:
-            fuse.left = 0
-            assert played(journals, rng) == (0, 1, 2, 3, 4, 5)
-            continue
-        fuse.left = 0
-        assert at > 100
-        return
-    pytest.fail("it never comes through")
+    comes_through(tmp_path, monkeypatch, first, lambda journals, at: partial(played, journals, random.Random(at)))
 
 
 def test_the_key_of_a_body_is_what_opens_the_report(tmp_path: Path) -> None:

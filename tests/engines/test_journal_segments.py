@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -178,28 +178,33 @@ PLACES = (
 )
 
 
-@pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("first", [0, *(pytest.param(each, marks=pytest.mark.ci) for each in range(1, 12))])
-def test_leader_and_helpers_killed_at_any_write_lose_nothing_that_was_answered(
-    tmp_path: Path, monkeypatch, first: int
+def comes_through(
+    place: Path, monkeypatch: pytest.MonkeyPatch, first: int, session: Callable[[Journals, int], Callable[[], Any]]
 ) -> None:
-    """Killed at the n-th write, for every n; whoever is killed goes on from the disk, and the sum is exact."""
+    """Killed at every twelfth write from ``first`` on: what plays a session goes on from the disk, to the exact sum."""
     fuse = Fuse(monkeypatch, *PLACES)
     for at in range(first + 1, 1000, 12):
-        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"{at}.state"))
-        journals = Journals(tmp_path / str(at))
-        answered: set[int] = set()
+        monkeypatch.setenv("XDG_STATE_HOME", str(place / f"{at}.state"))
+        play = session(Journals(place / str(at)), at)
         fuse.left = at
         try:
-            played(journals, answered)
+            play()
         except Killed:
             fuse.left = 0
-            assert played(journals, answered) == (0, 1, 2, 3, 4, 5)
+            assert play() == (0, 1, 2, 3, 4, 5)
             continue
         fuse.left = 0
         assert at > 100
         return
     pytest.fail("it never comes through")
+
+
+@pytest.mark.usefixtures("small_parts")
+@pytest.mark.parametrize("first", [0, *(pytest.param(each, marks=pytest.mark.ci) for each in range(1, 12))])
+def test_leader_and_helpers_killed_at_any_write_lose_nothing_that_was_answered(
+    tmp_path: Path, monkeypatch, first: int
+) -> None:
+    comes_through(tmp_path, monkeypatch, first, lambda journals, _: partial(played, journals, set()))
 
 
 @pytest.mark.parametrize("size", [1, 20, 200, 400, 700])

@@ -41,6 +41,10 @@ def test_a_guide_has_no_more_words_than_one_reads(page: str) -> None:
     assert prose(page) <= LONGER.get(page, MOST_WORDS)
 
 
+def test_the_map_of_the_code_is_a_map() -> None:
+    assert len((DOCS / "architecture.md").read_text("utf-8").split()) <= 3_000
+
+
 def test_what_is_measured_is_beside_the_guides() -> None:
     assert {page for page in GUIDES if page.endswith("_numbers")} == set()
     assert {page for page in members("evidence") if page.endswith("_numbers")} >= {"heads_numbers", "tables_numbers"}
