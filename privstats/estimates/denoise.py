@@ -53,7 +53,7 @@ def counts(N: Array, sigma: float) -> Array:
 
     Noisy counts are shrunk toward their mean by the known noise variance, and only spread that noise alone would not
     show (two standard deviations of its sum of squares) counts as real; the result is the mean of the posterior
-    truncated at 0 (docs/heads.md).
+    truncated at 0 (docs/heads_numbers.md).
     """
     if sigma == 0:
         return np.maximum(N, np.finfo(np.float64).tiny)
@@ -80,7 +80,7 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     least 0, is the regression of all released distances on the public ones, so it is known C d times better than an
     entry of a mean: public records that say nothing of the classes get b near 0, and with it the estimate without them.
     b p_c would have the least squared error; the second b is there because public records are wrong where records vary
-    most, which costs a classifier more than noise of the same length that is even in all directions (docs/heads.md).
+    most, which costs a classifier more than noise of the same length that is even in all directions (docs/heads_numbers.md).
     The grand mean moves to that of the public records by a James-Stein factor of its own: its noise is small, but every
     class shares it, and with it every intercept.
     """

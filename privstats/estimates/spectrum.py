@@ -230,7 +230,7 @@ class WienerFit:
 
 
 def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerFit:
-    """Posterior mean of the weights under a Gaussian prior, given noisy G and h (docs/heads.md).
+    """Posterior mean of the weights under a Gaussian prior, given noisy G and h (docs/heads_numbers.md).
 
     ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with G-hat = sum_i g_i q_i q_i^T
     and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2), weighted by how well each pair
