@@ -248,6 +248,12 @@ def test_exact_weights_give_back_the_pulls_themselves():
     assert np.allclose(weights.sum(axis=1), 1)
 
 
+def test_sums_that_are_exact_put_no_floor_under_the_variance_of_records():
+    parts = world((30, 40, 25, 60, 33, 44) * 4, spread=0.02, noise=0.004)
+    table = inf.mixed(intercepts(parts), sizes=(20, 100))
+    assert table.scale == pytest.approx(0.004**2, rel=0.2), "noise of 1 in h or q would make it 50 times as large"
+
+
 def test_tests_and_contrasts_of_a_random_intercept():
     table = inf.mixed(intercepts(clinics(0.3)), columns=[0, 2])
     assert table.names == ("const", "x0", "x2")
