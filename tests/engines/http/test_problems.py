@@ -9,7 +9,7 @@ import msgspec
 
 from privstats.engines.http.problems import CODES, problem_of
 
-PAGE = Path(__file__).parents[3] / "docs" / "devices.md"
+PAGE = Path(__file__).parents[3] / "docs" / "http.md"
 
 
 def test_the_page_has_every_code_with_its_status_and_whether_to_ask_again() -> None:
