@@ -118,7 +118,7 @@ def inference_hazards() -> Cells:
 
 
 def inference_proportionality() -> Cells:
-    """docs/tables.md: how often proportionality is rejected at .05."""
+    """docs/tables_numbers.md: how often proportionality is rejected at .05."""
     head = ["ratio", "records", "epsilon", "told", "rejected"]
     lines = []
     for title, rows in titled("inference.hazards")[2:4]:

@@ -19,7 +19,7 @@ class RatioOfMeans:
     At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho - rho_0. Its variance holds the covariance of
     both parts, which is in no sum, so it is taken at its largest, ``(sd(S) + |t| sd(W))^2`` by Cauchy and Schwarz: the
     interval holds however far the guess was from the ratio. With the variance at rho_0 alone it misses up to 9 % where
-    it says 5 (docs/tables.md).
+    it says 5 (docs/tables_numbers.md).
 
     Attributes:
         offset: rho_0.
