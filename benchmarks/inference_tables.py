@@ -37,7 +37,7 @@ def _half_width(row: Row) -> str:
 
 
 def inference_cells() -> Cells:
-    """docs/cells.md: contrasts of cells of declared columns."""
+    """docs/raw_tables_numbers.md: contrasts of cells of declared columns."""
     head = ["cuts", "missing", "records", "epsilon", "told", "told and missed", "worst cell", "half width"]
     lines = []
     for _, rows in titled("inference.cells"):
@@ -49,7 +49,7 @@ def inference_cells() -> Cells:
 
 
 def found_cuts() -> Cells:
-    """docs/cells.md: the same behind cut points that were found."""
+    """docs/raw_tables_numbers.md: the same behind cut points that were found."""
     head = ["cuts", "records", "epsilon", "told", "told and missed", "worst cell", "half width"]
     lines = []
     for _, rows in titled("inference.found_cuts"):

@@ -265,7 +265,7 @@ def scorecard(
     (:mod:`privstats.inference.linear_scores`), and b the column's bias: how far a head that knows its noise moves the
     points, which the mean of the draws shows. **They are about what these records would have given without noise**:
     what other records or other cut points would have given is not in them. Where noise hides a direction wholly, no
-    draw shows what it hid (docs/cells.md has how often they hold). Of exact releases they have no width.
+    draw shows what it hid (docs/raw_tables_numbers.md has how often they hold). Of exact releases they have no width.
 
     Args:
         head: fitted on releases: ``LDA``, or another of linear scores, or ``RefinedSoftmax``.
