@@ -22,13 +22,16 @@ __all__ = ["app"]
 
 app = typer.Typer(rich_help_panel="Plan")
 
-PAGE = "report.html"
+PAGE, ETHICS = "report.html", "ethics.html"
 
 
 @app.command()
 def report(
     plan: Annotated[Path, typer.Argument(help="The plan document, or a course's.", metavar="PLAN.TOML")],
     out: Annotated[Path | None, typer.Option(help="The folder for report.html.")] = None,
+    ethics: Annotated[
+        bool, typer.Option("--ethics", help="Write ethics.html instead: two printed pages for an ethics board.")
+    ] = False,
     registry: Annotated[
         Path | None,
         typer.Option(help="A draft for the Differential Privacy Deployments Registry.", metavar="FILE.json"),
@@ -61,7 +64,9 @@ def report(
         raise PlanError(
             "nothing says what to write: name the page's folder with --out, a file with --registry, or both"
         )
-    places = [place for place in (registry, None if out is None else out / PAGE) if place is not None]
+    beside = {"release": release, "head": head, "ledger": ledger, "audit": audit, "attack": attack}
+    page = _page(out, ethics, [f"--{name}" for name, given in beside.items() if given])
+    places = [place for place in (registry, page) if place is not None]
     writable([each for place in places for each in (place, signature_path(place))], force)
     signer = None if sign is None else identity_of(sign, passphrase_file)
     made = None if release is None else ps.Release.load(release)
@@ -74,24 +79,37 @@ def report(
         prepare(out, "jinja2")
     found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
     statement = pages.Statement(subject, made, accounts, [*model, *found], course=course)
-    _write(statement, out, registry, signer)
+    _write(statement, page, registry, signer)
     if statement.violated:
         raise typer.Exit(1)
 
 
+def _page(out: Path | None, ethics: bool, beside: list[str]) -> Path | None:
+    """Where the page goes, if one is asked for; an ethics board's is of the plan, and of nothing beside it."""
+    if ethics and out is None:
+        raise PlanError("--ethics writes ethics.html, and nothing says where: name its folder with --out")
+    if ethics and beside:
+        raise PlanError(
+            f"--ethics is what will be computed, from the plan alone: leave out {', '.join(beside)}, or leave out "
+            "--ethics for the page that takes them"
+        )
+    return None if out is None else out / (ETHICS if ethics else PAGE)
+
+
 def _write(
-    statement: pages.Statement, out: Path | None, registry: Path | None, signer: ps.secagg.Identity | None
+    statement: pages.Statement, page: Path | None, registry: Path | None, signer: ps.secagg.Identity | None
 ) -> None:
     """The page, and the entry of the registry, each where it is asked for, and signatures beside them."""
     from privstats.files.detached import sign_beside, signature_path
-    from privstats.workflows.report import TO_WRITE, page_of, registry_entry
+    from privstats.workflows.report import TO_WRITE, ethics_page, page_of, registry_entry
 
     texts: list[tuple[Path, str, str]] = []
     if registry is not None:
         said = f"wrote {registry}; complete what begins with {TO_WRITE!r}"
         texts.append((registry, json_text(registry_entry(statement)), said))
-    if out is not None:
-        texts.append((out / PAGE, page_of(statement), f"wrote {PAGE} to {out}"))
+    if page is not None:
+        text = ethics_page(statement) if page.name == ETHICS else page_of(statement)
+        texts.append((page, text, f"wrote {page.name} to {page.parent}"))
     for path, text, said in texts:
         earlier = signature_path(path)
         if signer is None and earlier.exists():

@@ -159,6 +159,8 @@ report plan.toml
 report nowhere.toml --out page
 report plan.toml --out plan.toml
 report plan.toml --release x.npy --out page
+report plan.toml --ethics
+report plan.toml --ethics --audit --out page
 report plan.toml --ledger nowhere.db --out page
 report plan.toml --head x.npy --out page
 head

@@ -33,6 +33,19 @@ def test_the_page_can_be_read_by_the_colleague_it_is_for(privstats, folder):
     assert page.stat().st_mode & 0o044 == 0o044
 
 
+def test_an_ethics_board_gets_pages_of_its_own_signed_and_the_same_every_time(privstats, folder):
+    ps.secagg.Identity(bytes([1]) * 32).save(folder / "ulm.pem")
+    words = ("report", "plan.toml", "--ethics", "--out", "page")
+    done = privstats(*words, "--sign", "ulm.pem", cwd=folder)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "wrote ethics.html to page"), done.stderr
+    page = (folder / "page" / "ethics.html").read_bytes()
+    assert b"What will be computed" in page
+    assert sorted(path.name for path in (folder / "page").iterdir()) == ["ethics.html", "ethics.html.sig"]
+    assert privstats(*words, cwd=folder).returncode == 2  # it is there
+    assert privstats(*words, "--force", cwd=folder).returncode == 0
+    assert (folder / "page" / "ethics.html").read_bytes() == page
+
+
 def test_a_release_and_a_ledger_are_read(privstats, folder):
     X, y = np.zeros((9, 3)), np.arange(9) % 2
     ps.simulate(PLAN, [(X, y)] * 3).save(folder / "release")
@@ -90,6 +103,8 @@ def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, mon
         (("--out", "plan.toml"), "--out plan.toml cannot be a folder"),
         (("--trials", "1", "--out", "x"), "--trials"),
         ((), "with --out"),
+        (("--ethics", "--registry", "entry.json"), "name its folder with --out"),
+        (("--ethics", "--audit", "--ledger", "nowhere.db", "--out", "x"), "leave out --ledger, --audit, or"),
     ],
 )
 def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, said):

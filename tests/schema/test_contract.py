@@ -30,7 +30,7 @@ from privstats.schema import KINDS, Schema
 from privstats.schema.public_values import Published, Values
 from privstats.schema.statistic import Statistic
 from privstats.workflows.readers import possible, suggested
-from privstats.workflows.report import Statement, page_of
+from privstats.workflows.report import Statement, ethics_page, page_of
 from tests import made
 from tests.plan.random_plans import PANEL
 from tests.schema.samples import PROMISED, SCORED, TAKEN
@@ -162,6 +162,7 @@ STOPS: dict[str, Callable[[ps.Plan, Path], object]] = {
     "simulation": lambda plan, _: run(plan),
     "bundled records": lambda plan, _: bundled(plan, seeded(0)),
     "page": lambda plan, _: page_of(Statement(plan)),
+    "ethics": lambda plan, _: ethics_page(Statement(plan)),
     "attacks": lambda plan, _: [attack.refusal(plan) for attack in attacks()],
     "readers": lambda plan, _: (possible(plan), suggested(plan)),
     "too long": lambda plan, _: [_remedy(plan.schema, row.letter) for row in plan.schema.sent],
@@ -169,10 +170,11 @@ STOPS: dict[str, Callable[[ps.Plan, Path], object]] = {
     "proof of moments": proved("moments"),
     "proof of norms": proved("norm"),
 }
-EVERYWHERE = {"certificate", "checker", "page", "attacks", "readers", "too long"}
+EVERYWHERE = {"certificate", "checker", "page", "ethics", "attacks", "readers", "too long"}
 NOWHERE_YET = {  # what a new kind is refused at, by its name, until its row is written
     *("certificate", "checker", "search", "declared mu", "budget", "canary", "noise", "planted record"),
     *("invented release", "file", "simulation", "bundled records", "pure", "proof of moments", "proof of norms"),
+    "ethics",
 }
 SAMPLES = [schema for schema in PROMISED if getattr(schema, "module", None) is None]
 """A module's rounds are those of gradients, and need torch."""

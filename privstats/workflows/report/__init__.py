@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.workflows.report.ethics import ethics_page as ethics_page
     from privstats.workflows.report.findings import Finder as Finder
     from privstats.workflows.report.findings import Finding as Finding
     from privstats.workflows.report.findings import Search as Search

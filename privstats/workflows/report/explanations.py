@@ -20,7 +20,9 @@ from privstats.schema import Schema
 from privstats.workflows.report.layout import Cell, Table, Text
 
 __all__ = [
+    "bounded",
     "budget_table",
+    "chance",
     "collected",
     "collected_table",
     "conditions",
@@ -29,8 +31,11 @@ __all__ = [
     "found",
     "guarantee_of",
     "headline",
+    "left_out",
     "not_promised",
+    "of_group",
     "promised",
+    "rests_on",
     "worth",
 ]
 
@@ -71,18 +76,27 @@ def collected(plan: Plan) -> list[str]:
     parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
     if schema.whole_parties:
         parts = "each with any number of records. Each computes one direction from all of its own records"
-    out = [
+    return [
         f"{cohort.clients} parties take part, {parts} "
         f"and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party.",
-        f"A record is {schema.record}.",
+        *bounded(schema),
+        *left_out(plan),
     ]
-    out += [*_mapped(schema), schema.clipping]
-    if plan.min_count:
-        out.append(
-            f"A class whose noisy count is below {plan.min_count} is left out of the release. That keeps poor numbers "
-            "out; it hides nobody by itself."
-        )
-    return out
+
+
+def left_out(plan: Plan) -> list[str]:
+    """What becomes of rare classes; nothing where no minimum count is set."""
+    if not plan.min_count:
+        return []
+    return [
+        f"A class whose noisy count is below {plan.min_count} is left out of the release. That keeps poor numbers "
+        "out; it hides nobody by itself."
+    ]
+
+
+def bounded(schema: Schema) -> list[str]:
+    """What a record is, what becomes of it before it is added up, and what bounds its weight."""
+    return [f"A record is {schema.record}.", *_mapped(schema), schema.clipping]
 
 
 def _mapped(schema: Schema) -> list[str]:
@@ -146,7 +160,7 @@ def not_promised(plan: Plan) -> list[str]:
         out += list(_limits(plan, plan.noise))
         if budget.delta:
             out.append(
-                f"Certainty: with a chance of at most {_odds(budget.delta)} for each release, more is learned than "
+                f"Certainty: with a chance of at most {chance(budget.delta)} for each release, more is learned than "
                 "epsilon says."
             )
     if plan.devices is not None:
@@ -177,12 +191,12 @@ def worth(plan: Plan, noise: Noise) -> Table:
     counts = (1,) if _by_client(plan) else _MANY_RECORDS
     rows = []
     for count in counts:
-        kept = noise.guarantee if count == 1 else _of_group(plan, noise, count)
+        kept = noise.guarantee if count == 1 else of_group(plan, noise, count)
         rows.append((str(count), f"{found(kept):g}", f"{math.ceil(1000 * kept.auc) / 10:g}"))
     return Table("what the promise is worth", header, rows)
 
 
-def _of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
+def of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
     """What so many records together are promised."""
     if noise.pure:
         return noise.guarantee.of_group(count)
@@ -252,7 +266,7 @@ def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]
         f"With their answer exchanged for another, nothing that is released in {runs} gets more than "
         f"{math.exp(min(epsilon, 700)):.3g} times as likely (epsilon {_short(epsilon)}){_unless(delta)}. That they "
         "answered is no secret.",
-        honest if panel else _rests_on(plan, noise),
+        honest if panel else rests_on(plan, noise),
     )
 
 
@@ -271,7 +285,7 @@ def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
         f"With their {what} {change}, nothing that is released gets more than {math.exp(budget.epsilon):.3g} times as "
         f"likely (epsilon {_short(budget.epsilon)}){_unless(budget.delta)}. So nobody can tell well whether they are "
         "in.",
-        _rests_on(plan, noise),
+        rests_on(plan, noise),
     )
     yield (
         "Those who use the release",
@@ -280,7 +294,7 @@ def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
     )
 
 
-def _rests_on(plan: Plan, noise: Noise) -> str:
+def rests_on(plan: Plan, noise: Noise) -> str:
     """Whom the promise of the noise trusts, in numbers of parties."""
     honest = plan.cohort.min_survivors - plan.cohort.colluders
     if noise.trust.divided:
@@ -319,10 +333,10 @@ def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
 
 
 def _unless(delta: float) -> str:
-    return f", but for a chance of {_odds(delta)}" if delta else ", without exception (delta 0)"
+    return f", but for a chance of {chance(delta)}" if delta else ", without exception (delta 0)"
 
 
-def _odds(delta: float) -> str:
+def chance(delta: float) -> str:
     """A small chance in words."""
     return f"1 in {int(1 / delta * (1 + 1e-9)):,} (delta {delta:.2g})"
 

@@ -1,0 +1,302 @@
+"""Two printed pages for an ethics board: what will be computed from people's records, before any of it is.
+
+From a plan, or the course that it begins, alone: no date, no release, no ledger, so that everybody who has the plan
+makes the same bytes. Lines that only people can fill in are left empty. Needs the ``report`` extra (jinja2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from privstats.course import Course, DisjointRounds
+from privstats.course.kinds import course_kind
+from privstats.dp import Guarantee, Noise, Privacy
+from privstats.plan import Devices, Plan
+from privstats.plan.devices import exchanged_mu
+from privstats.workflows.report import explanations
+from privstats.workflows.report.ethics_words import HIDDEN, UNITS, WORDS, keys_of, made_of, sessions_of, word_for
+from privstats.workflows.report.layout import Table, render
+from privstats.workflows.report.privacy_report import Statement
+
+__all__ = ["ethics_page"]
+
+_MOST_ROWS = 12
+_SEVERAL = (2, 5, 10)
+_OPENED = (
+    "It is made of the total alone, which is all that is opened and may be published. What is made of it later, by "
+    "anybody, tells no more of a patient than the total does."
+)
+
+
+@dataclass(frozen=True)
+class _Session:
+    """Sessions that follow one another and sum the same."""
+
+    name: str
+    times: int
+    plan: Plan
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a party sends each time."""
+        return self.plan.layout.size
+
+
+def ethics_page(statement: Statement) -> str:
+    """The pages as HTML in one file, A4 in print, with nothing to fetch.
+
+    Args:
+        statement: a plan, and the course that it begins; nothing else of it is read.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+        SchemaError: a schema of a kind for which nobody has written what is made of its sums.
+        PlanError: the same for a course, a protocol, a unit or an adjacency.
+
+    Example:
+        >>> from privstats.workflows.report import Statement, ethics_page
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
+        >>> html = ethics_page(Statement(plan))
+        >>> "What will be computed" in html, plan.digest in html, html == ethics_page(Statement(plan))
+        (True, True, True)
+    """
+    plan, course = statement.plan, statement.course
+    sessions = list(_sessions(plan, course))
+    kept, told = _kept(plan, statement.guarantee), [] if course is None else [sessions_of(course)]
+    return render(
+        __package__,
+        "ethics.html",
+        plan=plan,
+        course=course,
+        in_short=[*_taking_part(plan), *told, *_leaves(sessions)],
+        records=_records(sessions),
+        sums=_sums(sessions),
+        made=[*_made(sessions), _OPENED],
+        headline=explanations.headline(plan, statement.guarantee),
+        private=not math.isinf(kept.mu),
+        promise=_promise(plan, course, kept),
+        not_promised=[*_chosen(plan), *explanations.not_promised(plan)],
+        keys=Table("keys", ("who", "holds", "which opens"), [*keys_of(plan), *_more_keys(plan)], words=True),
+        kept=_retention(course),
+        counts=[*_least(plan), *explanations.left_out(plan)],
+        words=WORDS,
+    )
+
+
+def _sessions(plan: Plan, course: Course | None) -> Iterator[_Session]:
+    if course is None:
+        yield _Session("the one session", 1, plan)
+        return
+    if isinstance(course, DisjointRounds):
+        yield _Session(f"each of {course.most}", course.most, course.priced[0])
+        return
+    begin = 1
+    for _, alike in groupby(course.priced, key=_alike):
+        plans = list(alike)
+        last = begin + len(plans) - 1
+        yield _Session(str(begin) if last == begin else f"{begin} to {last}", len(plans), plans[0])
+        begin = last + 1
+
+
+def _alike(plan: Plan) -> tuple[str, str, int]:
+    return plan.schema.task, plan.schema.statistics, plan.layout.size
+
+
+def _taking_part(plan: Plan) -> Iterator[str]:
+    cohort, devices = plan.cohort, plan.devices
+    if devices is None:
+        yield (
+            f"{cohort.clients} parties take part, with at most {cohort.max_records:,} records between them. Records "
+            "stay with the party that holds them."
+        )
+        return
+    runs = "once" if devices.most_runs == 1 else f"at most {devices.most_runs} times"
+    yield (
+        f"{devices.registrar} invites {cohort.clients:,} people, {runs}; each answers on a device of their own, "
+        "which is a party by itself, and the answer stays there."
+    )
+
+
+def _records(sessions: list[_Session]) -> list[str]:
+    """What a record is and what bounds it in the first session, and what it is in the others."""
+    first, *others = (explanations.bounded(each.plan.schema) for each in sessions)
+    return list(dict.fromkeys([*first, *(lines[0] for lines in others)]))
+
+
+def _leaves(sessions: list[_Session]) -> Iterator[str]:
+    """How many numbers leave a party, and how they are covered."""
+    numbers, size = sum(each.numbers * each.times for each in sessions), sessions[0].plan.masking.upload_bytes
+    times = sum(each.times for each in sessions)
+    over = "" if times == 1 else f" in at most {times} sessions"
+    first = "" if times == 1 else " in the first"
+    yield (
+        f"What leaves a party are {numbers:,} numbers{over}, {size:,} bytes{first}: sums over "
+        "its records, and no record. They are masked: nobody can read those of one party, and only the total over "
+        "parties is opened. What else it sends are keys, signatures and messages that tell nothing of a record."
+    )
+
+
+def _sums(sessions: list[_Session]) -> Table:
+    """What is summed in which session, how many numbers it is, and how much noise is added to each."""
+    rows = [
+        (each, row, row.blocks(sizes) * row.entries(sizes))
+        for each in sessions
+        for sizes in (each.plan.schema.sizes,)
+        for row in each.plan.schema.sent
+    ]
+    shown = rows if len(rows) <= _MOST_ROWS else rows[: _MOST_ROWS - 1]
+    cells = [(each.name, row.meaning, f"{numbers:,}", _noise(each.plan, row.letter)) for each, row, numbers in shown]
+    if rest := rows[len(shown) :]:
+        numbers = sum(numbers for _, _, numbers in rest)
+        cells.append(("", f"and {len(rest)} sums more, which report.html lists one by one", f"{numbers:,}", ""))
+    header = ("session", "what is added up over the records of a party", "numbers", "typical noise on each total")
+    start = 0 if len(sessions) > 1 or sessions[0].times > 1 else 1
+    return Table("sums", header[start:], [row[start:] for row in cells], words=True)
+
+
+def _noise(plan: Plan, letter: str) -> str:
+    return "none" if plan.noise is None else f"{plan.noise.sigma[letter]:.3g}"
+
+
+def _made(sessions: list[_Session]) -> list[str]:
+    """What is made of the sums, once for each kind of them."""
+    phrases: dict[str, list[str]] = {}
+    for each in sessions:
+        phrases.setdefault(made_of(each.plan.schema), []).append(each.name)
+    if len(phrases) == 1:
+        return [f"{phrase[:1].upper()}{phrase[1:]}." for phrase in phrases]
+    return [f"Of session {', '.join(names)}: {phrase}." for phrase, names in phrases.items()]
+
+
+def _kept(plan: Plan, kept: Guarantee) -> Guarantee:
+    """What bounds every guess about one unit: of devices about one answer for another, over all runs."""
+    if plan.devices is None or plan.noise is None or not isinstance(plan.privacy, Privacy):
+        return kept
+    return _told(plan, plan.devices, plan.noise, plan.privacy)
+
+
+def _told(plan: Plan, devices: Devices, noise: Noise, privacy: Privacy) -> Guarantee:
+    if noise.pure:
+        pairs = 1 if privacy.adjacency == "replace-one" else 2
+        return noise.guarantee.of_group(pairs).repeated(devices.most_runs)
+    return Guarantee(exchanged_mu(plan.schema, privacy, noise)).repeated(devices.most_runs)
+
+
+def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None:
+    """The promise in words for one patient; None where there is none."""
+    privacy, noise = plan.privacy, plan.noise
+    if noise is None or not isinstance(privacy, Privacy):
+        return None
+    rows = [
+        ("to whom", word_for(UNITS, privacy.unit, "the unit")),
+        ("what is hidden", _hidden(privacy, plan.devices)),
+        ("how well", _how_well(plan, course, privacy)),
+        ("a guess", _guess(kept)),
+        *_several(plan, course, noise, kept),
+        ("it rests on", f"{explanations.rests_on(plan, noise)}."),
+    ]
+    return Table("the promise", ("", ""), rows, words=True)
+
+
+def _hidden(privacy: Privacy, devices: Devices | None) -> str:
+    unit = "the record" if privacy.unit == "record" else "the party"
+    if devices is not None:
+        return f"Nobody can tell well what is in {unit}; that somebody has answered is no secret."
+    return f"Nobody can tell well {word_for(HIDDEN, privacy.adjacency, 'the adjacency').format(unit=unit)}."
+
+
+def _how_well(plan: Plan, course: Course | None, privacy: Privacy) -> str:
+    budget, devices = plan.budget(), plan.devices
+    epsilon, delta, what = budget.epsilon, budget.delta, "of the study"
+    if course is not None:
+        epsilon = course.epsilon(privacy.delta)
+        delta = privacy.delta + sum(each.masking.failure for each in course.priced)
+        what = "of all sessions together"
+    elif devices is not None and devices.stated_epsilon is not None:
+        epsilon, what = devices.stated_epsilon, f"of at most {devices.most_runs} runs together"
+    but = f", but for a chance of {explanations.chance(delta)}" if delta else ", without exception (delta = 0)"
+    return (
+        f"No outcome {what} gets more than {math.exp(min(epsilon, 700)):.3g} times as likely, or as unlikely, through "
+        f"it (epsilon = {epsilon:.4g}){but}."
+    )
+
+
+def _guess(kept: Guarantee) -> str:
+    """The advantage of the best attacker, as people say it; rounded up to a tenth of a hundredth."""
+    right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
+    return (
+        f"Who has to say which of two cases is true, both as likely before, is right in at most {right:g} of 100, "
+        "whatever else they know and however they compute. Tossing a coin has 50."
+    )
+
+
+def _several(plan: Plan, course: Course | None, noise: Noise, kept: Guarantee) -> Iterator[tuple[str, str]]:
+    privacy = plan.privacy
+    if not isinstance(privacy, Privacy) or privacy.unit != "record":
+        return
+    alone = course is None and plan.devices is None
+    found = [
+        explanations.found(explanations.of_group(plan, noise, count) if alone else kept.of_group(count))
+        for count in _SEVERAL
+    ]
+    said = ", ".join(f"{each:g} of 100 with {count}" for count, each in zip(_SEVERAL, found, strict=True))
+    yield (
+        "several records",
+        f"At 1 false alarm in 100, at most {explanations.found(kept):g} of 100 patients with one record are found, and "
+        f"{said} records of one patient.",
+    )
+
+
+def _chosen(plan: Plan) -> list[str]:
+    if plan.noise is None:
+        return []
+    return [
+        "What a choice tells that was made by looking at records: of groups, columns and bounds in the plan, or of a "
+        "party to stay away. They are taken from public knowledge, and no number above counts them."
+    ]
+
+
+def _more_keys(plan: Plan) -> Iterator[tuple[str, str, str]]:
+    """Who holds the exact total, and what devices add."""
+    if plan.noise is None or plan.noise.trust.drawn_by == "server":
+        yield "Who opens the total", "no key more", "the total as it is" + _before_noise(plan)
+    if plan.devices is not None:
+        page = plan.devices.registrar if plan.devices.registrar_serves else plan.devices.page
+        yield plan.devices.registrar, "the codes with which people answer", "no answer"
+        yield page, "no key: it serves the page on which people answer", "every answer, if it served another page"
+
+
+def _before_noise(plan: Plan) -> str:
+    if plan.noise is None:
+        return ", and everybody to whom it is given"
+    return ", before it adds the noise; it must add it and keep both secret"
+
+
+def _retention(course: Course | None) -> list[str]:
+    taken_out = course is not None and course_kind(course).part == "changes" and getattr(course, "deletions", False)
+    return [
+        "Keys of a session are overwritten at its end and are in no backup. Keys that sign stay with their owner.",
+        "The total and what is made of it may be kept and published without an end: it tells no more later than on the "
+        "first day.",
+        "Who withdraws before a session is left out of it. "
+        + (
+            "Afterwards a record is taken out of the total at the next session."
+            if taken_out
+            else "Afterwards nobody can take a record out of the total, because nobody holds it apart."
+        ),
+        "Each party keeps an account of all totals that its records were in, with a limit that it sets itself.",
+    ]
+
+
+def _least(plan: Plan) -> list[str]:
+    cohort = plan.cohort
+    who = "answers" if plan.devices is not None else "parties"
+    most = f"at most {cohort.colluders}" if cohort.colluders else "none"
+    return [
+        f"A total of fewer than {cohort.min_survivors} of the {cohort.clients:,} {who} is never opened. Of them "
+        f"{most} may work against the others with whoever opens it."
+    ]
