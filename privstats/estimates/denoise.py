@@ -80,9 +80,9 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     least 0, is the regression of all released distances on the public ones, so it is known C d times better than an
     entry of a mean: public records that say nothing of the classes get b near 0, and with it the estimate without them.
     b p_c would have the least squared error; the second b is there because public records are wrong where records vary
-    most, which costs a classifier more than noise of the same length that is even in all directions (docs/heads_numbers.md).
-    The grand mean moves to that of the public records by a James-Stein factor of its own: its noise is small, but every
-    class shares it, and with it every intercept.
+    most, which costs a classifier more than noise of the same length that is even in all directions
+    (docs/heads_numbers.md). The grand mean moves to that of the public records by a James-Stein factor of its own: its
+    noise is small, but every class shares it, and with it every intercept.
     """
     total = n.sum()
     grand = evidence.A.sum(axis=0) / total
