@@ -15,6 +15,7 @@
     +-- RandomnessError               give no generator, or make one in this process
     +-- ProtocolError                 one aggregation; catch this around a session
         +-- AggregationError          the session ended without a sum; start a new run, under a new name
+        +-- TooFewAnswersError        run it again: nothing is lost, and it waits for the parties that are missing
         +-- RemoteProtocolError       a peer broke the protocol: a client ends, a server goes on without the peer
         +-- LocalProtocolError        the caller misused a machine or a journal; correct the program
             +-- NothingToResumeError  create the journal: there is none here
@@ -55,6 +56,7 @@ __all__ = [
     "RestoredError",
     "SchemaError",
     "SessionEndedError",
+    "TooFewAnswersError",
     "UnreadableRecordsWarning",
 ]
 
@@ -295,6 +297,15 @@ class RestoredError(LocalProtocolError):
 
 class SessionEndedError(LocalProtocolError):
     """The journal's session has ended and must not come back."""
+
+
+class TooFewAnswersError(ProtocolError):
+    """A deadline passed with too few answers: nothing is lost, and the next run goes on from there.
+
+    Example:
+        >>> issubclass(ps.errors.TooFewAnswersError, ps.AggregationError)  # the session has not ended
+        False
+    """
 
 
 class RemoteProtocolError(ProtocolError):

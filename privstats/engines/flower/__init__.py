@@ -1,11 +1,22 @@
 """Runs the folders of ``engines.network`` as nodes of Flower: grid, apps, guard, launcher and template.
 
 It contains no protocol, cryptography or session: the sum depends on the roster and not on Flower's transport. Only this
-package needs the extra ``flower``.
+package needs the extra ``flower``. Its public names are for apps of others (``inside``).
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from privstats import optional_dependencies
+from privstats.lazy_names import lazy_names
 
 optional_dependencies.require("flwr", by="privstats.engines.flower")
+
+if TYPE_CHECKING:
+    from privstats.engines.flower.inside import join as join
+    from privstats.engines.flower.inside import party_mod as party_mod
+    from privstats.engines.flower.inside import run_course as run_course
+    from privstats.engines.flower.inside import run_plan as run_plan
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

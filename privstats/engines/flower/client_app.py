@@ -7,7 +7,7 @@ from one that has loaded this module.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from flwr.app import Context, Message
@@ -15,9 +15,11 @@ from flwr.clientapp import ClientApp
 
 from privstats.engines.flower import records
 from privstats.engines.network import operator_log, party
+from privstats.engines.network.status_codes import FAILED
+from privstats.engines.network.transport import Answer
 from privstats.errors import PrivstatsError
 
-__all__ = ["PARTIES", "app", "home"]
+__all__ = ["PARTIES", "answered", "app", "folder_of", "home"]
 
 PARTIES = "PRIVSTATS_PARTIES"
 """For a simulation, the variable that names the folder with the parties' folders ``0``, ``1``, ..."""
@@ -25,10 +27,28 @@ PARTIES = "PRIVSTATS_PARTIES"
 app = ClientApp()
 
 
-@app.query("privstats")
+@app.query(records.ACTION)
 def answer(message: Message, context: Context) -> Message:
-    """Pass the message to the party; catch exceptions, because Flower would send their text to the server."""
-    return Message(records.pack(*_answer(message, context)), reply_to=message)
+    """Pass the message to the party, and its lines to the node's standard error."""
+
+    def found() -> Path:
+        operator_log.configure()
+        return home(context.node_config)
+
+    return answered(message, found)
+
+
+def answered(message: Message, find_home: Callable[[], Path]) -> Message:
+    """The answer of the folder that is found; exceptions are caught, because Flower would send their text to the
+    server."""
+    try:
+        place = find_home()
+        kind, data = records.unpack(message.content, "server")
+        said = party.answer(place, kind, data)
+    except Exception as error:
+        operator_log.PARTY.error("%s", operator_log.reason_of(error))
+        said = Answer(FAILED)
+    return Message(records.pack(said.code, said.data), reply_to=message)
 
 
 def home(node_config: Mapping[str, object]) -> Path:
@@ -37,20 +57,17 @@ def home(node_config: Mapping[str, object]) -> Path:
     Raises:
         PrivstatsError: the configuration names no folder.
     """
+    found = folder_of(node_config, os.environ)
+    if found is None:
+        raise PrivstatsError('the node names no folder: start it with "privstats flower join"')
+    return found
+
+
+def folder_of(node_config: Mapping[str, object], environment: Mapping[str, str]) -> Path | None:
+    """The folder that a node's own configuration names, or of a simulated node the environment; None for neither."""
     named = node_config.get("privstats-home")
     if isinstance(named, str) and Path(named).is_absolute():
         return Path(named)
-    if PARTIES in os.environ and isinstance(place := node_config.get("partition-id"), int):
-        return Path(os.environ[PARTIES]) / str(place)
-    raise PrivstatsError('the node names no folder: start it with "privstats flower join"')
-
-
-def _answer(message: Message, context: Context) -> tuple[str, bytes]:
-    try:
-        operator_log.configure()
-        kind, data = records.unpack(message.content, "server")
-        said = party.answer(home(context.node_config), kind, data)
-    except Exception as error:
-        operator_log.PARTY.error("%s", operator_log.reason_of(error))
-        return "failed", b""
-    return said.code, said.data
+    if PARTIES in environment and isinstance(place := node_config.get("partition-id"), int):
+        return Path(environment[PARTIES]) / str(place)
+    return None

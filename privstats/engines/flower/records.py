@@ -10,9 +10,12 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from privstats.engines.network.folder_documents import UPLOAD_LIMIT
 from privstats.errors import RemoteProtocolError
 
-__all__ = ["MESSAGE_TYPE", "MOST_BYTES", "pack", "unpack"]
+__all__ = ["ACTION", "MESSAGE_TYPE", "MOST_BYTES", "pack", "unpack"]
 
-MESSAGE_TYPE = "query.privstats"
+ACTION = "privstats"
+"""Our name among an app's queries."""
+
+MESSAGE_TYPE = f"query.{ACTION}"
 """Flower's type of our messages: the category of queries and our name."""
 
 MOST_BYTES = UPLOAD_LIMIT + (1 << 20)
@@ -27,9 +30,10 @@ _MOST_WHOLE = 1 << 20
 def pack(word: str, data: bytes) -> RecordDict:
     """``data`` under ``word``: as bytes, which Flower sends in two pieces, or as an array of uint8 where it is large.
 
-    Flower cuts arrays into pieces of 5 MB, but not bytes; each piece is a request at each of four connections.
+    Flower cuts arrays into pieces of 5 MB, but not bytes; each piece is a request at each of four connections. No bytes
+    at all go as an array too: Flower's ``message_size_mod`` fails on an empty value of any other record.
     """
-    if len(data) <= _MOST_WHOLE:
+    if 0 < len(data) <= _MOST_WHOLE:
         return RecordDict({_NAME: ConfigRecord({word: bytes(data)})})
     return RecordDict({_NAME: ArrayRecord({word: Array(*_form(data), bytes(data))})})
 

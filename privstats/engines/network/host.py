@@ -163,7 +163,7 @@ class Host:
                 SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=str(error)))
         else:
             if isinstance(found, Waiting):
-                return Waiting(f"{_at(round_.place)}{found.sentence}")
+                return replace(found, what=f"{_at(round_.place)}{found.what}")
             say(found.sentence)
         self._ended(round_.place)
         return None

@@ -74,10 +74,17 @@ class Waiting:
     """A deadline passed with too few answers; nothing is lost, and the next run continues here.
 
     Attributes:
-        sentence: the missing parties, and the remedy.
+        what: the missing parties.
+        again: the remedy.
     """
 
-    sentence: str
+    what: str
+    again: str
+
+    @property
+    def sentence(self) -> str:
+        """Both, for the operator."""
+        return f"{self.what}. {self.again}"
 
 
 @dataclass(frozen=True)
@@ -261,7 +268,7 @@ class RoundHost:
             self._fail(server, context, str(error))
             raise
         if outcome.shortfall is not None:
-            return Waiting(self._short(outcome.shortfall, context.registry))
+            return Waiting(self._short(outcome.shortfall, context.registry), self._again)
         if server.step == "failed":  # it was killed between its end and the record of it
             why = "it failed, or was given up"
             self._fail(server, context, why)
@@ -280,7 +287,8 @@ class RoundHost:
         helpers = len(self.folder.plan.panel) - 1
         return Waiting(
             f"{helpers - len(missing)} of {helpers} helpers have offered their keys, the plan needs all; missing: "
-            f"{context.registry.listed(missing)}. {self._again}",
+            f"{context.registry.listed(missing)}",
+            self._again,
         )
 
     def _short(self, shortfall: Shortfall, registry: NodeRegistry) -> str:
@@ -292,7 +300,7 @@ class RoundHost:
             needs = f"which is not enough ({step_status.abort.code.replace('_', ' ')})"
         return (
             f"step {step_status.step}: {len(step_status.answered)} of {asked} answered, {needs}; missing: "
-            f"{registry.listed(step_status.waiting_for)}. {self._again}"
+            f"{registry.listed(step_status.waiting_for)}"
         )
 
     @property

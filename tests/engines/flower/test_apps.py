@@ -129,8 +129,8 @@ class TestServer:
 
     def test_a_session_that_waits_is_no_success_for_flower(self, ran):
         """``flwr list`` shows it as failed, with the sentence."""
-        ran.outcome = Waiting("step mask: 3 of 5 answered, the plan needs 4")
-        with pytest.raises(PrivstatsError, match="^step mask: 3 of 5 answered, the plan needs 4$"):
+        ran.outcome = Waiting("step mask: 3 of 5 answered, the plan needs 4", "Nothing is lost")
+        with pytest.raises(PrivstatsError, match="^step mask: 3 of 5 answered, the plan needs 4. Nothing is lost$"):
             self.start()
 
     def test_without_a_folder_nothing_is_run(self, monkeypatch):

@@ -1,0 +1,201 @@
+"""A plan between the rounds of somebody else's Flower app: their ``ServerApp``, their ``ClientApp``, their nodes.
+
+:func:`join` gives their client app one handler more, :func:`run_plan` returns the release inside their ``main``. Keys,
+who is who, the one upload, the ledger and every refusal are those of ``engines.network``, because the same folders
+answer: their app carries bytes and its server is trusted with no more than any other.
+
+What is theirs and what is ours do not meet. Our messages have the type ``query.privstats`` and one record of the name
+``privstats``; replies are pulled by message; nothing is kept in ``Context.state``. An app's mods see our messages,
+which hold what the server sees.
+
+Not protected: whatever their own rounds send, which no masks cover and no ledger counts; and a party whose node runs
+code that somebody else ships (``flwr run``), because that code can read the party's folder and its records.
+``privstats flower join`` runs installed code only.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from flwr.app import Context, Message
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid
+
+from privstats.engines.flower import records
+from privstats.engines.flower.addresses import HOME
+from privstats.engines.flower.client_app import answered, folder_of
+from privstats.engines.flower.grid import GridTransport
+from privstats.engines.network import operator_log
+from privstats.engines.network.host import Host
+from privstats.engines.network.run_releases import Releases, named_home, run_releases
+from privstats.engines.network.transport import Deadlines
+from privstats.errors import PlanError, PrivstatsError, SessionEndedError
+from privstats.printable import printable
+from privstats.release import Release
+
+__all__ = ["Home", "Mod", "join", "party_mod", "run_course", "run_plan"]
+
+Home: TypeAlias = str | os.PathLike[str] | Callable[[Context], str | os.PathLike[str]]
+"""A party's folder: its absolute path, or a function of Flower's context that returns it."""
+
+Mod: TypeAlias = Callable[[Message, Context, Callable[[Message, Context], Message]], Message]
+"""Flower's form of a mod."""
+
+_AGAIN = "call it again, and the session goes on"
+
+
+def join(app: ClientApp, home: Home | None = None) -> None:
+    """Let a ``ClientApp`` answer for a party's folder, beside its own handlers.
+
+    The folder answers our messages; ``train``, ``evaluate`` and other queries go to the app's handlers, also while a
+    session waits. An error of the folder is logged here and only its code leaves, so no handler of the app ends because
+    of it. The first message measures the records, unless ``privstats flower check`` did so before.
+
+    Args:
+        app: made without a ``client_fn``; for one with it see :func:`party_mod`.
+        home: the party's folder. By default the node's own setting ``privstats-home``
+            (``flower-supernode --node-config 'privstats-home="/srv/party"'``), or of a simulated node the folder with
+            its ``partition-id`` in the folder that the variable ``PRIVSTATS_PARTIES`` names.
+
+    Raises:
+        PrivstatsError: the app has joined, or is made of a ``client_fn``.
+
+    Example:
+        >>> from flwr.clientapp import ClientApp
+        >>> from privstats.engines import flower
+        >>> app = ClientApp()
+        >>> flower.join(app, "/srv/party")
+        >>> flower.join(app, "/srv/party")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PrivstatsError: this ClientApp takes no handler of ours: join it once, or give an app that is
+        made of a client_fn mods=[party_mod()]
+    """
+
+    def answer(message: Message, context: Context) -> Message:
+        return answered(message, partial(_folder, home, context))
+
+    try:
+        app.query(records.ACTION)(answer)
+    except ValueError:
+        raise PrivstatsError(
+            "this ClientApp takes no handler of ours: join it once, or give an app that is made of a client_fn "
+            "mods=[party_mod()]"
+        ) from None
+
+
+def party_mod(home: Home | None = None) -> Mod:
+    """The same for an app that is made of a ``client_fn``: ``ClientApp(client_fn, mods=[party_mod()])``.
+
+    Args:
+        home: as for :func:`join`.
+
+    Example:
+        >>> from flwr.clientapp import ClientApp
+        >>> from privstats.engines import flower
+        >>> app = ClientApp(lambda context: None, mods=[flower.party_mod("/srv/party")])
+        >>> callable(app)
+        True
+    """
+
+    def mod(message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
+        if message.metadata.message_type != records.MESSAGE_TYPE:
+            return call_next(message, context)
+        return answered(message, partial(_folder, home, context))
+
+    return mod
+
+
+def run_plan(
+    grid: Grid,
+    home: str | os.PathLike[str] | None = None,
+    *,
+    open_seconds: float = 3600.0,
+    step_seconds: float = 600.0,
+) -> Release:
+    """Run the session of a plan, or the rest of it, and return its release; blocks until it has ended.
+
+    A session that ended before is not run again: its release is read from the folder. So an app that was killed after
+    it goes on with its own rounds.
+
+    Args:
+        grid: Flower's, from the app's ``main``.
+        home: the server's folder; by default that of the variable ``PRIVSTATS_HOME``.
+        open_seconds: how long the first step waits for parties.
+        step_seconds: how long every other step waits.
+
+    Raises:
+        PlanError: the folder holds a course, or a time is below 120 seconds.
+        TooFewAnswersError: a deadline passed with too few answers; nothing is lost, and the next call goes on.
+        AggregationError: the session ended without a sum.
+        SessionEndedError: it ended before without a release.
+        PrivstatsError: a file cannot be read or written, or another process runs the session.
+
+    Example:
+        >>> from privstats.engines import flower
+        >>> flower.run_plan(None, "study/host")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PrivstatsError: a folder is named by an absolute path, got 'study/host': give
+        Path(...).absolute()
+    """
+    host = Host.open(named_home(home, os.environ, HOME))
+    if not host.folder.kind.single:
+        raise PlanError(f"{host.folder.home.name} holds a course: call run_course, which returns a release per round")
+    (release,) = _run(host, grid, Deadlines(open_seconds, step_seconds))
+    if release is None:
+        raise SessionEndedError(f"the session of {host.folder.home.name} ended without a release")
+    return release
+
+
+def run_course(
+    grid: Grid,
+    home: str | os.PathLike[str] | None = None,
+    *,
+    open_seconds: float = 3600.0,
+    step_seconds: float = 600.0,
+) -> Releases:
+    """Run every session of a course, or the remaining ones: a release per round, None for one without a sum.
+
+    Args:
+        grid, home, open_seconds, step_seconds: as for :func:`run_plan`; ``home`` may hold a plan as well.
+
+    Raises:
+        PrivstatsError: as for :func:`run_plan`.
+
+    Example:
+        >>> from privstats.engines import flower
+        >>> flower.run_course(None)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PrivstatsError: no folder is named: give its path, or set PRIVSTATS_HOME
+    """
+    return _run(Host.open(named_home(home, os.environ, HOME)), grid, Deadlines(open_seconds, step_seconds))
+
+
+def _run(host: Host, grid: Grid, deadlines: Deadlines) -> Releases:
+    return run_releases(host, GridTransport(grid), deadlines, again=_AGAIN, say=_say)
+
+
+def _say(line: str) -> None:
+    """A line to Flower's own log, which an app's operator reads."""
+    level = logging.WARNING if isinstance(line, operator_log.WarningLine) else logging.INFO
+    logging.getLogger("flwr").log(level, "privstats: %s", printable(line))
+
+
+def _folder(home: Home | None, context: Context) -> Path:
+    named = home(context) if callable(home) else home
+    if named is not None:
+        return named_home(named, {}, "")
+    found = folder_of(context.node_config, os.environ)
+    if found is None:
+        raise PrivstatsError(
+            "the node names no folder: give join() its path, or start the node with --node-config "
+            "'privstats-home=\"/srv/party\"'"
+        )
+    return found
