@@ -174,6 +174,7 @@ def run_course(
         Traceback (most recent call last):
             ...
         privstats.errors.PrivstatsError: no folder is named: give its path, or set PRIVSTATS_HOME
+        before the server starts
     """
     return _run(Host.open(named_home(home, os.environ, HOME)), grid, Deadlines(open_seconds, step_seconds))
 

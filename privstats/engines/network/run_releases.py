@@ -72,7 +72,7 @@ def named_home(home: str | os.PathLike[str] | None, environment: Mapping[str, st
     """
     named = environment.get(variable) if home is None else home
     if named is None:
-        raise PrivstatsError(f"no folder is named: give its path, or set {variable}")
+        raise PrivstatsError(f"no folder is named: give its path, or set {variable} before the server starts")
     if not Path(named).is_absolute():
         raise PrivstatsError(
             f"a folder is named by an absolute path, got {os.fspath(named)!r}: give Path(...).absolute()"

@@ -89,12 +89,17 @@ class InThisProcess(Backend):
 
 
 def simulated(patch: pytest.MonkeyPatch, main: Callable[[Grid, Context], None], app: ClientApp, nodes: int) -> None:
-    """Run an app in Flower's simulation."""
+    """Run a server's main and a client app in Flower's simulation."""
+    server = ServerApp()
+    server.main()(main)
+    in_simulation(patch, server, app, nodes)
+
+
+def in_simulation(patch: pytest.MonkeyPatch, server: ServerApp, app: ClientApp, nodes: int) -> None:
+    """Run both apps in Flower's simulation."""
     name = "flwr.server.superlink.fleet.vce.backend.raybackend"
     patch.setitem(sys.modules, name, SimpleNamespace(RayBackend=InThisProcess))
     patch.setenv("FLWR_TELEMETRY_ENABLED", "0")
-    server = ServerApp()
-    server.main()(main)
     run_simulation(server, app, nodes, backend_name="threads")
 
 
