@@ -34,7 +34,7 @@ def shift_intervals() -> Cells:
 
 
 def alignment_rounds() -> Cells:
-    """docs/alignment.md: how far the reference is from its end after each round."""
+    """docs/alignment_numbers.md: how far the reference is from its end after each round."""
     rows = results("alignment.shift")["relative error of the reference by rounds: convolutions"]
     numbered = [row for row in rows if row["rounds"] != "POT"]
     steps = ("published", "alvarez-esteban")

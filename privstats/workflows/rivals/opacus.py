@@ -220,7 +220,7 @@ class _Fitted:
 
 
 DP_SGD = Recipe(16.0, 0.3, 0.9, 200, 0.2, tail=True, spread=2.0)
-"""For every data set and epsilon; docs/sweep.md says how it was chosen."""
+"""For every data set and epsilon; docs/refinement_numbers.md says how."""
 DP_GD = Recipe(128.0, 0.1, 0.9, 50, 1.0, spread=2.0)
 """Likewise, of all records in every step."""
 
