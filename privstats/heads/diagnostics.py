@@ -17,6 +17,7 @@ from privstats.errors import DataError, MissingStatisticError
 from privstats.estimates import denoise
 from privstats.heads.estimates.class_covariance import class_covariances
 from privstats.heads.evidence import Array, Released, class_evidence, class_sums, require_release
+from privstats.heads.rules import local
 
 __all__ = [
     "Classifier",
@@ -163,6 +164,7 @@ def log_likelihood(head: Classifier, X: Any, y: Any) -> float:
         >>> round(ps.heads.log_likelihood(head, X, y), 2), round(np.log(0.5), 2)  # of the head, and of guessing
         (-0.5, np.float64(-0.69))
     """
+    X, y = local(X, y)
     logs = head.predict_log_proba(X)
     return float(logs[np.arange(len(logs)), class_indices(head, y)].mean())
 
@@ -181,6 +183,7 @@ def expected_calibration_error(head: Classifier, X: Any, y: Any, bins: int = 15)
     """
     if bins < 1:
         raise DataError(f"bins must be at least 1, got {bins}; 15 is usual")
+    X, y = local(X, y)
     proba = head.predict_proba(X)
     confidence, right = proba.max(axis=1), proba.argmax(axis=1) == class_indices(head, y)
     index = np.minimum((confidence * bins).astype(np.intp), bins - 1)
@@ -200,6 +203,7 @@ def gaussianity(X: Any, y: Any) -> Gaussianity:
         >>> before.skewness[0] > after.skewness[0]  # a public map of the features brings them closer to Gaussian
         True
     """
+    X, y = local(X, y)
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y)
     classes = [X[y == c] for c in np.unique(y)]
     return _gaussianity([_shape(rows) for rows in classes if len(rows) >= 4])

@@ -41,7 +41,7 @@ from privstats.heads.private import Labels, PublicRecords, Records, RowCount, ar
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.release_list import OfOneRelease, sources
-from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, rows_of, take_columns
+from privstats.heads.rules import LinearRule, Preprocessing, Rule, local, rows_of, take_columns
 from privstats.moments.labels import places_of
 from privstats.release import Release
 from privstats.schema import Schema
@@ -80,15 +80,16 @@ class Scoring(ClassifierMixin, BaseEstimator):
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted right, 0 to 1.
+        """Share of the rows whose class is predicted right, 0 to 1; y may name a column of a table X.
 
         Labels of another type than ``classes_`` are read as ``measure`` and ``fit_private`` read them, each by itself;
         one that is no class is predicted wrong.
 
         Raises:
-            DataError: no label of ``y`` is read as one of ``classes_``.
+            DataError: no label of ``y`` is read as one of ``classes_``; or a table X has no column of the name y.
         """
-        labels = np.asarray(as_numpy(y))
+        X, y = local(X, y)
+        labels = np.asarray(y)
         if _kind(labels) == _kind(self.classes_):
             with quiet_about(labels):
                 return float(super().score(X, labels, sample_weight))
@@ -163,8 +164,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         """Fit on local records, without clipping, rounding or noise.
 
         Args:
-            X: features, shape ``(n, d)``; numpy, torch or anything array-like, at least one record.
-            y: labels, shape ``(n,)``, of any type.
+            X: features, shape ``(n, d)``; numpy, torch, a table or anything array-like, at least one record.
+            y: labels, shape ``(n,)``, of any type; or the name of their column in a table X.
 
         Warns:
             UnlikeColumnsWarning: ranges of columns differ by more than a factor of 100, and the head shrinks.
@@ -173,7 +174,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
             HeadError: a parameter out of its bounds.
         """
         check_parameters(self, self.bounds)
-        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
+        X, y = validate_data(self, *local(X, y), dtype=np.float64)
         check_classification_targets(y)
         if self._shrinks_to_round():
             warn_of_unlike_columns(type(self).__name__, X)
@@ -252,7 +253,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept.
 
         Args:
-            X, y: records, as ``privstats.measure`` takes them; labels of any type. Batches come as ``X`` alone.
+            X, y: records, as ``privstats.measure`` takes them: arrays, or a table of pandas, polars, Arrow or DuckDB
+                with the name of the labels' column; labels of any type. Batches come as ``X`` alone.
             epsilon, delta: the promise for one record.
             clip_norm: rows longer than this (after ``transform``) are shortened to it: a public choice. Needed without
                 ``columns``.
@@ -294,7 +296,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
             raise HeadError("expected_records serves centred=True alone, and declared columns; leave it out")
         maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=centred)
         centred = centred or columns is not None
-        records = arrays(X, y) if centred else Records.of(X, y)
+        records = (arrays if centred else Records.of)(X, y, maps)
         labels = Labels.of(records, classes)
         schema = labels.schema(records, self._measured(), maps, norm, grid_bits)
         numbered = records.labelled(labels.numbers if columns is None else labels.places)

@@ -23,7 +23,7 @@ from privstats.heads.evidence import Array, ClassEvidence, Released
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_parameters
 from privstats.heads.release_list import directions
-from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, take_columns
+from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, local, take_columns
 from privstats.moments.parties import Block, direction
 from privstats.schema.gradients import ROW_BITS
 
@@ -69,10 +69,10 @@ class PartyDiscriminant(ClassHead):
         """Fit on local records as if they were one party's, without a clip or noise; m is their mean.
 
         Args:
-            X: features, shape ``(n, d)``; numpy, torch or anything array-like, at least one record.
-            y: labels, shape ``(n,)``, of any type.
+            X: features, shape ``(n, d)``; numpy, torch, a table or anything array-like, at least one record.
+            y: labels, shape ``(n,)``, of any type; or the name of their column in a table X.
         """
-        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
+        X, y = validate_data(self, *local(X, y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT

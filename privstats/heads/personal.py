@@ -29,7 +29,7 @@ from privstats.heads.persistence import content_of, head_of
 from privstats.heads.provenance import EXACT, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Number, Text, check_parameters
 from privstats.heads.registry.bounds import Constraint
-from privstats.heads.rules import LinearRule, as_numpy
+from privstats.heads.rules import LinearRule, as_numpy, local
 from privstats.moments.labels import named_numbers
 from privstats.transforms import Transform
 
@@ -167,6 +167,7 @@ class Personal(Scoring):
         _require_known(self.head)
         if self.adapter == "trained":
             _linear_rule(self.head)
+        X, y = local(X, y)
         rows = self.head._rows(X)
         index = _indices(self.head, y, len(rows))
         self.classes_ = self.head.classes_

@@ -26,8 +26,9 @@ from privstats.errors import AssumedPublicWarning, DataError, HeadError, RecordE
 from privstats.estimates.denoise import public_means
 from privstats.heads.evidence import Array
 from privstats.heads.provenance import Assumed
-from privstats.heads.rules import Preprocessing, as_numpy
+from privstats.heads.rules import Preprocessing, as_numpy, local
 from privstats.moments.arrays import columns_of, is_list, values_of
+from privstats.moments.frames import Batches, batches_of, named_target
 from privstats.moments.input_validation import as_rows, pairs
 from privstats.moments.labels import named_numbers, places_of
 from privstats.release import Release
@@ -101,17 +102,25 @@ class Records:
     first: tuple[Any, Any]
 
     @classmethod
-    def of(cls, X: Any, y: Any) -> Self:
-        """Wrap records in arrays or files, or an iterable of batches where ``y`` is None.
+    def of(cls, X: Any, y: Any, transform: Sequence[Transform] = ()) -> Self:
+        """Wrap records in arrays, tables or files, or an iterable of batches where ``y`` is None.
+
+        Args:
+            X, y: as ``measure`` takes them.
+            transform: the public maps; the first of them may declare which columns of a table are read.
 
         Raises:
-            DataError: neither, or an iterable without a batch.
+            DataError: neither, or an iterable without a batch, or a table without the column that y names.
         """
         if y is not None:
+            cells: Any = transform[0] if transform and transform[0].reads_cells else None
+            if (batches := batches_of(X, y, cells)) is not None:
+                return cls(batches, None, batches.first)
+            X, y = named_target(X, y)
             return cls(X, y, (X, y))
-        batches = pairs(X)
-        first = next(batches)
-        return cls(chain([first], batches), None, first)
+        several = pairs(X)
+        first = next(several)
+        return cls(chain([first], several), None, first)
 
     def features(self, transform: Sequence[Transform]) -> int:
         """Columns behind the transform.
@@ -130,6 +139,8 @@ class Records:
     @property
     def count(self) -> int:
         """Number of records, where they are in arrays, tables or files."""
+        if isinstance(self.X, Batches):
+            return sum(len(X) for X, _ in self.X)
         if isinstance(X := self.first[0], Mapping):
             return len(next(iter(X.values()), ()))
         return int(as_rows(self.first[0], "X").shape[0])
@@ -158,6 +169,8 @@ class Records:
         """The same records with every label put through ``number``."""
         if self.y is not None:
             return type(self)(self.X, number(self.y), self.first)
+        if isinstance(self.X, Batches):
+            return type(self)(self.X.changed(number), None, self.first)
 
         def numbered() -> Iterator[tuple[Any, Any]]:
             return ((X, number(y)) for X, y in self.X)
@@ -165,15 +178,15 @@ class Records:
         return type(self)(numbered(), None, self.first)
 
 
-def arrays(X: Any, y: Any) -> Records:
-    """Records that every round can read again.
+def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> Records:
+    """Records that every round can read again, as :meth:`Records.of` wraps them.
 
     Raises:
         DataError: batches.
     """
     if y is None:
         raise DataError("every round reads the records again, so batches cannot be given here; give X and y as arrays")
-    return Records.of(X, y)
+    return Records.of(X, y, transform)
 
 
 @dataclass(frozen=True)
@@ -237,7 +250,7 @@ class Labels:
                 raise DataError("classes must be a list that names each class once, for example [0, 1, 2]")
             check_told_apart("classes", list(names))
         elif records.y is None:
-            raise DataError("batches do not show which classes there are: give classes=[...]")
+            raise DataError("records in batches do not show which classes there are: give classes=[...]")
         else:
             names = np.unique(_plain(records.y))
             warnings.warn(
@@ -340,8 +353,9 @@ class PublicRecords:
         """
         if not isinstance(public, tuple | list) or len(public) != 2:
             raise DataError(f"public must be a pair (X, y) of public records, got {type(public).__name__}")
-        y = np.asarray(named_numbers(classes, as_numpy(public[1])))
-        rows = preprocessing.apply(preprocessing.ordered(as_numpy(public[0])))
+        X, labels = local(*public)
+        y = np.asarray(named_numbers(classes, labels))
+        rows = preprocessing.apply(preprocessing.ordered(X))
         if y.ndim != 1 or not 0 < len(y) == len(rows):
             raise DataError(f"public has {len(rows)} rows and labels of shape {y.shape}; give a label for each row")
         if not np.isfinite(rows).all():

@@ -30,7 +30,7 @@ from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.release_list import behind_counts, present
-from privstats.heads.rules import LinearRule, Preprocessing, as_numpy, take_columns
+from privstats.heads.rules import LinearRule, Preprocessing, local, take_columns
 from privstats.progress import progress_bar
 from privstats.transforms import Column, Transform
 
@@ -77,7 +77,7 @@ class RefinedRidge(LinearRegressor):
             HeadError: a parameter out of its bounds.
         """
         check_parameters(self, self.bounds)
-        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64, y_numeric=True)
+        X, y = validate_data(self, *local(X, y), dtype=np.float64, y_numeric=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         norm = float(np.sqrt(np.square(X).sum(axis=1)).max()) or 1.0
         rows = np.hstack([X, np.full((len(X), 1), norm / 2)]) if self.fit_intercept else X
@@ -142,7 +142,7 @@ class RefinedRidge(LinearRegressor):
         recipe depends on it, the noise does not.
 
         Args:
-            X, y: arrays or files, as ``privstats.measure`` takes them; every round reads them again.
+            X, y: arrays, tables or files, as ``privstats.measure`` takes them; every round reads them again.
             epsilon, delta: the promise for one record, of the first release and all rounds together.
             clip_norm, target_bound, adjacency, columns, transform, grid_bits, max_records, ledger, dataset: as in
                 ``Ridge.fit_private``.
@@ -161,8 +161,8 @@ class RefinedRidge(LinearRegressor):
             HeadError, SchemaError, PlanError, DataError, LedgerError: as in ``ClassHead.fit_private``.
         """
         check_parameters(self, self.bounds)
-        records = arrays(X, y)
         maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=False)
+        records = arrays(X, y, maps)
         schema = self._schema(records, maps, norm, target_bound, grid_bits)
         whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)
         rows = RowCount.of(records, expected_records, max_records, adjacency)

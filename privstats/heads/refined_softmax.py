@@ -38,7 +38,7 @@ from privstats.heads.private import Labels, RowCount, arrays, central, owners_te
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import behind_counts, present
-from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, as_numpy, take_columns
+from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, local, take_columns
 from privstats.progress import progress_bar
 from privstats.schema.calibration import FACTORS
 from privstats.schema.modules import Module, module_of
@@ -106,7 +106,7 @@ class RefinedSoftmax(ClassHead):
             FewRecordsWarning: fewer records than features; RDA and LDA do better there.
         """
         check_parameters(self, self.bounds)
-        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64)
+        X, y = validate_data(self, *local(X, y), dtype=np.float64)
         check_classification_targets(y)
         self.classes_, index = np.unique(y, return_inverse=True)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
@@ -194,7 +194,7 @@ class RefinedSoftmax(ClassHead):
         ``expected_records`` or ``max_records`` is given: the recipe depends on it, the noise does not.
 
         Args:
-            X, y: arrays or files, as ``privstats.measure`` takes them; every round reads them again.
+            X, y: arrays, tables or files, as ``privstats.measure`` takes them; every round reads them again.
             epsilon, delta: the promise for one record, of the first release and all rounds together.
             adjacency: ``"add-remove"`` or ``"replace-one"``.
             clip_norm: 1, the norm of every row.
@@ -220,7 +220,7 @@ class RefinedSoftmax(ClassHead):
         if centred:
             raise HeadError("RefinedSoftmax takes no mean first: leave centred out, or give it to LDA")
         maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=True)
-        records = arrays(X, y)
+        records = arrays(X, y, maps)
         labels = Labels.of(records, classes)
         schema = labels.schema(records, "NAB", maps, norm, grid_bits)
         whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)

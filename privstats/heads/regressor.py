@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,7 +19,7 @@ from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
 from privstats.heads.private import Records, with_intercept
 from privstats.heads.release_list import OfOneRelease
-from privstats.heads.rules import LinearRule, Preprocessing, rows_of
+from privstats.heads.rules import LinearRule, Preprocessing, local, rows_of
 from privstats.schema import RidgeSchema
 from privstats.transforms import ConstantFeature, Transform, steps_of
 
@@ -97,6 +98,15 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
         rows = rows_of(self, X)
         scores = self.rule_.scores(rows)
         return scores[:, 0] if self._flat else scores
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R² of the predictions, at most 1; y may name a column of a table X.
+
+        Raises:
+            DataError: a table X has no column of the name y.
+        """
+        X, y = local(X, y)
+        return float(super().score(X, np.asarray(y), sample_weight))
 
 
 def _has_constant(transform: Sequence[Transform]) -> bool:

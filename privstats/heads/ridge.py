@@ -26,7 +26,7 @@ from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import NONE, SWITCH, Bounds, Constraints, Entry, Number, Text, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
 from privstats.heads.release_list import behind_cut_points
-from privstats.heads.rules import LinearRule, Preprocessing, as_numpy, take_columns
+from privstats.heads.rules import LinearRule, Preprocessing, local, take_columns
 from privstats.transforms import Column, Transform
 
 if TYPE_CHECKING:
@@ -84,13 +84,14 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     records: int | None = None
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit on local records, without clipping, rounding or noise; X ``(n, d)``, y ``(n,)`` or ``(n, T)``.
+        """Fit on local records, without clipping, rounding or noise; X ``(n, d)``, y ``(n,)`` or
+        ``(n, T)``, or the name of a column of a table X.
 
         Raises:
             HeadError: a parameter out of its bounds.
         """
         check_parameters(self, self.bounds)
-        X, y = validate_data(self, as_numpy(X), as_numpy(y), dtype=np.float64, multi_output=True, y_numeric=True)
+        X, y = validate_data(self, *local(X, y), dtype=np.float64, multi_output=True, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         self.preprocessing_, self.provenance_ = Preprocessing(features=X.shape[1]), EXACT
         return self._build(records_gram(X, y.reshape(len(y), -1), self.fit_intercept), flat=y.ndim == 1)
@@ -170,7 +171,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         require_declared(columns, expected_records)
         maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=False)
         counted = opened_by(maps)
-        records = arrays(X, y) if counted else Records.of(X, y)
+        records = (arrays if counted else Records.of)(X, y, maps)
         schema = self._schema(records, maps, norm, target_bound, grid_bits)
         promise = central(epsilon, delta, adjacency)
         if not counted:

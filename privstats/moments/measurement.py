@@ -17,6 +17,7 @@ from privstats.errors import ClippedWarning, DataError, RecordError, SchemaError
 from privstats.moments.arrays import is_list
 from privstats.moments.base import Moments
 from privstats.moments.code_rows import behind, columns_asked
+from privstats.moments.frames import Batches, batches_of, in_memory, named_target
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kinds import Kind, kind_of
@@ -91,9 +92,13 @@ def measure(
     Args:
         schema: the statistics and bounds.
         X: records ``(n, features)`` (features before the transform), of any real dtype: a numpy array or memory map,
-            the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists. Without ``y``:
-            an iterable of ``(X, y)`` batches of these, for example a generator or a torch ``DataLoader``.
-        y: class labels ``(n,)``, whole numbers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``.
+            the path of a .npy file, a scipy sparse matrix, a torch tensor on any device, nested lists; or a table of
+            pandas, polars (lazy ones too), Arrow or DuckDB, whose columns are put into the order of the plan's
+            ``feature_names``. Without ``y``: an iterable of ``(X, y)`` batches of these, for example a generator or a
+            torch ``DataLoader``.
+        y: class labels ``(n,)``, whole numbers in 0..C-1; or regression targets ``(n,)`` or ``(n, targets)``. Beside a
+            table also the name of its column, or with several targets a list of names. A relation of DuckDB, a lazy
+            frame and a dataset of Arrow need names, and are read in batches.
         published: values that the schema reads (``schema.needs``): give ``plan.published``.
         unreadable: what becomes of a record with a gap, a value that is no number, a label that is no class or a value
             without a cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn how many were. Give
@@ -156,13 +161,30 @@ def exact_moments(
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
-    X, y, unread = in_codes(schema, X, y, refuse=unreadable == "refuse")
-    moments: Any = _measured(kind, schema, X, y, values, unreadable, progress)
+    records, y = _opened(kind, schema, X, y)
+    try:
+        X, y, unread = in_codes(schema, records, y, refuse=unreadable == "refuse")
+        moments: Any = _measured(kind, schema, X, y, values, unreadable, progress)
+    finally:
+        if isinstance(records, Batches):
+            records.close()
     if unread:
         warnings.warn(unread_remark(schema, unread), UnreadableRecordsWarning, stacklevel=3)
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]
+
+
+def _opened(kind: Kind, schema: Schema, X: Any, y: Any) -> tuple[Any, Any]:
+    """X and y where y may name a column of a table, and X may be one that is not in memory."""
+    if named := kind.named(schema):
+        return in_memory(X, named), y
+    several = getattr(getattr(schema, "rows", schema), "targets", 1) > 1
+    if kind.in_batches(schema):
+        batches = batches_of(X, y, columns_asked(schema), several=several)
+        if batches is not None:
+            return batches, None
+    return named_target(X, y, several=several)
 
 
 def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whole: bool = False) -> tuple[Any, Any]:
@@ -295,7 +317,7 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
     require_schema(schema, "quantize(schema, X)")
     if schema.appended:
         raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
-    rows = check_features(schema, in_codes(schema, X, 0, refuse=True)[0])
+    rows = check_features(schema, in_codes(schema, in_memory(X), 0, refuse=True)[0])
     raw = dense(rows[0 : rows.shape[0]])
     grid = feature_grid(schema)
     if schema.transform:

@@ -107,7 +107,7 @@ def read(values: Any) -> Readings:
     """The reading of every value, as if each stood alone.
 
     Args:
-        values: ``(n,)``, of any type: an array, a list, or a column of a frame.
+        values: ``(n,)``, of any type: an array, a list, or a column of a frame; of further axes no value is single.
 
     Raises:
         DataError: a column whose type, whatever its values, has none that can be read, as a union of Arrow.
@@ -115,6 +115,8 @@ def read(values: Any) -> Readings:
     if not isinstance(values, np.ndarray | list | tuple):
         values = array_of(values) if hasattr(values, "__array__") else list(values)
     array = values if isinstance(values, np.ndarray) else None
+    if array is not None and array.ndim > 1:  # a column of structures or arrays of polars
+        return Readings(np.full(len(array), np.nan), dict.fromkeys(range(len(array)), UNREADABLE))
     if isinstance(array, np.ma.MaskedArray):
         return read(array.astype(object).tolist())  # None where it is masked
     if array is not None and array.dtype.kind in "biuf":

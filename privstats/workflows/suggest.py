@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, SchemaError
 from privstats.heads import LDA, OneClassWarning, UnlikeColumnsWarning
 from privstats.moments import ClassMoments, exact_moments
+from privstats.moments.frames import named_target
 from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Transform, apply, output_features
@@ -116,6 +117,7 @@ def suggest(X: Any, y: Any = None, *, transform: Sequence[Transform] = (), toler
     """
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 <= tolerance <= 1:
         raise DataError("tolerance must be between 0 and 1, a share of records; 0.005 is half a point of accuracy")
+    X, y = named_target(X, y)
     rows = _checked_rows(X, transform)
     labels = np.zeros(len(rows), np.intp) if y is None else _checked_labels(y, len(rows))
     held_out = None if y is None else np.arange(len(rows)) % _HELD_OUT == 0

@@ -292,6 +292,13 @@ MUTANTS: dict[str, Mutant] = {
         ),
         (),
     ),
+    "features of a table by their type": Mutant(
+        "the number that a feature of a table says follows from the type of its column",
+        name_in("privstats.moments.arrays", "read", bugs.read_by_type),
+        "",
+        ("tests/moments/test_frames.py::test_one_odd_value_moves_its_own_record_only_in_every_container",),
+        (),
+    ),
     "steps of cells rounded up": Mutant(
         "the step of a column's signs is rounded up, so that a row may be longer than the grid says",
         name_in("privstats.transforms.blocks", "step_of", bugs.one_more),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from privstats.heads.rules.low_rank import LowRankRule as LowRankRule
     from privstats.heads.rules.preprocessing import Preprocessing as Preprocessing
     from privstats.heads.rules.preprocessing import as_numpy as as_numpy
+    from privstats.heads.rules.preprocessing import local as local
     from privstats.heads.rules.preprocessing import rows_of as rows_of
     from privstats.heads.rules.preprocessing import take_columns as take_columns
     from privstats.heads.rules.quadratic import QuadraticRule as QuadraticRule

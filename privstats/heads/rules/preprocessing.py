@@ -15,13 +15,14 @@ from privstats.errors import DataError
 from privstats.heads.evidence import Array
 from privstats.heads.evidence.released import Released
 from privstats.moments.arrays import ordered_columns
+from privstats.moments.frames import in_memory, named_target
 from privstats.moments.table import codes_of
 from privstats.transforms import Transform, apply, input_features
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells
 
-__all__ = ["Preprocessing", "as_numpy", "rows_of", "take_columns"]
+__all__ = ["Preprocessing", "as_numpy", "local", "rows_of", "take_columns"]
 
 
 @runtime_checkable
@@ -34,6 +35,16 @@ class _Tensor(Protocol):
 def as_numpy(values: Any) -> Any:
     """A torch tensor as a numpy array on the CPU; anything else unchanged."""
     return values.detach().cpu().numpy() if isinstance(values, _Tensor) else values
+
+
+def local(X: Any, y: Any) -> tuple[Any, Any]:
+    """Local records in memory, tensors as arrays; y may name a column of a table X.
+
+    Raises:
+        DataError: X has no such column, or cannot be read.
+    """
+    X, y = named_target(X, y)
+    return as_numpy(X), as_numpy(y)
 
 
 @dataclass(frozen=True)
@@ -83,6 +94,7 @@ class Preprocessing:
         Raises:
             DataError: the columns are not exactly the plan's; or a declared one is missing.
         """
+        X = in_memory(X)
         if self.cells is not None:
             return codes_of(self.cells, X)
         ordered = ordered_columns(X, self.feature_names)

@@ -28,6 +28,7 @@ from privstats.files.jsonable import json_text
 from privstats.moments import exact_moments, warn_if_clipped
 from privstats.moments.arrays import ordered_columns
 from privstats.moments.code_rows import Codes, cells_of
+from privstats.moments.frames import named_target
 from privstats.moments.table import codes_of
 from privstats.plan import Plan
 from privstats.progress import progress_bar
@@ -323,13 +324,13 @@ def _check_points(subject: Dataset) -> None:
 def _pair(field: str, pair: Any) -> tuple[Any, Any]:
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise DataError(f"{field} must be a pair (X, y), got {type(pair).__name__}; give features and labels together")
-    return pair[0], pair[1]
+    return named_target(*pair)
 
 
 def _arrays(plan: Plan, field: str, pair: Any) -> tuple[Any, Any]:
     """A pair of arrays that the plan's schema accepts."""
-    cells, y = cells_of(plan.schema), _pair(field, pair)[1]
-    X = ordered_columns(pair[0], plan.schema.feature_names) if cells is None else Codes(codes_of(cells, pair[0]), {})
+    (X, y), cells = _pair(field, pair), cells_of(plan.schema)
+    X = ordered_columns(X, plan.schema.feature_names) if cells is None else Codes(codes_of(cells, X), {})
     try:
         moments = exact_moments(plan.schema, X, y)
     except DataError as error:

@@ -1,0 +1,323 @@
+"""Tables whose target is named, and tables that are not in memory yet: relations of DuckDB, lazy frames, datasets.
+
+Frames of pandas and polars and Arrow's tables are in memory already. What is not is read here: some thousand records at
+a time where sums are formed, at once where all records are needed, and never a column that nobody asked for. Every
+value is read by itself, so batches change no sum. A table's library is recognised by its being loaded; none is imported
+for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from privstats.errors import DataError, PrivstatsError
+from privstats.moments.arrays import columns_of, is_list
+from privstats.transforms import Cells
+from privstats.transforms.column_names import place_of, places_in, same_names
+
+__all__ = ["Batches", "batches_of", "in_memory", "named_target"]
+
+_RECORDS = 1 << 14
+"""Of one batch: the window in which codes of declared columns are formed."""
+
+
+@dataclass(frozen=True, repr=False)
+class _Source(ABC):
+    """A table that is read when it is asked for, and as often."""
+
+    table: Any
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Of its columns."""
+
+    @abstractmethod
+    def batches(self, names: list[str]) -> Generator[Any]:
+        """Some columns, some thousand records at a time; none where there is no record."""
+
+    @abstractmethod
+    def whole(self, names: list[str]) -> Any:
+        """Some columns in memory."""
+
+
+class _Relation(_Source):
+    """Of DuckDB, whose connection serves one reader at a time."""
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.table.columns)
+
+    def batches(self, names: list[str]) -> Generator[Any]:
+        chosen = self._chosen(names)
+        reader = getattr(chosen, "to_arrow_reader", None) or chosen.fetch_record_batch  # of before 1.4
+        opened = reader(_RECORDS)
+        try:
+            yield from opened
+        finally:
+            opened.close()
+
+    def whole(self, names: list[str]) -> Any:
+        chosen = self._chosen(names)
+        return (getattr(chosen, "to_arrow_table", None) or chosen.fetch_arrow_table)()
+
+    def _chosen(self, names: list[str]) -> Any:
+        of = sys.modules["duckdb"].ColumnExpression
+        return self.table.select(*map(of, names))
+
+
+class _LazyFrame(_Source):
+    """Of polars, which holds the chosen columns of all records while their batches are read."""
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.table.collect_schema().names())
+
+    def batches(self, names: list[str]) -> Generator[Any]:
+        yield from self.whole(names).iter_slices(_RECORDS)
+
+    def whole(self, names: list[str]) -> Any:
+        return self.table.select(names).collect()
+
+
+class _Dataset(_Source):
+    """Of Arrow."""
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.table.schema.names)
+
+    def batches(self, names: list[str]) -> Generator[Any]:
+        yield from self.table.to_batches(columns=names, batch_size=_RECORDS, batch_readahead=1, use_threads=False)
+
+    def whole(self, names: list[str]) -> Any:
+        return self.table.to_table(columns=names)
+
+
+_SOURCES: Mapping[tuple[str, str], type[_Source]] = {
+    ("duckdb", "DuckDBPyRelation"): _Relation,
+    ("polars", "LazyFrame"): _LazyFrame,
+    ("pyarrow.dataset", "Dataset"): _Dataset,
+}
+"""By the module that has the class of the table, and its name there."""
+
+
+class Batches:
+    """X and y of a table that is not in memory, batch by batch; every pass reads it anew.
+
+    Args:
+        source: the table.
+        features: names of the columns of X.
+        target: names of what is predicted.
+        flat: whether y has one entry for each record.
+        change: what becomes of the y of a batch.
+    """
+
+    def __init__(
+        self,
+        source: _Source,
+        features: list[str],
+        target: list[str],
+        *,
+        flat: bool,
+        change: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self._source, self._features, self._target, self._flat, self._change = source, features, target, flat, change
+        self._asked = list(dict.fromkeys((*features, *target)))
+        self._passes: list[Generator[Any]] = []
+
+    def __iter__(self) -> Iterator[tuple[Any, Any]]:
+        batches = _read(self._source.batches(self._asked))
+        self._passes.append(batches)
+        none = True
+        for batch in batches:
+            none = False
+            yield self._pair(batch)
+        if none:
+            yield self.whole
+
+    def changed(self, change: Callable[[Any], Any]) -> Batches:
+        """The same records with another y."""
+        return Batches(self._source, self._features, self._target, flat=self._flat, change=change)
+
+    def close(self) -> None:
+        """End every pass, so that a database serves others."""
+        while self._passes:
+            self._passes.pop().close()
+
+    @property
+    def first(self) -> tuple[Any, Any]:
+        """The first batch."""
+        try:
+            return next(iter(self))
+        finally:
+            self.close()
+
+    @property
+    def whole(self) -> tuple[Any, Any]:
+        """All records at once."""
+        return self._pair(_whole(self._source, self._asked))
+
+    def _pair(self, batch: Any) -> tuple[Any, Any]:
+        y = batch[self._target[0]] if self._flat else batch.select(self._target)
+        return batch.select(self._features), y if self._change is None else self._change(y)
+
+
+def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
+    """A table that is not in memory as one that is; anything else as it stands.
+
+    Args:
+        X: any container.
+        names: the columns that are wanted, in any case; what the table lacks is for its reader to say. None: all.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    source = _source(X)
+    if source is None:
+        return X
+    found = (
+        source.names if names is None else [source.names[at] for at in places_in(names, source.names) if at is not None]
+    )
+    return _whole(source, found)
+
+
+def batches_of(X: Any, y: Any, asked: Cells | tuple[str, ...] | None, *, several: bool = False) -> Batches | None:
+    """A table that is not in memory in batches, where y names its target; None for any other container.
+
+    Args:
+        X, y: records.
+        asked: what is read of it (``code_rows.columns_asked``); None: all columns but the target.
+        several: whether a list of y names several targets.
+
+    Raises:
+        DataError: y names no column, or is no name; or X lacks a declared column.
+    """
+    source = _source(X)
+    if source is None:
+        return None
+    names = source.names
+    target = _named(y, names, several=several)
+    if target is None:
+        raise DataError(
+            "X is a table that is read in batches, whose order is its own: name the column of it that is predicted, "
+            "such as y='outcome', or bring both into memory first"
+        )
+    if isinstance(asked, Cells):
+        features = [names[at] for at in places_in([each.name for each in asked.columns], names) if at is not None]
+    else:
+        features = [name for name in names if name not in target]
+    return Batches(source, features, target, flat=isinstance(y, str))
+
+
+def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
+    """X and y in memory: where y names a column of a table X, the other columns and that one.
+
+    Args:
+        X: any container; a table is one with columns that have names.
+        y: a name; anything else stays, and so does a path where X is no table or has no such column.
+        several: whether a list of names is one of several targets.
+
+    Raises:
+        DataError: a table that cannot be read, or without such a column.
+    """
+    if y is None:
+        return in_memory(X), y
+    batches = batches_of(X, y, None, several=several)
+    if batches is not None:
+        return batches.whole
+    names = list(X) if isinstance(X, Mapping) else columns_of(X)
+    target = None if names is None else _named(y, names, several=several)
+    if names is None or target is None:
+        return X, y
+    others = [place for place, name in enumerate(names) if name not in target]
+    return _columns(X, names, others), X[target[0]] if isinstance(y, str) else _columns(
+        X, names, list(map(names.index, target))
+    )
+
+
+def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
+    """The columns that y names, as the table writes them; None where it is no name.
+
+    Raises:
+        DataError: there is none of that name, or two.
+    """
+    texts = [y] if isinstance(y, str) else list(y) if several and is_list(y) and len(y) else []
+    if not texts or not all(isinstance(text, str) for text in texts):
+        return None
+    found = [place_of(text, names) for text in texts]
+    if None not in found:
+        return [names[at] for at in found if at is not None]
+    if isinstance(y, str) and y.endswith(".npy"):
+        return None
+    raise DataError(
+        f"the table has no column {texts[found.index(None)]!r}: y names the column that is predicted, or is its values"
+    )
+
+
+def _columns(X: Any, names: Sequence[Any], places: list[int]) -> Any:
+    """Some columns of a table in memory, in their order."""
+    if isinstance(X, Mapping):
+        return {names[place]: X[names[place]] for place in places}
+    if hasattr(X, "iloc"):
+        return X.iloc[:, places]
+    return X.select(places if hasattr(X, "column_names") else [names[place] for place in places])
+
+
+def _source(X: Any) -> _Source | None:
+    """A table that is not in memory.
+
+    Raises:
+        DataError: two of its columns have one name, whatever the case; or it can be read once only.
+    """
+    if _is("pyarrow", "RecordBatchReader", X):
+        raise DataError("a reader of Arrow can be read once only: give reader.read_all(), or the dataset behind it")
+    for (module, name), kind in _SOURCES.items():
+        if _is(module, name, X):
+            source = kind(X)
+            if twice := same_names(source.names):
+                raise DataError(f"the table has the column {twice[0]!r} twice, perhaps in other letters; keep one")
+            return source
+    return None
+
+
+def _is(module: str, name: str, X: Any) -> bool:
+    library = sys.modules.get(module)
+    return library is not None and isinstance(X, getattr(library, name))
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """What a library raises while it reads, without its words: they may hold a record's value."""
+    try:
+        yield
+    except PrivstatsError:
+        raise
+    except Exception as error:
+        raise DataError(
+            f"the table could not be read ({type(error).__name__}): run its query by itself, whose own words say "
+            "where, and may hold a value of a record"
+        ) from None
+
+
+def _whole(source: _Source, names: list[str]) -> Any:
+    with _in_a_sentence():
+        return source.whole(names)
+
+
+def _read(batches: Generator[Any]) -> Generator[Any]:
+    """The same batches, with errors of theirs in a sentence."""
+    try:
+        while True:
+            with _in_a_sentence():
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+    finally:
+        batches.close()
