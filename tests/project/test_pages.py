@@ -20,9 +20,9 @@ def members(page: str) -> list[str]:
 
 
 def prose(page: str) -> int:
-    """Words beside code, tables and comments."""
+    """Words beside code, tables, drawings and comments."""
     text = (DOCS / f"{page}.md").read_text("utf-8")
-    text = re.sub(r"^```.*?^```|<!--.*?-->", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^```.*?^```|<!--.*?-->|<svg.*?</svg>", "", text, flags=re.DOTALL | re.MULTILINE)
     return sum(len(line.split()) for line in text.splitlines() if not line.startswith(("|", "    ", ":")))
 
 
