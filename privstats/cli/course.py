@@ -13,6 +13,7 @@ import typer
 import privstats as ps
 from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
 from privstats.cli.parts.output import Force, folder_for, writable
+from privstats.cli.parts.targets import targets_of
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
@@ -317,7 +318,7 @@ def rehearse(
     writable(places, force)
     schema, unreadable = course.priced[-1].schema, course.first.unreadable
     dialect: Any = {"encoding": encoding, "separator": separator, "decimal": decimal}
-    named = [RecordFile(file, target, **dialect) for file in files]
+    named = [RecordFile(file, targets_of(course, target), **dialect) for file in files]
     shards = [records_in(file, schema, unreadable, whole=True) for file in named]
     releases = ps.simulate(course, shards)
     folder_for(out)

@@ -11,6 +11,7 @@ import typer
 from privstats.cli.ledger import standing
 from privstats.cli.parts.folder_status import show
 from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
+from privstats.cli.parts.targets import targets_of
 from privstats.cli.parts.terminal import say
 from privstats.errors import PrivstatsError
 
@@ -139,8 +140,9 @@ def records(
     from privstats.moments import RecordFile
 
     template = _template().joinpath("party", "records.py").read_bytes()
-    brought = RecordFile(file, target, split, seed, encoding, separator, decimal, kept_out)
     folder = Party.open(home).folder
+    goal = targets_of(folder.course, target)
+    brought = RecordFile(file, goal, split, seed, encoding, separator, decimal, kept_out)
     named = name_file(folder, brought, template)
     others = "stay out: they may have made the head" if kept_out else "held out"
     kept = f", {named.held_out:,} {others}" if named.held_out else ""

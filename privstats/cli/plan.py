@@ -74,11 +74,18 @@ def init(
         float | None, typer.Option(help="The longest vector of a record; from public data.", rich_help_panel=_SUMMED)
     ] = None,
     ranges: Annotated[
-        str | None, typer.Option(help="Columns with public ranges, as age=20:90,sex=0:1.", rich_help_panel=_EFFECT)
+        str | None,
+        typer.Option(help="Columns with public ranges, as age=20:90,sex=female/male.", rich_help_panel=_EFFECT),
     ] = None,
-    treatment: Annotated[str | None, typer.Option(help="The column of 0 and 1.", rich_help_panel=_EFFECT)] = None,
+    treatment: Annotated[
+        str | None, typer.Option(help="The column of 0 and 1, or as arm=placebo/drug.", rich_help_panel=_EFFECT)
+    ] = None,
     outcome: Annotated[
-        str | None, typer.Option(help="The public range of the outcome, as 0:1 or cured=0:1.", rich_help_panel=_EFFECT)
+        str | None,
+        typer.Option(help="The outcome's range, as 0:1; by name, as cured=no/yes.", rich_help_panel=_EFFECT),
+    ] = None,
+    subgroups: Annotated[
+        str | None, typer.Option(help="As age=20:55:90 or sex=0/1; none if omitted.", rich_help_panel=_EFFECT)
     ] = None,
     probability: Annotated[
         str | None, typer.Option(help="Of treatment in a trial; none: nobody assigned it.", rich_help_panel=_EFFECT)
@@ -92,7 +99,9 @@ def init(
     bins: Annotated[
         str | None, typer.Option(help="Of hazards: spans of time, as months=0,6,12,18.", rich_help_panel=_EFFECT)
     ] = None,
-    event: Annotated[str | None, typer.Option(help="Likewise: the column of 0 and 1.", rich_help_panel=_EFFECT)] = None,
+    event: Annotated[
+        str | None, typer.Option(help="Likewise: the column of 0 and 1, or as died=no/yes.", rich_help_panel=_EFFECT)
+    ] = None,
     expected_events: Annotated[
         int | None, typer.Option(help="Likewise: a public guess of their number.", rich_help_panel=_EFFECT)
     ] = None,
@@ -136,6 +145,7 @@ def init(
         "ranges": ranges,
         "treatment": treatment,
         "outcome": outcome,
+        "subgroups": subgroups,
         "probability": probability,
         "estimand": estimand,
         "trim": trim,

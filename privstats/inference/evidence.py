@@ -23,7 +23,7 @@ from privstats.inference.inversion import NormalEquations
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema, narrowed
-from privstats.transforms import Centre, ConstantFeature, Scale, Transform
+from privstats.transforms import Centre, ConstantFeature, Levels, Scale, Transform
 
 __all__ = [
     "CONSTANT",
@@ -309,6 +309,8 @@ def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Ar
             case Scale(per):
                 scale, shift = scale / np.array(per), shift / np.array(per)
             case ConstantFeature() if place == len(transform) - 1:
+                pass
+            case Levels():  # the column is 0 and 1 then
                 pass
             case _:
                 raise ReleaseError(

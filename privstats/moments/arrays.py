@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csc_array, csr_array
 
 from privstats.errors import DataError, RecordError
-from privstats.transforms.reading import array_of, read
+from privstats.transforms.reading import Readings, array_of, read
 
 __all__ = [
     "columns_of",
@@ -33,6 +33,7 @@ __all__ = [
     "rectangle",
     "require_plain",
     "require_single",
+    "side_by_side",
     "sparse_rows",
     "values_of",
 ]
@@ -158,7 +159,7 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
     Args:
         X: any container of records; one with ``column_names`` or ``columns`` is taken for a DataFrame.
         names: the schema's ``feature_names``.
-        gaps: a value that is no number becomes NaN; else it is refused.
+        gaps: a text stays a text, in an array of objects, and what is missing is NaN; else both are refused.
 
     Raises:
         DataError: the columns are not exactly the plan's.
@@ -204,7 +205,7 @@ def _numbers(X: Any) -> NDArray[Any] | None:
     return whole if whole is not None and whole.ndim == 2 and whole.dtype.kind in "fiub" else None
 
 
-def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: bool) -> NDArray[np.float64]:
+def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: bool) -> NDArray[Any]:
     """Every column by itself, each value read by itself: of numbers, texts, pandas' own types, or objects."""
     order = columns if names is None else list(names)
     if hasattr(X, "iloc"):
@@ -219,7 +220,19 @@ def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: 
             f"X holds values that are no numbers{where}; code them as numbers, such as 0 and 1, or count them as "
             "Categories of a CountSchema"
         )
-    return np.column_stack([column.numbers for column in found]) if found else np.empty((len(X), 0))
+    return side_by_side(found) if found else np.empty((len(X), 0))
+
+
+def side_by_side(columns: Sequence[Readings]) -> NDArray[Any]:
+    """Columns of readings as rows, float64 ``(n, columns)``; of objects where one holds a text, which stays there."""
+    rows = np.column_stack([column.numbers for column in columns])
+    if not any(column.texts for column in columns):
+        return rows
+    spoken = rows.astype(object)
+    for j, column in enumerate(columns):
+        for place, text in column.texts.items():
+            spoken[place, j] = text
+    return spoken
 
 
 def numbers_of(series: Any) -> NDArray[Any]:

@@ -19,16 +19,22 @@ from privstats.transforms import apply
 if TYPE_CHECKING:
     from privstats.moments.grid import Grid
     from privstats.schema import Schema
-    from privstats.transforms import Cells
+    from privstats.transforms import Cells, Levels
     from privstats.transforms.cells import Coded
 
-__all__ = ["CodeRows", "Codes", "behind", "cells_of", "columns_asked"]
+__all__ = ["CodeRows", "Codes", "behind", "cells_of", "columns_asked", "levels_of"]
 
 
 def cells_of(schema: Schema) -> Cells | None:
     """The declaration of a schema that reads a table; None for one of features."""
     first: Any = schema.transform[0] if schema.transform else None
     return first if first is not None and first.reads_cells else None
+
+
+def levels_of(schema: Schema) -> Levels | None:
+    """The declaration of the texts that count as 0 and 1; None where all columns hold numbers."""
+    first: Any = schema.transform[0] if schema.transform else None
+    return first if first is not None and first.kind == "levels" else None
 
 
 def columns_asked(schema: Schema) -> Cells | tuple[str, ...] | None:

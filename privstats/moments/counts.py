@@ -18,6 +18,7 @@ from privstats.moments.arrays import columns_of, is_list, listed, rectangle, val
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.code_rows import CodeRows, Codes, cells_of
 from privstats.moments.edge_report import EdgeReport, beyond
+from privstats.moments.left_out import NO_CELL, LeftOut
 from privstats.schema import Bins, Categories, CountSchema, ScoringSchema, Variable
 from privstats.schema.public_values import Values
 from privstats.transforms.reading import Listed, Readings, alike, read
@@ -108,8 +109,8 @@ def measured_counts(
 
 def counts_of_readable(
     schema: CountSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> tuple[CountMoments, int]:
-    """Counts of the records of which every value has a cell, and how many others were left out.
+) -> tuple[CountMoments, LeftOut]:
+    """Counts of the records of which every value has a cell, and which others were left out.
 
     In a :class:`~privstats.Bins` that has a cell for what is missing, a value that is no number counts there, and so
     does one beyond an edge that is not open.
@@ -119,7 +120,7 @@ def counts_of_readable(
     """
     if schema.transform and not isinstance(X, Codes):
         parts = [counts_of_readable(schema, part, None, values) for part in _windows(X)]
-        return _sum(counts for counts, _ in parts), sum(left_out for _, left_out in parts)
+        return _sum(counts for counts, _ in parts), sum((left_out for _, left_out in parts), LeftOut())
     del values, progress
     columns = _columns(schema, X, y)
     codes = _codes(schema, columns)
@@ -128,7 +129,8 @@ def counts_of_readable(
             codes[variable.name][codes[variable.name] < 0] = len(variable.cells) - 1
     fine = np.logical_and.reduce([each >= 0 for each in codes.values()])
     counts = _counted(schema, {name: each[fine] for name, each in codes.items()})
-    return replace(counts, edge_report=None if schema.transform else _report(schema, columns)), int((~fine).sum())
+    left_out = LeftOut.of(fine, {(repr(name), NO_CELL): each < 0 for name, each in codes.items()})
+    return replace(counts, edge_report=None if schema.transform else _report(schema, columns)), left_out
 
 
 def _report(schema: CountSchema, columns: Mapping[str, Readings]) -> EdgeReport:

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.moments.arms import arm_rows, real_outcomes
 from privstats.moments.base import Moments, RealMoments, place_of
+from privstats.moments.code_rows import levels_of
 from privstats.moments.counts import cells_in, require_cells
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import exponentials
 from privstats.moments.gradients import pieces
+from privstats.moments.left_out import NO_CELL, LeftOut
 from privstats.moments.readable import of_readable
-from privstats.schema import EffectSchema, Variable
+from privstats.schema import Bins, EffectSchema, Variable
 from privstats.schema.public_values import Values
 from privstats.schema.statistic import INFLUENCES
 from privstats.transforms.reading import Readings, read
@@ -199,31 +201,34 @@ def _empty(schema: EffectSchema) -> dict[str, ExactSum]:
 
 def effects_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> tuple[EffectMoments, int]:
-    """The sums over the records that can be read and are in a subgroup, and how many others were left out."""
-    outside: list[int] = []
+) -> tuple[EffectMoments, LeftOut]:
+    """The sums over the records that can be read and are in a subgroup, and which others were left out."""
+    outside: list[LeftOut] = []
 
     def measured(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> EffectMoments:
         return measured_effects(schema, _placed(schema, batches, outside), None, *rest)
 
     moments, left_out = of_readable(measured)(schema, X, y, values, progress)
-    return moments, left_out + sum(outside)
+    return moments, sum(outside, left_out)
 
 
-def _placed(schema: EffectSchema, batches: Iterable[Any], outside: list[int]) -> Iterator[tuple[Any, Any]]:
+def _placed(schema: EffectSchema, batches: Iterable[Any], outside: list[LeftOut]) -> Iterator[tuple[Any, Any]]:
     """Batches without the records that are in no subgroup; appends how many there were."""
     for rows, targets in batches:
-        cells = [cells_in(variable, column) for variable, column in _columns(schema, rows)]
-        inside = np.logical_and.reduce([each >= 0 for each in cells]) if cells else np.ones(len(rows), np.bool_)
-        outside.append(int((~inside).sum()))
+        cells = {variable.name: cells_in(variable, column) for variable, column in _columns(schema, rows)}
+        within = [each >= 0 for each in cells.values()]
+        inside = np.logical_and.reduce(within) if within else np.ones(len(rows), np.bool_)
+        outside.append(LeftOut.of(inside, {(repr(name), NO_CELL): each < 0 for name, each in cells.items()}))
         yield (rows, targets) if inside.all() else (rows[inside], targets[inside])
 
 
 def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variable, Readings]]:
     """The columns that divide the records, as they came in."""
-    names = schema.feature_names or ()
+    names, levels = schema.feature_names or (), levels_of(schema)
     for variable in schema.subgroups or ():
-        yield variable, read(rows[:, names.index(variable.name)].astype(np.float64))
+        codes = rows[:, names.index(variable.name)].astype(np.float64)
+        texts = None if levels is None or isinstance(variable, Bins) else levels.of(variable.name)
+        yield variable, read(codes if texts is None else np.array(texts.values)[codes.astype(np.intp)])
 
 
 def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:

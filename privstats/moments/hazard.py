@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError
 from privstats.moments.arrays import listed
 from privstats.moments.base import Moments, RealMoments
+from privstats.moments.code_rows import levels_of
 from privstats.moments.counts import cells_in, readings_of, require_cells
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import SHY, exponentials
 from privstats.moments.gradients import grid_rows
+from privstats.moments.left_out import GAP, NO_CELL, TEXT, WORD, LeftOut
 from privstats.progress import progress_bar
 from privstats.schema import HazardSchema
 from privstats.schema.public_values import Values
+from privstats.transforms.reading import Readings
 
 __all__ = ["HazardMoments", "RealHazardMoments", "hazards_of_readable", "measured_hazards"]
 
@@ -123,43 +126,59 @@ def measured_hazards(
         DataError: y is given, a column is missing, or columns have different lengths.
         RecordError: a value is no number, or a time or an event has no cell.
     """
-    persons, fine = _read(schema, X, y, refuse=True)
-    del fine
+    persons, _ = _read(schema, X, y, refuse=True)
     return _summed(schema, persons, values["w"], progress)
 
 
 def hazards_of_readable(
     schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
-) -> tuple[HazardMoments, int]:
-    """The sums of the persons of whom every value can be read, and how many others were left out.
+) -> tuple[HazardMoments, LeftOut]:
+    """The sums of the persons of whom every value can be read, and which others were left out.
 
     Raises:
         DataError: as for :func:`measured_hazards`.
     """
-    persons, fine = _read(schema, X, y, refuse=False)
-    return _summed(schema, persons.part(fine), values["w"], progress), int((~fine).sum())
+    persons, why = _read(schema, X, y, refuse=False)
+    fine = ~np.logical_or.reduce(list(why.values()))
+    return _summed(schema, persons.part(fine), values["w"], progress), LeftOut.of(fine, why)
 
 
-def _read(schema: HazardSchema, X: Any, y: Any, *, refuse: bool) -> tuple[_Persons, NDArray[np.bool_]]:
-    """Persons, and which of them can be read."""
+def _read(
+    schema: HazardSchema, X: Any, y: Any, *, refuse: bool
+) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]]]:
+    """Persons, and by column and what it holds which of them cannot be read."""
     if y is not None:
         raise DataError("hazards have no y; put the time and the event into X, beside the columns")
     clock, event = schema.clock.variables
     columns = readings_of(X, [*schema.feature_names, clock.name, event.name])
     cells = {each.name: cells_in(each, columns[each.name]) for each in (clock, event)}
-    rows = np.column_stack([columns[name].numbers for name in schema.feature_names])
-    fine = np.asarray(np.isfinite(rows).all(axis=1))
+    rows = np.column_stack([_numbers(schema, name, columns[name]) for name in schema.feature_names])
+    gone = np.isnan(rows)
     if refuse:
         for each in (clock, event):
             require_cells(each, columns[each.name], cells[each.name])
-        if not fine.all():
-            wrong = [name for name, column in zip(schema.feature_names, rows.T, strict=True) if np.isnan(column).any()]
+        if gone.any():
+            wrong = [name for name, column in zip(schema.feature_names, gone.T, strict=True) if column.any()]
             raise RecordError(f"X has gaps, or values that are no numbers, in {listed(wrong)}; correct or impute them")
-    for found in cells.values():
-        fine &= found >= 0
+    why = {(repr(name), NO_CELL): found < 0 for name, found in cells.items()}
+    for name, column in zip(schema.feature_names, gone.T, strict=True):
+        empty = columns[name].missing
+        why |= {(repr(name), GAP): empty, (repr(name), _unread(schema, name)): column & ~empty}
     bins = cells[clock.name]
     died = (cells[event.name] == 1) & (bins < schema.periods)  # who is seen beyond the last edge is censored at it
-    return _Persons(rows, np.minimum(bins, schema.periods - 1), died), fine
+    return _Persons(rows, np.minimum(bins, schema.periods - 1), died), why
+
+
+def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
+    """A column's numbers, or 0 and 1 of its two declared texts; NaN where it is neither."""
+    levels = levels_of(schema)
+    told = None if levels is None else levels.of(name)
+    return column.numbers if told is None else told.codes(column)[0]
+
+
+def _unread(schema: HazardSchema, name: str) -> str:
+    levels = levels_of(schema)
+    return TEXT if levels is None or levels.of(name) is None else WORD
 
 
 def _summed(schema: HazardSchema, persons: _Persons, w: Values, progress: bool) -> HazardMoments:

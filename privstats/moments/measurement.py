@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats.errors import ClippedWarning, DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments.arrays import is_list
 from privstats.moments.base import Moments
-from privstats.moments.code_rows import behind, columns_asked
+from privstats.moments.code_rows import behind, columns_asked, levels_of
 from privstats.moments.frames import Batches, batches_of, in_memory, named_target
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
@@ -202,7 +202,7 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whol
         return _columns_of(file, named), None
     if kind.in_batches(schema) and not whole:
         return file.batches(columns_asked(schema), unreadable=unreadable), None
-    records = file.read(columns_asked(schema), unreadable=unreadable)
+    records = file.read(columns_asked(schema), unreadable=unreadable, texts=True)
     return records.X, records.y
 
 
@@ -223,24 +223,21 @@ def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> Any:
-    if unreadable == "refuse":
+    worded = levels_of(schema) is not None  # which numbers in their place must not pass for
+    if unreadable == "refuse" and not worded:
         return kind.measure(schema, X, y, values, progress)
     lists = is_list(X) or is_list(y)  # whose shape one record may change
-    if y is not None and not lists:  # nearly always every record can be read
+    if y is not None and not lists and not worded:  # nearly always every record can be read
         try:
             return kind.measure(schema, X, y, values, progress)
         except RecordError:
             pass
     moments, left_out = kind.readable(schema, X, y, values, progress)
-    if left_out:
-        none = "no record is left: " if moments.records == 0 else ""
-        warnings.warn(
-            f"{none}{left_out} of the records cannot be read and are left out of every sum: a gap, a text where a "
-            "number belongs, or a label or value that the plan does not list. This number stays here; correct them "
-            "where you can",
-            UnreadableRecordsWarning,
-            stacklevel=3,
-        )
+    if left_out.records:
+        remark = left_out.remark(none_left=moments.records == 0)
+        if unreadable == "refuse":
+            raise RecordError(remark)
+        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
     return moments
 
 
@@ -297,7 +294,7 @@ def warn_if_empty(*moments: Moments) -> None:
     if all(each.records == 0 for each in moments):
         warnings.warn(
             "there is no record in X, so every sum is 0 and a release is noise alone; check the loaded data",
-            UserWarning,
+            UnreadableRecordsWarning,
             stacklevel=3,
         )
 

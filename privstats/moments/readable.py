@@ -8,7 +8,7 @@ shape, are refused as ever: they are no matter of one record.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -17,20 +17,24 @@ from scipy.sparse import csr_array
 
 from privstats.errors import DataError, SchemaError
 from privstats.moments.arrays import is_list, is_tensor, ordered_columns, rectangle
-from privstats.moments.code_rows import CodeRows, cells_of
-from privstats.moments.input_validation import as_rows, check_shape, numbers_in, pairs
+from privstats.moments.code_rows import CodeRows, cells_of, levels_of
+from privstats.moments.input_validation import as_rows, check_shape, dense, numbers_in, pairs
 from privstats.moments.labels import classes_of, places_of
+from privstats.moments.left_out import ARM, GAP, LABEL, TEXT, WORD, LeftOut, named
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.schema.public_values import Values
 from privstats.transforms import apply, input_features
+from privstats.transforms.reading import read
 
 __all__ = ["Found", "Measured", "of_readable", "whole_of_readable"]
 
 Measured: TypeAlias = Callable[[Any, Any, Any, Mapping[str, Values], bool], Any]
-Found: TypeAlias = Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, int]]
-"""As :data:`Measured`; the moments, and how many records were left out."""
+Found: TypeAlias = Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]
+"""As :data:`Measured`; the moments, and which records were left out."""
 Beside: TypeAlias = Literal["labels", "targets", "unread"]
 """What stands beside the rows: labels of classes, targets of a regression, or what is not read."""
+_Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
+"""By column and what it holds, where it does, ``(n,)``."""
 
 _ROWS = 1 << 14
 _ENTRIES = 1 << 22  # of rows that are dense at once, for one gap must not make sparse rows larger than memory
@@ -45,7 +49,7 @@ def of_readable(measured: Measured, beside: Beside | None = None, *, kept: bool 
         kept: a record that cannot be read stays, as zeros, because the number of records is no secret of the kind.
     """
 
-    def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, int]:
+    def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         batches = _Readable(schema, beside or _beside(schema.rows), kept)  # type: ignore[attr-defined]
         return measured(schema, batches.of(X, y), None, values, progress), batches.left_out
 
@@ -55,7 +59,7 @@ def of_readable(measured: Measured, beside: Beside | None = None, *, kept: bool 
 def whole_of_readable(measured: Measured) -> Found:
     """The same of a kind that takes all rows at once, and no labels."""
 
-    def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, int]:
+    def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
         batches, rows = _Readable(schema, "unread", kept=False), _rows(schema, X)
         parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
         return measured(schema, np.concatenate(parts), y, values, progress), batches.left_out
@@ -73,11 +77,11 @@ def _beside(rows: Schema) -> Beside:
 
 
 class _Readable:
-    """Batches of records that can be read; ``left_out`` counts the others as they pass."""
+    """Batches of records that can be read; ``left_out`` counts the others as they pass, and why."""
 
     def __init__(self, schema: Schema, beside: Beside, kept: bool) -> None:
         self._schema, self._beside, self._kept = schema, beside, kept
-        self.left_out = 0
+        self.left_out = LeftOut()
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
         """From arrays, or batches without y."""
@@ -93,10 +97,10 @@ class _Readable:
         step = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
         for start in range(0, max(rows.shape[0], 1), step):  # once for no records
             at = slice(start, min(start + step, rows.shape[0]))
-            X, fine = _features(self._schema, rows[at])
-            y, told = self._read(rest[at])
+            X, fine, why = _features(self._schema, rows[at])
+            y, told, beside = self._read(rest[at])
             fine &= told
-            self.left_out += int((~fine).sum())
+            self.left_out += LeftOut.of(fine, {**why, **beside})
             if self._kept:
                 X[~fine], y[~fine] = 0.0, 0.0
                 fine[:] = True
@@ -114,20 +118,24 @@ class _Readable:
             case "targets" | "unread":
                 return True
 
-    def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-        """Labels or targets as they are measured, and which of them can be."""
+    def _read(self, rest: Any) -> tuple[NDArray[Any], NDArray[np.bool_], _Why]:
+        """Labels or targets as they are measured, which of them can be, and why others cannot."""
         match self._beside:
             case "labels":
                 if len(rest.shape) != 1:
                     raise DataError(f"y must have shape (records,), got {len(rest.shape)} dimensions")
                 classes = classes_of(getattr(self._schema, "rows", self._schema))
                 places = places_of(classes, rest)
-                return (places if isinstance(classes, range) else np.asarray(classes)[places]), places >= 0
+                labels = places if isinstance(classes, range) else np.asarray(classes)[places]
+                return labels, places >= 0, {("the label", LABEL): places < 0}
             case "targets":
-                numbers = numbers_in(rest)[0]
-                return numbers, np.asarray(np.isfinite(numbers.reshape(len(numbers), -1)).all(axis=1))
+                levels = levels_of(self._schema)
+                declared = levels.outcomes if levels is not None else ()
+                wide = rest if len(rest.shape) > 1 else rest.reshape(-1, 1)
+                numbers, why = _told(wide, _of_targets(wide.shape[1], declared), declared)
+                return numbers.reshape(rest.shape), np.isfinite(numbers).all(axis=1), why
             case "unread":
-                return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_)
+                return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_), {}
 
 
 def _rows(schema: Schema, X: Any) -> Any:
@@ -163,15 +171,58 @@ def _is_real(rest: Any) -> bool:
     return bool(rest.is_floating_point()) if is_tensor(rest) else rest.dtype.kind == "f"
 
 
-def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Rows as float64, and which of them are finite numbers before and behind the transform."""
-    X = _entries(tile)
+def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], _Why]:
+    """Rows as float64, which of them are finite numbers before and behind the transform, and why others are not."""
     declared = cells_of(schema) is not None  # then every value has a cell, and maps behind the cells may still lose it
+    levels, names = levels_of(schema), schema.feature_names
+    of = () if levels is None else tuple(map(levels.of, names or ()))
+    X, why = (_entries(tile), {}) if declared else _told(tile, named(names, tile.shape[1]), of)
     fine = np.ones(len(X), np.bool_) if declared else np.asarray(np.isfinite(X).all(axis=1))
     if len(schema.transform) > declared:
-        wide = apply(schema.transform, np.where(fine[:, None], X, 0.0))
-        fine &= np.isfinite(wide).all(axis=1)
-    return X, fine
+        wide = np.isfinite(apply(schema.transform, np.where(fine[:, None], X, 0.0))).all(axis=1)
+        if getattr(last := schema.transform[-1], "kind", "") == "by-arm":
+            arm = named(names, X.shape[1])[last.column]  # type: ignore[attr-defined]
+            why[arm, ARM] = fine & ~wide
+        fine &= wide
+    return X, fine, why
+
+
+def _told(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDArray[np.float64], _Why]:
+    """Entries as float64, NaN where one cannot be read; and by column what such entries are.
+
+    Args:
+        tile: of some rows.
+        names: of its columns, in a sentence.
+        declared: of each column its two texts, None where it holds numbers; empty: all do.
+    """
+    raw = _of_any(tile)
+    if raw.dtype.kind in "biuf" and not declared:
+        X = numbers_in(raw)[0]
+        return X, {(name, GAP): np.isnan(column) for name, column in zip(names, X.T, strict=True)}
+    X, why = np.empty(raw.shape), {}
+    for j, (name, column) in enumerate(zip(names, declared or [None] * len(names), strict=True)):
+        found = read(raw[:, j])
+        X[:, j] = found.numbers if column is None else column.codes(found)[0]
+        gone = found.missing
+        why[name, GAP] = gone
+        why[name, TEXT if column is None or not hasattr(column, "values") else WORD] = np.isnan(X[:, j]) & ~gone
+    return X, why
+
+
+def _of_any(tile: Any) -> Any:
+    """A tile of any container as an array whose entries can be read; a sparse row in which one occurs twice is NaN."""
+    if isinstance(tile, csr_array):
+        return _entries(tile)
+    if isinstance(tile, np.ma.MaskedArray):
+        return tile.astype(object).filled(None)
+    return tile.cpu().numpy() if is_tensor(tile) and tile.is_complex() else dense(tile)
+
+
+def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:
+    """What targets are called in a sentence."""
+    if declared:
+        return [repr(each.name) for each in declared]
+    return ["the outcome"] if targets == 1 else [f"outcome {place + 1}" for place in range(targets)]
 
 
 def _entries(tile: Any) -> NDArray[np.float64]:

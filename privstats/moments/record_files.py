@@ -19,7 +19,7 @@ from privstats.errors import DataError
 from privstats.moments.code_rows import Codes
 from privstats.moments.csv_lines import Dialect
 from privstats.moments.table_files import Table, require_file, table_file
-from privstats.moments.table_parts import Asked, as_labels, joined, parts_of, present
+from privstats.moments.table_parts import Asked, joined, labels_of, parts_of, present
 from privstats.transforms.reading import read
 
 __all__ = ["RecordFile", "Records", "held_out", "read_archive"]
@@ -96,7 +96,7 @@ class RecordFile:
 
     Args:
         path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
-        target: of a table, the column that is predicted.
+        target: of a table, the column that is predicted; of several outcomes a tuple, in the order of the plan.
         split: about the share of the records that stays out of every sum, between 0 and 1; None for none. Whether a
             record does follows from ``seed`` and its own features alone, which keeps a promise under add-remove; what
             replace-one asks for is at :meth:`Records.split`.
@@ -120,7 +120,7 @@ class RecordFile:
     """
 
     path: str | os.PathLike[str]
-    target: str | None = None
+    target: str | tuple[str, ...] | None = None
     split: float | None = None
     seed: int = 0
     encoding: str = "utf-8"
@@ -135,6 +135,11 @@ class RecordFile:
                 "which records were kept out follows from the split: give --split (in Python split=) as it was given "
                 "for the sums of the head, and its seed"
             )
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The columns that are predicted; none where none is named."""
+        return (self.target,) if isinstance(self.target, str) else self.target or ()
 
     @property
     def dialect(self) -> Dialect:
@@ -170,7 +175,9 @@ class RecordFile:
         found = table.names if names is None else present(self, table.names, names)
         return table.whole(list(dict.fromkeys(found)))
 
-    def read(self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse") -> Records:
+    def read(
+        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+    ) -> Records:
         """What may be summed: all records, or those that the split leaves, or with ``kept_out`` the others.
 
         Every value is read by itself, whatever its column holds (``privstats.transforms.reading``).
@@ -182,14 +189,14 @@ class RecordFile:
             unreadable: what becomes of a record with a text or a gap in a column that is asked for: ``"refuse"`` the
                 file; or ``"leave out"``, which :func:`measure` does when it is told so too: here such a value is NaN,
                 and a target None. Give ``plan.unreadable``.
+            texts: with ``"leave out"``, such a text stays a text, for :func:`measure` knows those that a plan declares.
 
         Raises:
             DataError: the file cannot be read, or lacks a column.
             RecordError: without ``unreadable="leave out"``, texts or gaps in a column that is asked for.
             MissingExtraError: a Parquet file, and pyarrow is not installed.
         """
-        whole = self.whole(names, unreadable=unreadable)
-        return self._part(whole)
+        return self._part(self.whole(names, unreadable=unreadable, texts=texts))
 
     def batches(
         self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
@@ -197,15 +204,16 @@ class RecordFile:
         """What may be summed, some thousand records of a table at a time: X and y, as ``measure`` takes batches.
 
         Memory does not grow with the file; an archive is one batch. The records are those of :meth:`read`, each read by
-        itself, so how many stand in a batch changes no sum. Raises as :meth:`read` does, at the record.
+        itself, so how many stand in a batch changes no sum; texts stay texts. Raises as :meth:`read` does, at the
+        record.
         """
         if not self.is_table:
-            records = self.read(names, unreadable=unreadable)
+            records = self.read(names, unreadable=unreadable, texts=True)
             yield records.X, records.y
             return
         gaps = unreadable == "leave out"
         for part in parts_of(self, names, gaps=gaps):
-            goals = part.goals if gaps else as_labels(part.goals.tolist())
+            goals = part.goals if gaps else labels_of(part.goals)
             records = self._part(Records(part.X, goals, part.names))
             yield records.X, records.y
 
@@ -226,13 +234,15 @@ class RecordFile:
             return whole
         return (whole.kept_out if self.kept_out else whole.summed)(self.split, self.seed)
 
-    def whole(self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse") -> Records:
+    def whole(
+        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+    ) -> Records:
         """Every record of the file; raises as :meth:`read` does."""
         gaps = unreadable == "leave out"
         if not self.is_table:
             arrays = read_archive(self.path, "X y")
             return Records(arrays["X"], arrays["y"])
-        return Records(*joined(parts_of(self, names, gaps=gaps), gaps=gaps))
+        return Records(*joined(parts_of(self, names, gaps=gaps), gaps=gaps, texts=texts))
 
 
 def _empty(share: float, records: int) -> DataError:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
-from privstats.moments.arrays import listed
+from privstats.moments.arrays import listed, side_by_side
 from privstats.moments.code_rows import Codes
 from privstats.moments.csv_lines import like_a_record, other_separator
 from privstats.moments.table_files import TableFile, table_file
@@ -27,7 +27,7 @@ from privstats.transforms.reading import Readings, read, reading
 if TYPE_CHECKING:
     from privstats.moments.record_files import RecordFile
 
-__all__ = ["Asked", "Part", "as_labels", "joined", "parts_of", "present"]
+__all__ = ["Asked", "Part", "joined", "labels_of", "parts_of", "present"]
 
 Asked: TypeAlias = Cells | tuple[str, ...] | None
 """What is asked for of a table: declared columns, names of features, or all."""
@@ -39,7 +39,8 @@ class Part:
 
     Attributes:
         X: ``(n, features)``; of declared columns their :class:`~privstats.moments.code_rows.Codes`.
-        goals: the target of each, as the file has it; with gaps what it is read as, None where it is missing.
+        goals: the target of each, ``(n,)``, or of several ``(n, targets)``, as the file has it; with gaps what it is
+            read as, None where it is missing.
         names: of the features, in the order of the columns of X.
     """
 
@@ -54,7 +55,8 @@ def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
     Args:
         file: a CSV or Parquet file.
         asked: what the plan reads.
-        gaps: whether a gap, or a text where a number belongs, is NaN, and a missing target None; else it is refused.
+        gaps: whether a gap is NaN, a missing target None, and a text where a number belongs stays as it is; else all
+            are refused.
 
     Raises:
         DataError: the file cannot be read, or lacks a column.
@@ -62,37 +64,52 @@ def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
         MissingExtraError: a Parquet file, and pyarrow is not installed.
     """
     table = table_file(Path(file.path), file.dialect)
-    target = _target(file, table.names)
+    targets = _targets(file, table.names)
     if isinstance(asked, Cells):
         names = [column.name for column in asked.columns]
     else:
-        names = [name for name in table.names if name != target] if asked is None else list(asked)
-    found = _found(file, table.names, names, target)
+        names = [name for name in table.names if name not in targets] if asked is None else list(asked)
+    found = _found(file, table.names, names, targets)
     if isinstance(asked, Cells):
-        yield from _of_cells(file, table, asked, [*found, target], gaps=gaps)
+        yield from _of_cells(file, table, asked, found, targets, gaps=gaps)
     else:
-        yield from _of_features(file, table, names, [*found, target], gaps=gaps)
+        yield from _of_features(file, table, names, found, targets, gaps=gaps)
 
 
-def joined(parts: Iterable[Part], *, gaps: bool) -> tuple[Any, NDArray[Any], tuple[str, ...]]:
-    """All parts as one: X, the labels of all of them in the narrowest kind, and the names of the features."""
-    rows, goals, unread, names = list[NDArray[np.float64]](), list[Any](), Counter[str](), tuple[str, ...]()
+def joined(parts: Iterable[Part], *, gaps: bool, texts: bool = False) -> tuple[Any, NDArray[Any], tuple[str, ...]]:
+    """All parts as one: X, where texts are NaN unless asked for; labels in the narrowest kind; and the names."""
+    rows, goals, unread, names = list[NDArray[Any]](), list[NDArray[np.object_]](), Counter[str](), tuple[str, ...]()
     coded = False
     for part in parts:
         coded, names = isinstance(part.X, Codes), part.names
-        rows.append(part.X.codes if coded else part.X)
+        rows.append(part.X.codes if coded else part.X if texts else _numbers(part.X))
         unread.update(part.X.unread if coded else {})
-        goals += part.goals.tolist()
-    X = np.empty((sum(map(len, rows)), rows[0].shape[1]))
+        goals.append(part.goals)
+    X = np.empty(
+        (sum(map(len, rows)), rows[0].shape[1]), object if any(each.dtype == object for each in rows) else float
+    )
     start = len(X)
     while rows:  # from the last one, so that no more than one part is held twice
         last = rows.pop()
         X[start - len(last) : start] = last
         start -= len(last)
-    return Codes(X, unread) if coded else X, _object(goals) if gaps else as_labels(goals), names
+    y = np.concatenate(goals)
+    return Codes(X, unread) if coded else X, y if gaps else labels_of(y), names
 
 
-def as_labels(values: Sequence[Any]) -> NDArray[Any]:
+def _numbers(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Rows as float64, NaN where a text stands."""
+    return rows if rows.dtype != object else read(rows.reshape(-1)).numbers.reshape(rows.shape)
+
+
+def labels_of(goals: NDArray[np.object_]) -> NDArray[Any]:
+    """The values of every target in the narrowest kind that fits them."""
+    if goals.ndim == 1:
+        return _as_labels(goals.tolist())
+    return np.column_stack([_as_labels(column.tolist()) for column in goals.T])
+
+
+def _as_labels(values: Sequence[Any]) -> NDArray[Any]:
     """The values of a target's column in the narrowest kind that fits all of them, for what people see and score."""
     if not all(isinstance(value, str) for value in values):
         return np.asarray(values)
@@ -121,30 +138,42 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
 
 
 def _of_features(
-    file: RecordFile, table: TableFile, names: Sequence[str], found: Sequence[str], *, gaps: bool
+    file: RecordFile,
+    table: TableFile,
+    names: Sequence[str],
+    features: Sequence[str],
+    targets: Sequence[str],
+    *,
+    gaps: bool,
 ) -> Iterator[Part]:
     """Features as numbers, each value read by itself; no other column is looked at."""
-    *features, target = found
-    for part in table.parts(found, gaps=gaps):
+    for part in table.parts([*features, *targets], gaps=gaps):
         columns = {name: read(part[place]) for name, place in zip(names, features, strict=True)}
-        numbers = [column.numbers for column in columns.values()]
-        X = np.column_stack(numbers) if numbers else np.empty((0, 0))
+        X = side_by_side(list(columns.values())) if columns else np.empty((0, 0))
         if not gaps:
-            _require_numbers(file, columns, target, part[target])
-        yield Part(X, _goals(part[target], gaps=gaps), tuple(names))
+            _require_numbers(file, columns, {target: part[target] for target in targets})
+        yield Part(X, _goals(part, targets, gaps=gaps), tuple(names))
 
 
-def _of_cells(file: RecordFile, table: TableFile, cells: Cells, found: Sequence[str], *, gaps: bool) -> Iterator[Part]:
+def _of_cells(
+    file: RecordFile,
+    table: TableFile,
+    cells: Cells,
+    features: Sequence[str],
+    targets: Sequence[str],
+    *,
+    gaps: bool,
+) -> Iterator[Part]:
     """Codes of the declared columns; a line that is no record is left out, and counted."""
     names, broken = tuple(column.name for column in cells.columns), 0
-    *features, target = found
-    for part in table.parts(found, gaps=gaps):
+    for part in table.parts([*features, *targets], gaps=gaps):
         whole = table.records(part)
         coded = cells.read({name: whole[place] for name, place in zip(names, features, strict=True)})
-        if not gaps and _lacks(whole[target]):
-            raise RecordError(f"{file.path} has missing values in {target}; leave out these records first")
-        broken += len(part[target]) - len(whole[target])
-        yield Part(Codes(coded.codes, coded.unread), _goals(whole[target], gaps=gaps), names)
+        missing = [] if gaps else [target for target in targets if _lacks(whole[target])]
+        if missing:
+            raise RecordError(f"{file.path} has missing values in {', '.join(missing)}; leave out these records first")
+        broken += len(part[targets[0]]) - len(whole[targets[0]])
+        yield Part(Codes(coded.codes, coded.unread), _goals(whole, targets, gaps=gaps), names)
     if broken:
         warnings.warn(
             f"{broken} lines of {file.path} have not one field for each name and are left out: one line is one record",
@@ -153,9 +182,9 @@ def _of_cells(file: RecordFile, table: TableFile, cells: Cells, found: Sequence[
         )
 
 
-def _require_numbers(file: RecordFile, columns: Mapping[str, Readings], target: str, goals: Any) -> None:
+def _require_numbers(file: RecordFile, columns: Mapping[str, Readings], goals: Mapping[str, Any]) -> None:
     missing = [name for name, column in columns.items() if column.missing.any()]
-    missing += [target] if _lacks(goals) else []
+    missing += [name for name, values in goals.items() if _lacks(values)]
     if missing:
         gone = ", ".join(missing)
         raise RecordError(f"{file.path} has missing values in {gone}; leave out or impute these records first")
@@ -167,10 +196,13 @@ def _lacks(goals: Any) -> bool:
     return bool(read(goals).missing.any())
 
 
-def _goals(values: Any, *, gaps: bool) -> NDArray[np.object_]:
-    """A target's values as they stand; with gaps as they are read."""
-    if not gaps:
-        return _object(values)
+def _goals(part: Mapping[str, Any], targets: Sequence[str], *, gaps: bool) -> NDArray[np.object_]:
+    """Targets' values as they stand, with gaps as they are read: ``(n,)`` of one, else ``(n, targets)``."""
+    columns = [_read(part[target]) if gaps else _object(part[target]) for target in targets]
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _read(values: Any) -> NDArray[np.object_]:
     found = read(values)
     out = found.numbers.astype(object)
     out[found.missing] = None
@@ -179,22 +211,28 @@ def _goals(values: Any, *, gaps: bool) -> NDArray[np.object_]:
     return out
 
 
-def _target(file: RecordFile, names: list[str]) -> str:
-    place = None if file.target is None else place_of(file.target, names)
-    if place is None:
-        asked = "" if file.target is None else f" has no column {file.target!r}"
-        has = "no row of names, or names that are numbers" if like_a_record(names) else ", ".join(names)
-        raise DataError(
-            f"{file.path}{asked}: say with --target (in Python target=) which column is predicted; it has {has}"
-            f"{other_separator(names, file.separator)}"
-        )
-    return names[place]
+def _targets(file: RecordFile, names: list[str]) -> list[str]:
+    """The targets, as the table's header has them."""
+    found = []
+    for target in file.targets or (None,):
+        place = None if target is None else place_of(target, names)
+        if place is None:
+            asked = "" if target is None else f" has no column {target!r}"
+            has = "no row of names, or names that are numbers" if like_a_record(names) else ", ".join(names)
+            raise DataError(
+                f"{file.path}{asked}: say with --target (in Python target=) which column is predicted; it has {has}"
+                f"{other_separator(names, file.separator)}"
+            )
+        found.append(names[place])
+    return found
 
 
-def _found(file: RecordFile, names: list[str], features: list[str], target: str) -> list[str]:
+def _found(file: RecordFile, names: list[str], features: list[str], targets: Sequence[str]) -> list[str]:
     """The features, as the table's header has them."""
-    if target in (found := present(file, names, features)):
-        raise DataError(f"{file.path} lacks {target!r} of the plan's columns beside the target; name another one")
+    found = present(file, names, features)
+    for target in targets:
+        if target in found:
+            raise DataError(f"{file.path} lacks {target!r} of the plan's columns beside the target; name another one")
     return found
 
 

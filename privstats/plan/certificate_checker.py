@@ -66,7 +66,7 @@ STEPS = {  # public maps of one row; transport is fitted on a client's own
     "random-relu": f"{PROJECTED} keep_inputs=false", "random-fourier": f"{PROJECTED} bandwidth=1",
     "sparse-projection": f"{PROJECTED} sparsity=3", "scale": "per", "centre-rows": "", "unit-norm": "",
     "constant-feature": "value", "by-arm": "column", "transport": "features reference strength",
-    "cells": "columns signs=7 ramp=true bits=12"}
+    "cells": "columns signs=7 ramp=true bits=12", "levels": "columns=[] outcomes=[]"}
 MOST, TINY = 1 << 53, Fraction("1e-30")
 WHOLE = {  # whole numbers, from and to
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
@@ -528,13 +528,20 @@ def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str
     for step in schema["transform"]:
         require("kind" in step and step["kind"] in STEPS, "plan", "no such transform is known")
         yield part(step, f"kind {STEPS[step['kind']]}", "transform")
-        for column in step["columns"] if step["kind"] == "cells" else ():
+        for column in (each for name in ("columns", "outcomes") for each in _declared(step, name)):
             require("kind" in column and column["kind"] in DECLARED, "plan", "no such column is known")
             yield part(column, KEYS[column["kind"]], "transform")
     for variable in schema["variables"] if schema["task"] == "counts" else _divided(schema):
         yield part(variable, KEYS["edges" if "edges" in variable else "values"], "variable")
     if schema["task"] == "hazard":
         yield part(schema["bins"], KEYS["bins"], "variable")
+
+
+def _declared(step: Table, name: str) -> list[Any]:
+    """Columns that a map declares; none where it reads numbers."""
+    found = step[name] if step["kind"] in ("cells", "levels") and name in step else []
+    require(type(found) is list, "plan", "no plan declares so")
+    return list(found)
 
 
 def _fill(plan: Table) -> Table:

@@ -60,6 +60,7 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
         raise SchemaError(f"transform gives {outputs} features but features={features}; {remedy}")
     clip_norm = size("clip_norm", schema.clip_norm, "choose it from public data, as `privstats plan suggest` does")
     names = _checked_columns(schema.feature_names, transform, features, beside)
+    _check_levels(schema, transform, names or ())
     settled = {"features": features, "grid_bits": grid_bits, "clip_norm": clip_norm, "transform": transform}
     return {**settled, "feature_names": names}
 
@@ -97,6 +98,18 @@ def _check_cells(schema: Schema, transform: tuple[Transform, ...], grid_bits: in
             f"grid_bits must be at least {cells.bits}, the bits of Cells, so that its rows lie on the grid; got "
             f"{grid_bits}"
         )
+
+
+def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple[str, ...]) -> None:
+    """Refuse texts that are declared where no reader of records asks for them."""
+    declared: list[Any] = [step for step in transform if step.kind == "levels"]
+    if not declared:
+        return
+    if declared != [transform[0]] or not (transform[-1].kind == "by-arm" or schema.task == "hazard"):
+        raise SchemaError("Levels must be the first map of an effect or of hazards; declare other tables with Cells")
+    for column in declared[0].columns:
+        if column.name not in names:
+            raise SchemaError(f"Levels declares {column.name!r}, which feature_names does not name; name it there")
 
 
 def _checked_columns(

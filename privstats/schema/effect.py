@@ -14,12 +14,14 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema, listed
 from privstats.schema.checks import GIVEN, checked_vectors, settle
-from privstats.schema.counts import Variable, plain_variable
+from privstats.schema.counts import Bins, Categories, Variable, plain_variable
 from privstats.schema.effect_blocks import (
     checked_outcomes,
     checked_range,
     checked_site_groups,
     checked_subgroups,
+    levels_of,
+    range_of,
     rows_of,
     shared_range,
     with_balance,
@@ -36,7 +38,7 @@ from privstats.schema.effect_design import (
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import EFFECT_TABLE, RATIO_TABLE, TRIAL_TABLE, Statistic, by_letter, letters_of
-from privstats.transforms import ByArm, Centre, ConstantFeature, Scale, Transform
+from privstats.transforms import ByArm, Centre, ConstantFeature, Levels, Scale, Transform
 
 __all__ = ["EffectSchema", "Estimand"]
 
@@ -142,10 +144,10 @@ class EffectSchema(Schema):
     @classmethod
     def of(
         cls,
-        columns: Mapping[str, tuple[float, float]],
+        columns: Mapping[str, tuple[float, float] | tuple[str, str]],
         *,
-        treatment: str,
-        outcome: tuple[float, float] | Mapping[str, tuple[float, float]],
+        treatment: str | Mapping[str, tuple[str, str]],
+        outcome: tuple[float, float] | Mapping[str, tuple[float, float] | tuple[str, str]],
         probability: float | tuple[float, ...] | None = None,
         estimand: Estimand = "ate",
         trim: float | None = None,
@@ -159,9 +161,12 @@ class EffectSchema(Schema):
         """The schema of columns with public ranges, which become -1 to 1.
 
         Args:
-            columns: (low, high) by name, all measured before treatment; the treatment is not among them.
-            treatment: the name of the column of arms, 0 or 1.
-            outcome: the public range, or that of each outcome by name; several must have the same one.
+            columns: (low, high) by name, all measured before treatment; the treatment is not among them. Two texts in
+                place of a range, such as ``("female", "male")``, count as 0 and 1 (:class:`~privstats.transforms.
+                Levels`).
+            treatment: the name of the column of arms, 0 or 1; or ``{"arm": ("placebo", "drug")}``.
+            outcome: the public range, or that of each outcome by name; several must have the same one. Of two texts,
+                ``{"recovered": ("no", "yes")}``, it is 0 to 1.
             probability, estimand, trim, grid_bits, subgroups, groups, measure, balance: as for the class.
             clip_norm: R; None: sqrt(columns + 1), which cuts no record inside its ranges.
 
@@ -170,9 +175,11 @@ class EffectSchema(Schema):
         """
         if not isinstance(columns, Mapping) or not columns:
             raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
-        if treatment in columns:
-            raise SchemaError(f"treatment {treatment!r} must not be among the columns: it would explain itself away")
-        ranges = [checked_range(each, f"the range of {name!r}") for name, each in columns.items()]
+        levels = levels_of(columns, treatment, outcome)
+        (arm,) = (treatment,) if isinstance(treatment, str) else treatment
+        if arm in columns:
+            raise SchemaError(f"treatment {arm!r} must not be among the columns: it would explain itself away")
+        ranges = [range_of(each, f"the range of {name!r}") for name, each in columns.items()]
         width = len(ranges)
         shared, names = shared_range(outcome)
         return cls(
@@ -189,12 +196,13 @@ class EffectSchema(Schema):
             trim=trim,
             grid_bits=grid_bits,
             transform=(
+                *levels,
                 Centre((*((low + high) / 2 for low, high in ranges), 0.0)),
                 Scale((*((high - low) / 2 for low, high in ranges), 1.0)),
                 ConstantFeature(1.0),
                 ByArm(width),
             ),
-            feature_names=(*columns, treatment),
+            feature_names=(*columns, arm),
         )
 
     @property
@@ -386,6 +394,10 @@ def _check_maps(schema: EffectSchema) -> None:
 def _check_columns(schema: EffectSchema) -> None:
     """Refuse subgroups of what is no column, or twice of the same one, or of the treatment."""
     names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
+    levels = schema.transform[0] if schema.transform and isinstance(schema.transform[0], Levels) else None
+    goals = levels.outcomes if levels is not None else ()
+    if goals and tuple(each.name for each in goals) != schema.outcome_names:
+        raise SchemaError("outcomes of Levels must be those that outcome_names names, in order, or none at all")
     arm = names[last.column] if isinstance(last, ByArm) and names else None
     told = [each.name for each in schema.subgroups or ()]
     for name in told:
@@ -394,3 +406,16 @@ def _check_columns(schema: EffectSchema) -> None:
                 f"subgroups must each be of another of the columns measured before treatment, {listed(names)}, and "
                 f"{name!r} is not; name it in feature_names"
             )
+    for each in schema.subgroups or ():
+        texts = levels.of(each.name) if levels is not None else None
+        _check_codes(each, texts)
+
+
+def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
+    """Refuse subgroups by values that the column does not hold."""
+    if isinstance(subgroups, Bins):
+        return
+    if texts is not None and set(subgroups.values) != set(texts.values):
+        raise SchemaError(f"subgroups by {subgroups.name!r} must be of its two texts, {listed(texts.values)}")
+    if texts is None and not all(type(value) is int for value in subgroups.values):
+        raise SchemaError(f"subgroups by {subgroups.name!r} must be of whole numbers, the codes in that column")

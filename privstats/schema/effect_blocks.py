@@ -12,6 +12,7 @@ from privstats.errors import SchemaError
 from privstats.schema.counts import Bins, Variable, variable_of
 from privstats.schema.sites import checked_groups
 from privstats.schema.statistic import BALANCE, INFLUENCES, Statistic
+from privstats.transforms import Categories, Levels, Numeric
 from privstats.transforms.names import checked_names
 
 __all__ = [
@@ -19,6 +20,9 @@ __all__ = [
     "checked_range",
     "checked_site_groups",
     "checked_subgroups",
+    "is_worded",
+    "levels_of",
+    "range_of",
     "rows_of",
     "shared_range",
     "with_balance",
@@ -59,15 +63,40 @@ def with_balance(table: tuple[Statistic, ...], balance: float | None) -> tuple[S
     return (*counts, replace(BALANCE, share=balance), influence)
 
 
+def is_worded(declared: Any) -> bool:
+    """Whether two texts stand where a range may."""
+    return isinstance(declared, tuple | list) and len(declared) == 2 and all(isinstance(each, str) for each in declared)
+
+
+def levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any) -> tuple[Levels, ...]:
+    """The declaration of all texts that stand in a range's place; none where there are none.
+
+    Raises:
+        SchemaError: a treatment that is no name, or names no two texts.
+    """
+    arm = {} if isinstance(treatment, str) else treatment
+    if not isinstance(arm, Mapping) or (arm == treatment and (len(arm) != 1 or not all(map(is_worded, arm.values())))):
+        raise SchemaError(
+            "treatment must name the column of arms, whose values are 0 and 1, or both its texts, that of the others "
+            "first: {'arm': ('placebo', 'drug')}"
+        )
+    if is_worded(outcome):
+        raise SchemaError("outcome must name the column of these two texts: {'recovered': ('no', 'yes')}")
+    told = tuple(Categories(name, tuple(each)) for name, each in {**columns, **arm}.items() if is_worded(each))
+    outcomes = outcome if isinstance(outcome, Mapping) and any(map(is_worded, outcome.values())) else {}
+    goals = (Categories(name, tuple(each)) if is_worded(each) else Numeric(name) for name, each in outcomes.items())
+    return (Levels(told, tuple(goals)),) if told or outcomes else ()
+
+
 def shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """The one range of all outcomes, and their names where they have some.
+    """The one range of all outcomes, and their names where they have some; of two texts it is 0 to 1.
 
     Raises:
         SchemaError: they have several.
     """
     if not isinstance(outcome, Mapping):
         return outcome, None
-    ranges = {name: checked_range(each, f"the range of {name!r}") for name, each in outcome.items()}
+    ranges = {name: range_of(each, f"the range of {name!r}") for name, each in outcome.items()}
     if len(set(ranges.values())) != 1:
         raise SchemaError(
             "outcomes must share one public range, because their lines come from one sum: divide each by a public "
@@ -116,11 +145,14 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
                 f"subgroups by {each.name!r} must put every record into one of them: leave missing out, and bins open "
                 "at both ends"
             )
-        if not isinstance(each, Bins) and not all(type(value) is int for value in each.values):
-            raise SchemaError(f"subgroups by {each.name!r} must be of whole numbers, the codes in that column")
     if math.prod(len(each.cells) for each in checked) > _MOST_BLOCKS:
         raise SchemaError(f"subgroups must be at most {_MOST_BLOCKS} where crossed: each has noise of its own")
     return checked
+
+
+def range_of(declared: Any, field: str) -> tuple[float, float]:
+    """A public range; of two texts 0 to 1."""
+    return (0.0, 1.0) if is_worded(declared) else checked_range(declared, field)
 
 
 def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:

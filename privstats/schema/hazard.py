@@ -17,7 +17,7 @@ from privstats.schema.counts import Bins, Categories, CountSchema, plain_variabl
 from privstats.schema.public_values import Values
 from privstats.schema.score import NEEDS_PRIVACY, require_narrow
 from privstats.schema.statistic import HAZARD_TABLE, Statistic, letters_of
-from privstats.transforms import ConstantFeature, Transform, steps_of
+from privstats.transforms import ConstantFeature, Levels, Transform, steps_of
 
 __all__ = ["CAP", "HazardSchema"]
 
@@ -46,7 +46,8 @@ class HazardSchema(Schema):
         clip_norm: R, the norm that rows with their constant are clipped to.
         bins: times in bins from 0 on. Who is observed beyond the last edge is censored there, so let it be the end of
             the follow-up that people reach. Six bins suit noise; eight to twelve come nearest to Cox's model.
-        event: the column that holds 1 where the time is that of the event, and 0 where it is censored.
+        event: the column that holds 1 where the time is that of the event, and 0 where it is censored; or the two
+            texts that a first map :class:`~privstats.transforms.Levels` declares for it.
         feature_names: of the columns, which are read by name beside ``bins.name`` and ``event``.
         transform: public maps, the last of which is :class:`~privstats.transforms.ConstantFeature`: its value stands in
             the column of each bin, and is at most R / sqrt 2.
@@ -131,8 +132,15 @@ class HazardSchema(Schema):
             raise SchemaError(f"by must be one of the columns {', '.join(self.feature_names)}, got {by!r}")
         *_, (last, end) = pairwise(self.bins.edges)
         wider = replace(self.bins, edges=(*self.bins.edges, 2 * end - last), open="above")
-        crossed = (wider, Categories(self.event, (0, 1)), *(() if by is None else (Categories(by, (0, 1)),)))
+        crossed = (wider, *(self._two(name) for name in (self.event, by) if name is not None))
         return CountSchema(crossed, (tuple(each.name for each in crossed),))
+
+    def _two(self, name: str) -> Categories:
+        """A column of 0 and 1, or of its two declared texts."""
+        levels = self.transform[0]
+        told = {each.name: each for each in (*levels.columns, *levels.outcomes)} if isinstance(levels, Levels) else {}
+        found = told.get(name)
+        return found if isinstance(found, Categories) else Categories(name, (0, 1))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -208,6 +216,9 @@ def _check_columns(schema: HazardSchema) -> None:
     for field, name in (("bins", schema.bins.name), ("event", schema.event)):
         if name in schema.feature_names:
             raise SchemaError(f"{field} names {name!r}, a column too: what follows the start is no column")
+    levels = schema.transform[0]
+    if isinstance(levels, Levels) and [each.name for each in levels.outcomes] not in ([], [schema.event]):
+        raise SchemaError(f"outcomes of Levels must be the event {schema.event!r} alone, or none")
     if schema.sizes["feature"] > _MOST_FEATURES:
         raise SchemaError(f"columns and bins must be at most {_MOST_FEATURES}, got {schema.sizes['feature']}")
 

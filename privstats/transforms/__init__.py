@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from privstats.transforms.columns import Dates as Dates
     from privstats.transforms.columns import Numeric as Numeric
     from privstats.transforms.columns import Truth as Truth
+    from privstats.transforms.levels import Levels as Levels
     from privstats.transforms.random_maps import GaussianProjection as GaussianProjection
     from privstats.transforms.random_maps import OrthogonalProjection as OrthogonalProjection
     from privstats.transforms.random_maps import RandomFourier as RandomFourier

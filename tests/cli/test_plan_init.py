@@ -335,6 +335,20 @@ def test_answers_make_the_schema_that_python_makes(init):
     init("several.toml", "--yes", *words_of({**TRIAL, "outcome": "cured=0:1,died=0:1"}))
     several = ps.Plan.read("several.toml").schema
     assert (several.outcome_names, several.outcome, several.statistics) == (("cured", "died"), (0, 1), "Nef")
+    texts = {"ranges": "age=20:90,sex=female/male", "treatment": "arm=placebo/drug", "outcome": "cured=no/yes"}
+    init("texts.toml", "--yes", *words_of({**TRIAL, **texts, "subgroups": "sex=female/male,age=20:50:90"}))
+    assert ps.Plan.read("texts.toml").schema == ps.EffectSchema.of(
+        {"age": (20, 90), "sex": ("female", "male")},
+        treatment={"arm": ("placebo", "drug")},
+        outcome={"cured": ("no", "yes")},
+        probability=0.5,
+        subgroups=(ps.Categories("sex", ("female", "male")), ps.Bins("age", (20, 50, 90))),
+    )
+    init(
+        "survival.toml", "--yes", *words_of({**HAZARDS, "ranges": "age=20:90,arm=placebo/drug", "event": "died=no/yes"})
+    )
+    counted = ps.Plan.read("survival.toml").schema.counted("arm").variables
+    assert [each.cells for each in counted[1:]] == [("no", "yes"), ("placebo", "drug")]
     init("hazards.toml", "--yes", *words_of(HAZARDS))
     schema = ps.Plan.read("hazards.toml").schema
     assert (schema.bins, schema.event) == (ps.Bins("months", (0, 6, 12, 18)), "died")

@@ -43,6 +43,39 @@ def test_a_trial_goes_from_two_files_to_its_table(privstats: Any, tmp_path: Path
     assert not (tmp_path / "other").exists()
 
 
+def test_several_outcomes_and_texts_come_from_one_file(privstats: Any, tmp_path: Path) -> None:
+    """By the names in the plan, whatever order the file has; a word in one record is told by its column alone."""
+    rng, arm = np.random.default_rng(0), np.array(["placebo", "drug"])[np.arange(600) // 2 % 2]
+    goals = {name: np.array(["no", "yes"])[(rng.random(600) < 0.3) * 1] for name in ("well", "fell")}
+    lines = [
+        ",".join(map(str, line)) for line in zip(*goals.values(), arm, rng.uniform(20, 90, 600).round(1), strict=True)
+    ]
+    lines[4] = "yes,no,Private,30"
+    for party in range(2):
+        text = "\n".join(["well,fell,arm,age", *lines[party::2]])
+        (tmp_path / f"{party}.csv").write_text(text + "\n")
+    answers = "--task effect --ranges age=20:90 --treatment arm=placebo/drug --outcome fell=no/yes,well=no/yes"
+    terms = "--probability 0.5 --clients 2 --vanish 0 --colluders 0 --max-records 2000 --model central --unit record"
+    rest = "--adjacency add-remove --epsilon 8 --delta 1e-6 --subgroups age=20:55:90"
+    for words in (
+        f"plan init plan.toml --yes {answers} {terms} {rest}",
+        "course init trial.toml --plan plan.toml",
+        "course rehearse trial.toml 0.csv 1.csv --out out",
+    ):
+        done = privstats(*words.split(), cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert "1 of the records cannot be read" in done.stderr
+    assert "'arm': 1 hold neither of the two values that the plan declares" in done.stderr
+    assert "Private" not in done.stderr
+    read = privstats("table", "out/0.release", "out/1.release", "--format", "csv", cwd=tmp_path)
+    assert [line.partition(",")[0] for line in read.stdout.splitlines() if line.startswith(("well", "fell"))] == [
+        *("fell", "fell age: 20..55", "fell age: 55..90", "well", "well age: 20..55", "well age: 55..90")
+    ]
+    refused = privstats(*words.split(), "--target", "well", "--force", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "leave --target out: the plan names its outcomes itself, fell, well" in refused.stderr
+
+
 def test_hazards_are_read_from_files_by_name(privstats: Any, tmp_path: Path) -> None:
     files = written(tmp_path, PEOPLE)
     course = ps.Hazard.start(hazards.schema(), COHORT, promise(epsilon=8.0), by="arm")

@@ -49,6 +49,16 @@ def square_apart(share: Any, steps: float) -> Any:
     return np.rint(np.clip(share, -1.0, 1.0) * steps), np.rint(np.clip(1.0 - share * share, 0.0, 1.0) * steps)
 
 
+def numbers_for_texts(right: Callable[..., Any]) -> Callable[..., Any]:
+    """Columns of two declared texts are read as numbers where they hold some."""
+
+    def told(tile: Any, names: Any, declared: Any) -> Any:
+        X, why = right(tile, names, declared)
+        return np.where(np.isnan(X), right(tile, names, ())[0], X), why
+
+    return told
+
+
 def effects_as_added(right: Callable[..., float]) -> Callable[..., float]:
     """An exchange of two influences costs what one costs that comes."""
     return lambda schema, weights, _: right(schema, weights, "add-remove")

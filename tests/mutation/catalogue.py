@@ -55,6 +55,7 @@ _RATIO = "tests/inference/test_risk_ratios.py::"
 _CENTRED = "tests/course/test_centred.py::"
 _SOFTMAX = "tests/estimates/test_softmax.py::"
 _BINNED = "tests/course/test_binned.py::"
+_LEVELS = "tests/moments/test_levels.py::"
 _READABLE = "tests/moments/test_readable.py::"
 _SEARCH = ("budget", "sensitivity", "noise")
 
@@ -464,6 +465,13 @@ MUTANTS: dict[str, Mutant] = {
         member(EffectMoments, "for_client", lambda moments, index: moments._in_group(index)),
         "",
         (_RATIO + "test_a_site_counts_at_the_probability_of_its_place",),
+        (),
+    ),
+    "numbers pass for texts": Mutant(
+        "a value that is neither of a column's two declared texts counts as the number that it is",
+        name_in("privstats.moments.readable", "_told", bugs.numbers_for_texts),
+        "",
+        (_LEVELS + "test_numbers_do_not_pass_for_texts",),
         (),
     ),
     "mean replaced as if added": Mutant(

@@ -17,7 +17,7 @@ import privstats as ps
 from privstats.dp.exact import gaussian_delta_bounds
 from privstats.errors import PlanError
 from privstats.plan.certificate import certificate_text
-from privstats.plan.certificate_checker import bound, check, delta_of
+from privstats.plan.certificate_checker import Refused, bound, check, delta_of
 from tests import made
 from tests.plan.certified import CHECKER, COHORT, PLAN, TEXT, lone
 from tests.plan.random_plans import KINDS, random_plans
@@ -48,6 +48,25 @@ def test_the_checker_is_short_and_imports_the_standard_library_alone() -> None:
 def test_a_plan_of_every_kind_is_certified(kind: Any) -> None:
     for plan in islice(random_plans(11, [kind]), 3):
         assert check(plan.to_toml(), certificate_text(plan)).startswith("holds")
+
+
+def test_a_plan_that_declares_texts_is_certified_and_another_declaration_is_another_plan() -> None:
+    plans = [
+        ps.Effect.start(
+            ps.EffectSchema.of(
+                {"age": (20, 90)}, treatment={"arm": arms}, outcome={"well": ("no", "yes")}, probability=0.5
+            ),
+            ps.Cohort(3, 3, 1_000),
+            made.promise("central"),
+        ).plan
+        for arms in (("placebo", "drug"), ("drug", "placebo"))
+    ]
+    text = certificate_text(plans[0])
+    assert check(plans[0].to_toml(), text).startswith("holds")
+    with pytest.raises(Refused):
+        check(plans[1].to_toml(), text)
+    with pytest.raises(Refused, match="no such column"):
+        check(plans[0].to_toml().replace('kind = "categories"', 'kind = "words"', 1), text)
 
 
 @pytest.mark.nightly

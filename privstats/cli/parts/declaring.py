@@ -124,7 +124,7 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
 
     names = names_of(file, drop)
     table = file.table(names)
-    predicted = None if file.target is None else place_of(file.target, names)
+    predicted = next((place_of(target, names) for target in file.targets), None)
     if predicted is None:
         raise DataError(f"say with --target which column of {file.path} is predicted: {', '.join(names)}")
     kinds = kinds_of({name: read(table.values(name)) for name in names})

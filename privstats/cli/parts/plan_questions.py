@@ -57,6 +57,7 @@ _INNOCENT: Answers = {
     "ranges": "age=20:90",
     "treatment": "treated",
     "outcome": "0:1",
+    "subgroups": "none",
     "probability": "0.5",
     "estimand": "overlap",
     "trim": 0.1,
@@ -182,6 +183,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
             if value is not None:
                 raise PlanError(f"{question.option} does not go with the other answers; leave it out")
             continue
+        value = question.usual if value is None else value
         if value is None and ask is None:
             missing.append(question.option)
         if value is not None:

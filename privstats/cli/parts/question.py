@@ -20,6 +20,7 @@ class Question:
         kind: of the answer.
         choices: the answers there are; any where empty.
         where: an earlier question and the answers to it that this one is about.
+        usual: the answer where nobody gives one, which is then not asked for; None where there is none.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Question:
     kind: type[str] | type[int] | type[float]
     choices: tuple[str, ...] = ()
     where: tuple[str, tuple[str, ...]] | None = None
+    usual: str | None = None
 
     @property
     def option(self) -> str:

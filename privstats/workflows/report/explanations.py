@@ -12,7 +12,7 @@ from privstats.course import Course
 from privstats.course.kinds import course_kind
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency
-from privstats.moments.code_rows import cells_of
+from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan, dropout_table
 from privstats.plan.budget import columns
 from privstats.plan.devices import exchanged_mu
@@ -103,7 +103,9 @@ def _mapped(schema: Schema) -> list[str]:
     """What becomes of a record before it is added up."""
     cells, maps = cells_of(schema), ", ".join(step.kind for step in schema.transform)
     if cells is None:
-        return [f"Before anything is added up, fixed public maps are applied to it: {maps}."] if maps else []
+        levels = levels_of(schema)
+        texts = "" if levels is None else f" Of texts, {levels.said}; a record with any other value there is left out."
+        return [f"Before anything is added up, fixed public maps are applied to it: {maps}.{texts}"] if maps else []
     out = ["Of each value it is told into which cell of its column it falls, and nothing else; a gap has a cell too."]
     if cells.open and schema.task != "counts":
         out.append(

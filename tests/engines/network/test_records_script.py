@@ -63,6 +63,27 @@ def test_a_party_brings_a_raw_table_as_it_is(tmp_path: Path) -> None:
     assert ps.measure(schema, found.X, found.y) == ps.measure(schema, frame, frame["outcome"])
 
 
+def test_several_outcomes_and_texts_come_from_one_file(tmp_path: Path) -> None:
+    schema = ps.EffectSchema.of(
+        {"age": (20, 90)},
+        treatment={"arm": ("placebo", "drug")},
+        outcome={"fell": ("no", "yes"), "well": (0, 1)},
+        probability=0.5,
+    )
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 100), PROMISE)
+    study = course_study(tmp_path, course)
+    lines = [f"{row % 2},{20 + row},{('drug', 'placebo')[row % 2]},{('no', 'yes')[row // 2 % 2]}" for row in range(12)]
+    (study.home(0) / "t.csv").write_text("\n".join(["well,age,arm,fell", *lines, "1,30,Drug,no"]) + "\n")
+    file = RecordFile(study.home(0) / "t.csv", ("fell", "well"))
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="'arm': 1 hold neither"):
+        assert name_file(Folder.open(study.home(0)), file, TEMPLATE).summed == 12
+    assert "RecordFile('t.csv', target=('fell', 'well'))" in (study.home(0) / "records.py").read_text()
+    frame = pandas.read_csv(study.home(0) / "t.csv")[:12]
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 of the records"):
+        found = Party.open(study.home(0)).prepare().moments
+    assert found == ps.measure(schema.rows, frame[["age", "arm"]], frame[["fell", "well"]].to_numpy())
+
+
 def test_a_session_of_files_sums_what_a_session_of_arrays_sums(tmp_path: Path) -> None:
     net = FolderNet(study_of(tmp_path, schema=SCHEMA))
     for peer in range(5):
