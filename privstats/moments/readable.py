@@ -133,7 +133,7 @@ class _Readable:
                 declared = levels.outcomes if levels is not None else ()
                 wide = rest if len(rest.shape) > 1 else rest.reshape(-1, 1)
                 numbers, why = _told(wide, _of_targets(wide.shape[1], declared), declared)
-                return numbers.reshape(rest.shape), np.isfinite(numbers).all(axis=1), why
+                return numbers.reshape(rest.shape), np.asarray(np.isfinite(numbers).all(axis=1)), why
             case "unread":
                 return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_), {}
 
@@ -209,13 +209,14 @@ def _told(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDA
     return X, why
 
 
-def _of_any(tile: Any) -> Any:
+def _of_any(tile: Any) -> NDArray[Any]:
     """A tile of any container as an array whose entries can be read; a sparse row in which one occurs twice is NaN."""
     if isinstance(tile, csr_array):
         return _entries(tile)
     if isinstance(tile, np.ma.MaskedArray):
-        return tile.astype(object).filled(None)
-    return tile.cpu().numpy() if is_tensor(tile) and tile.is_complex() else dense(tile)
+        plain: Any = tile.astype(object)
+        return np.asarray(plain.filled(None))
+    return np.asarray(tile.cpu().numpy()) if is_tensor(tile) and tile.is_complex() else dense(tile)
 
 
 def _of_targets(targets: int, declared: Sequence[Any]) -> list[str]:

@@ -38,7 +38,7 @@ from privstats.schema.effect_design import (
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import EFFECT_TABLE, RATIO_TABLE, TRIAL_TABLE, Statistic, by_letter, letters_of
-from privstats.transforms import ByArm, Centre, ConstantFeature, Levels, Scale, Transform
+from privstats.transforms import ByArm, Centre, ConstantFeature, Scale, Transform
 
 __all__ = ["EffectSchema", "Estimand"]
 
@@ -394,7 +394,8 @@ def _check_maps(schema: EffectSchema) -> None:
 def _check_columns(schema: EffectSchema) -> None:
     """Refuse subgroups of what is no column, or twice of the same one, or of the treatment."""
     names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
-    levels = schema.transform[0] if schema.transform and isinstance(schema.transform[0], Levels) else None
+    first: Any = schema.transform[0] if schema.transform else None
+    levels = first if first is not None and first.kind == "levels" else None
     goals = levels.outcomes if levels is not None else ()
     if goals and tuple(each.name for each in goals) != schema.outcome_names:
         raise SchemaError("outcomes of Levels must be those that outcome_names names, in order, or none at all")
@@ -416,6 +417,6 @@ def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
     if isinstance(subgroups, Bins):
         return
     if texts is not None and set(subgroups.values) != set(texts.values):
-        raise SchemaError(f"subgroups by {subgroups.name!r} must be of its two texts, {listed(texts.values)}")
+        raise SchemaError(f"subgroups by {subgroups.name!r} must be of its two texts, {listed(tuple(map(str, texts.values)))}")
     if texts is None and not all(type(value) is int for value in subgroups.values):
         raise SchemaError(f"subgroups by {subgroups.name!r} must be of whole numbers, the codes in that column")

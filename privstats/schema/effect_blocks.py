@@ -6,14 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privstats.errors import SchemaError
 from privstats.schema.counts import Bins, Variable, variable_of
 from privstats.schema.sites import checked_groups
 from privstats.schema.statistic import BALANCE, INFLUENCES, Statistic
-from privstats.transforms import Categories, Levels, Numeric
 from privstats.transforms.names import checked_names
+
+if TYPE_CHECKING:
+    from privstats.transforms import Levels
 
 __all__ = [
     "checked_outcomes",
@@ -82,10 +84,19 @@ def levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], ou
         )
     if is_worded(outcome):
         raise SchemaError("outcome must name the column of these two texts: {'recovered': ('no', 'yes')}")
+    if not any(map(is_worded, (*columns.values(), *arm.values(), *goals_of(outcome).values()))):
+        return ()
+    from privstats.transforms import Categories, Levels, Numeric
+
     told = tuple(Categories(name, tuple(each)) for name, each in {**columns, **arm}.items() if is_worded(each))
-    outcomes = outcome if isinstance(outcome, Mapping) and any(map(is_worded, outcome.values())) else {}
+    outcomes = goals_of(outcome) if any(map(is_worded, goals_of(outcome).values())) else {}
     goals = (Categories(name, tuple(each)) if is_worded(each) else Numeric(name) for name, each in outcomes.items())
-    return (Levels(told, tuple(goals)),) if told or outcomes else ()
+    return (Levels(told, tuple(goals)),)
+
+
+def goals_of(outcome: Any) -> Mapping[str, Any]:
+    """Outcomes by name; none where one has none."""
+    return outcome if isinstance(outcome, Mapping) else {}
 
 
 def shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:

@@ -13,11 +13,11 @@ from typing import Any, ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
-from privstats.schema.counts import Bins, Categories, CountSchema, plain_variable, variable_of
+from privstats.schema.counts import Bins, Categories, CountSchema, Variable, plain_variable, variable_of
 from privstats.schema.public_values import Values
 from privstats.schema.score import NEEDS_PRIVACY, require_narrow
 from privstats.schema.statistic import HAZARD_TABLE, Statistic, letters_of
-from privstats.transforms import ConstantFeature, Levels, Transform, steps_of
+from privstats.transforms import ConstantFeature, Transform, steps_of
 
 __all__ = ["CAP", "HazardSchema"]
 
@@ -132,13 +132,13 @@ class HazardSchema(Schema):
             raise SchemaError(f"by must be one of the columns {', '.join(self.feature_names)}, got {by!r}")
         *_, (last, end) = pairwise(self.bins.edges)
         wider = replace(self.bins, edges=(*self.bins.edges, 2 * end - last), open="above")
-        crossed = (wider, *(self._two(name) for name in (self.event, by) if name is not None))
+        crossed: tuple[Variable, ...] = (wider, *(self._two(name) for name in (self.event, by) if name is not None))
         return CountSchema(crossed, (tuple(each.name for each in crossed),))
 
     def _two(self, name: str) -> Categories:
         """A column of 0 and 1, or of its two declared texts."""
-        levels = self.transform[0]
-        told = {each.name: each for each in (*levels.columns, *levels.outcomes)} if isinstance(levels, Levels) else {}
+        levels: Any = self.transform[0]
+        told = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
         found = told.get(name)
         return found if isinstance(found, Categories) else Categories(name, (0, 1))
 
@@ -216,8 +216,8 @@ def _check_columns(schema: HazardSchema) -> None:
     for field, name in (("bins", schema.bins.name), ("event", schema.event)):
         if name in schema.feature_names:
             raise SchemaError(f"{field} names {name!r}, a column too: what follows the start is no column")
-    levels = schema.transform[0]
-    if isinstance(levels, Levels) and [each.name for each in levels.outcomes] not in ([], [schema.event]):
+    levels: Any = schema.transform[0]
+    if levels.kind == "levels" and [each.name for each in levels.outcomes] not in ([], [schema.event]):
         raise SchemaError(f"outcomes of Levels must be the event {schema.event!r} alone, or none")
     if schema.sizes["feature"] > _MOST_FEATURES:
         raise SchemaError(f"columns and bins must be at most {_MOST_FEATURES}, got {schema.sizes['feature']}")
