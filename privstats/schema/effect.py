@@ -417,6 +417,8 @@ def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
     if isinstance(subgroups, Bins):
         return
     if texts is not None and set(subgroups.values) != set(texts.values):
-        raise SchemaError(f"subgroups by {subgroups.name!r} must be of its two texts, {listed(tuple(map(str, texts.values)))}")
+        raise SchemaError(
+            f"subgroups by {subgroups.name!r} must be of its two texts, {', '.join(map(str, texts.values))}"
+        )
     if texts is None and not all(type(value) is int for value in subgroups.values):
         raise SchemaError(f"subgroups by {subgroups.name!r} must be of whole numbers, the codes in that column")
