@@ -52,6 +52,10 @@ def score(
         list[str] | None,
         typer.Option("--label", help="Every label, where the head lacks some; repeat.", metavar="NAME"),
     ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="Draw it too (.svg, .png, .pdf): ROC curves, calibration, confusion.", metavar="FILE"),
+    ] = None,
     plan: Annotated[
         Path | None,
         typer.Option(help="Write the plan, and the head beside it.", metavar="SCORE.TOML", rich_help_panel=_PLAN),
@@ -95,8 +99,12 @@ def score(
     if plan is None:
         kept = split is not None
         named = [RecordFile(each, target, split, seed, encoding, separator, decimal, kept) for each in files or ()]
-        _print_local(scoring, named, as_json=as_json)
+        _print_local(scoring, named, figure, as_json=as_json)
         return
+    if figure is not None:
+        raise PlanError(
+            "--figure draws a score, and a plan has none yet: privstats table RELEASE --figure draws its own"
+        )
     terms: dict[str, Any] = {"clients": clients, "max_records": max_records, "model": model, "unit": unit}
     terms |= {"adjacency": adjacency, "epsilon": epsilon, "delta": delta}
     _require_terms(terms)
@@ -126,7 +134,7 @@ def _write_plan(scoring: ps.Scoring, plan: ps.Plan, path: Path, *, force: bool) 
     say("each party then names its records with: privstats flower records PARTY FILE --split SHARE --kept-out")
 
 
-def _print_local(scoring: ps.Scoring, named: Sequence[RecordFile], *, as_json: bool) -> None:
+def _print_local(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path | None, *, as_json: bool) -> None:
     from privstats import inference
     from privstats.encoding import flatten
     from privstats.moments import exact_moments
@@ -139,6 +147,8 @@ def _print_local(scoring: ps.Scoring, named: Sequence[RecordFile], *, as_json: b
         raise PlanError("no record is left to score; check --split, and that the columns are those of the head")
     plan = scoring.plan(cohort=ps.Cohort(2, 2, total.records), privacy=ps.NoPrivacy())
     found = inference.head_score(ps.Release(plan, flatten(total), (0, 1)))
+    if figure is not None:
+        found.plot(figure)
     if as_json:
         typer.echo(
             json_text(

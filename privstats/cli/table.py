@@ -83,7 +83,9 @@ def table(
     ] = "discrete",
     figure: Annotated[
         Path | None,
-        typer.Option(help="Draw it too (.svg, .png, .pdf): survival, a scorecard, or else a forest plot."),
+        typer.Option(
+            help="Draw it too (.svg, .png, .pdf): survival, a scorecard, a head's score, or else a forest plot."
+        ),
     ] = None,
     forest: Annotated[
         bool, typer.Option("--forest", help="hazards: draw a forest plot, and not survival by arm.")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Scoring", "head_digest", "published_provenance", "reader", "scores_alone"]
 
 Said: TypeAlias = tuple[Array, Array]
+_BY_SITE = {"by_site", "by_sites", "groups", "sites"}
 
 
 @dataclass(frozen=True)
@@ -118,8 +119,13 @@ class Scoring:
         """The plan of the score; ``options`` are further ones of :class:`~privstats.Plan`.
 
         Raises:
-            PlanError: a promise or a cohort that no plan can have.
+            PlanError: a promise or a cohort that no plan can have, or scores of single sites.
         """
+        if apart := sorted(options.keys() & _BY_SITE):
+            raise PlanError(
+                f"{apart[0]} would count the records of a site by itself, and the sum of one party is never opened: "
+                "leave it out; a party scores its own records with head.score, or `privstats score HEAD FILE`"
+            )
         return Plan(schema=self.schema, cohort=cohort, privacy=privacy, published=self.published, **options)
 
 

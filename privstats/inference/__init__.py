@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from privstats.inference.roc import RocCurve as RocCurve
     from privstats.inference.score import logit as logit
     from privstats.inference.score import poisson as poisson
+    from privstats.inference.score_figure import plot_score as plot_score
     from privstats.inference.scorecards import Explanation as Explanation
     from privstats.inference.scorecards import Scorecard as Scorecard
     from privstats.inference.scorecards import scorecard as scorecard

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from privstats.inference.evidence import require_gaussian, require_records
 from privstats.inference.reliability import Reliability, reliability
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.roc import RocCurve, roc_curve
+from privstats.inference.score_figure import plot_score
 from privstats.inference.summary import Summary, ends_of
 from privstats.inference.tables import confusion_of
 from privstats.release import Release
@@ -36,6 +38,7 @@ class HeadScore:
         recall: share of right predictions among the records of each label.
         confusion: noisy counts of labels (rows) against predictions, ``(C, C)``.
         confusion_sigma: noise standard deviation of each.
+        predicted: share of each prediction among the records of each label, with intervals, as a row for every label.
         roc: curves and areas by class: of the second of two; of more classes, of each against all others where the plan
             has ``by_class``, and none where it has not.
         calibration: the reliability diagram; None where margins were counted.
@@ -61,6 +64,7 @@ class HeadScore:
     recall: Mapping[str, Interval]
     confusion: Array
     confusion_sigma: float
+    predicted: tuple[tuple[Interval, ...], ...]
     roc: Mapping[str, RocCurve]
     calibration: Reliability | None
     records: float
@@ -128,6 +132,10 @@ class HeadScore:
             ),
         )
 
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw :func:`plot_score`'s panels: ROC curves, calibration and confusion."""
+        return plot_score(self, path)
+
     def _repr_html_(self) -> str:
         return self.summary().as_html()
 
@@ -187,6 +195,7 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
         recall=read.recall,
         confusion=found.confusion,
         confusion_sigma=found.sigma,
+        predicted=_predicted(found.confusion, found.sigma, z),
         roc=curves,
         calibration=found.calibration,
         records=right.total,
@@ -242,6 +251,13 @@ def _of_more(schema: ScoringSchema, tables: Mapping[tuple[str, ...], Array], sig
         diagram = reliability(np.array(schema.sure_edges), sure[0], sure[1], sigma, 1, z)
     curves = {str(name): (each[0], each[1]) for name, each in zip(schema.labels, others, strict=False)}
     return _Counted(confusion, sigma, sure.sum(axis=1), sigma * float(np.sqrt(schema.score_bins)), curves, diagram)
+
+
+def _predicted(confusion: Array, sigma: float, z: float) -> tuple[tuple[Interval, ...], ...]:
+    others = len(confusion) - 1
+    return tuple(
+        tuple(ratio(float(part), float(row.sum()), (1, others), sigma, z) for part in row) for row in confusion
+    )
 
 
 def _only(table: CountTable, labels: tuple[str, ...], z: float) -> str | None:

@@ -45,6 +45,22 @@ class RocCurve:
     auc: Interval
     auc_bounds: tuple[float, float]
 
+    def band(self) -> tuple[Array, Array, Array]:
+        """False positive rates, rising from 0 to 1, and the lowest and highest true positive rate there, ``(k,)`` each.
+
+        Guarantee:
+            Wherever the intervals of all thresholds hold, so does the band, between thresholds too: a curve rises, so
+            at a rate x it is at most the high end of a threshold whose false positive rate is surely at least x, and at
+            least the low end of one whose rate is surely at most x. The intervals hold one by one (pointwise), and not
+            all at once, so neither does the band.
+        """
+        false, true = (np.array(each).reshape(-1, 4) for each in (self.false_positive, self.true_positive))
+        rates = np.unique(np.concatenate([[0.0, 1.0], false[:, 1], false[:, 2]]))
+        sure, most = false[:, 1] >= rates[:, None], false[:, 2] <= rates[:, None]
+        low = np.where(most, true[:, 1], 0.0).max(axis=1, initial=0.0)
+        high = np.where(sure, true[:, 2], 1.0).min(axis=1, initial=1.0)
+        return rates, low, high
+
 
 def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: float, z: float) -> RocCurve:
     """The curve of counts by rising bin.

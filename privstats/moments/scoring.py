@@ -95,7 +95,7 @@ def cells_of_scores(
 
 def _margins(scores: Real) -> Real:
     """The score of each class less the largest of the others, ``(n, C)``."""
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         ordered = np.sort(scores, axis=1)
         first = scores.argmax(axis=1)
         others = np.repeat(ordered[:, -1:], scores.shape[1], axis=1)

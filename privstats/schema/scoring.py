@@ -21,6 +21,7 @@ from privstats.schema.counts import Bins, Categories, CountSchema, Variable
 from privstats.schema.public_values import Published, Values
 from privstats.schema.statistic import COUNT_TABLE, Statistic, letters_of
 from privstats.transforms import Transform
+from privstats.transforms.base import to_builtins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,6 +36,7 @@ Scale: TypeAlias = Literal["probability", "margin"]
 _ROW_BITS = 20
 _MOST_BINS = 1000
 _MOST_BYTES = 1 << 25
+_LEAST_ROOM = 1 << 16
 _DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
 
 
@@ -55,7 +57,8 @@ class ScoringSchema(Schema):
 
     Args:
         head: SHA-256 of the head, 64 hex digits, as its file has it; its bytes are the plan's published values.
-        head_bytes: how many there are.
+        head_bytes: how many there are: at most 32 MiB, and twice what a quadratic rule over these classes and columns
+            takes, beside the size of map and names.
         classes: number of labels C, at least 2; the head may know fewer of three and more.
         features: dimension of the rows behind ``transform``.
         score_bins: bins of equal width, public; an even number of 2 classes.
@@ -103,8 +106,12 @@ class ScoringSchema(Schema):
         settle(self, classes=rows.classes, features=rows.features, transform=rows.transform)
         settle(self, class_names=rows.class_names, feature_names=rows.feature_names)
         settle(self, head_bytes=whole("head_bytes", self.head_bytes, 1, "the length of the head's file"))
-        if self.head_bytes > _MOST_BYTES:
-            raise SchemaError(f"head_bytes must be at most {_MOST_BYTES}: publish a smaller head")
+        if self.head_bytes > (most := self._most_bytes):
+            raise SchemaError(
+                f"head_bytes is {self.head_bytes:,}, and a head of {self.classes} classes over {self.features} columns "
+                f"has at most {most:,}: what is more would cost every party time for each record; publish a smaller "
+                "head, and refuse such a plan of somebody else's"
+            )
         settle(self, score_bins=_checked_bins(self.score_bins, self.classes))
         if self.score not in get_args(Scale):
             raise SchemaError(f"score must be 'probability' or 'margin', got {self.score!r:.40}")
@@ -115,6 +122,13 @@ class ScoringSchema(Schema):
         if not isinstance(self.by_class, bool) or (self.by_class and self.classes == 2):
             raise SchemaError("by_class must be True or False, and False of two classes: their one table is of both")
         _ = self.counted  # which bounds the number of cells
+
+    @property
+    def _most_bytes(self) -> int:
+        """Twice the largest rule, a float64 matrix for each class, and what the plan itself says of map and names."""
+        said = repr((to_builtins(self.transform), self.class_names, self.feature_names))
+        rule = 16 * self.classes * (self.features + 1) ** 2
+        return min(_MOST_BYTES, _LEAST_ROOM + rule + 4 * len(said))
 
     @cached_property
     def rows(self) -> ClassSchema:

@@ -46,7 +46,8 @@ def test_own_files_are_scored_exactly_and_said_to_stay(run):
     X, y = (np.concatenate([getattr(kept, name) for kept in run.kept]) for name in "Xy")
     assert facts["records"] == len(y)
     assert facts["rows"][0]["value"] == pytest.approx(run.head.score(X, y))
-    shown = run("score", "ill.head", "north.csv", "--target", "ill")
+    shown = run("score", "ill.head", "north.csv", "--target", "ill", "--figure", "own.png")
+    assert (run.folder / "own.png").read_bytes().startswith(b"\x89PNG")
     assert "balanced accuracy" in shown.stdout
     assert "they stay on this screen" in shown.stdout
     assert "must have had no part in the head" in shown.stdout
@@ -67,6 +68,8 @@ def test_a_plan_over_all_parties_is_written_checked_run_and_read(run):
     for form in ("text", "csv", "latex", "html"):
         assert "balanced accuracy" in run("table", "score.release", "--format", form).stdout
     assert plan.digest in run("table", "score.release", "--methods").stdout
+    run("table", "score.release", "--figure", "score.svg")
+    assert "<svg" in (run.folder / "score.svg").read_text()
     assert (
         "exists"
         in run(
@@ -82,6 +85,8 @@ def test_a_plan_over_all_parties_is_written_checked_run_and_read(run):
         (("ill.head", "north.csv", "--target", "ill", "--plan", "score.toml"), "or --plan SCORE.TOML"),
         (("ill.head", "--plan", "score.toml", "--epsilon", "1"), "needs --clients, --max-records, --model"),
         (("ill.head", "north.csv"), "say with --target"),
+        (("ill.head", "--plan", "score.toml", "--figure", "score.svg"), "privstats table RELEASE --figure"),
+        (("ill.head", "north.csv", "--target", "ill", "--figure", "score.gif"), "a figure is saved as"),
         (("line.head", "north.csv", "--target", "ill"), "only a classifier has a score"),
         (("ill.head", "north.csv", "--target", "ill", "--bins", "7"), "even number"),
         (("ill.head", "north.csv", "--target", "ill", "--label", "no", "--label", "x"), "not among the labels"),

@@ -237,6 +237,37 @@ def test_a_head_whose_map_is_each_partys_own_is_refused() -> None:
         ps.Scoring(model)
 
 
+@pytest.mark.parametrize("option", ["groups", "by_site"])
+def test_scores_of_single_sites_are_refused_by_name(option: str) -> None:
+    terms = {"cohort": ps.Cohort(3, 3, 30), "privacy": ps.NoPrivacy()}
+    with pytest.raises(PlanError, match=f"{option} would count the records of a site by itself"):
+        ps.Scoring(fitted(ps.heads.LDA(), 2)).plan(**terms, **{option: 3})  # type: ignore[arg-type]
+
+
+def test_a_head_that_is_blown_up_to_cost_parties_time_is_refused_with_its_plan() -> None:
+    """29 MB over five columns took 22 milliseconds a record, and a plan could name them."""
+    model = fitted(ps.heads.LowRankQDA(rank=2), 2)
+    honest = ps.Scoring(model)
+    text = honest.plan(cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy()).to_toml()
+    wide = np.zeros((len(model.rule_.factors), 1_000_000))
+    object.__setattr__(model.rule_, "factors", wide)
+    with pytest.raises(SchemaError, match=r"head_bytes is \d\d,.*refuse such a plan"):
+        ps.Scoring(model)
+    blown = text.replace(f"head_bytes = {honest.schema.head_bytes}", "head_bytes = 29000000")
+    with pytest.raises(PrivstatsError, match="head_bytes is 29,000,000, and a head of 2 classes over 5 columns"):
+        ps.Plan.from_toml(blown)
+
+
+@pytest.mark.parametrize("names", [None, tuple(f"a class with a long name {place}" * 7 for place in range(40))])
+def test_every_head_of_ours_has_room_however_many_columns(names: Any) -> None:
+    """The largest rule is quadratic: a matrix of float64 for each class."""
+    classes = 2 if names is None else len(names)
+    X = np.random.default_rng(0).normal(size=(30 * classes, 20))
+    y = np.arange(len(X)) % classes
+    for head in (ps.heads.QDA(), ps.heads.RDA(), ps.heads.ProtoHyper(), ps.heads.LowRankQDA(rank=19)):
+        assert ps.Scoring(head.fit(X, y if names is None else np.array(names)[y]), score_bins=2).schema.features == 20
+
+
 def test_labels_of_one_name_are_refused() -> None:
     with pytest.raises((HeadError, SchemaError)):
         ps.Scoring(fitted(ps.heads.LDA(), 2), labels=[0, 1, "1"])

@@ -19,6 +19,7 @@ from tests import made
 
 COUNTS = arrays(np.float64, 6, elements=st.integers(1, 40).map(float))
 Z = 1.96
+Missed = dict[str, tuple[int, int]]
 
 
 def pairs_won(others: Any, members: Any, tied: float) -> float:
@@ -47,6 +48,33 @@ def test_more_noise_never_narrows_an_interval(others: Any, members: Any) -> None
     assert not loud.told or (loud.low <= quiet.low + 1e-9 and loud.high >= quiet.high - 1e-9)
 
 
+@given(
+    others=COUNTS, members=COUNTS, sigma=st.sampled_from([0.0, 1.0, 6.0]), at=st.floats(0, 1), seed=st.integers(0, 99)
+)
+def test_a_curve_that_every_interval_holds_lies_in_the_band(
+    others: Any, members: Any, sigma: float, at: float, seed: int
+) -> None:
+    """Between the thresholds too: such a curve is made of rates inside of their intervals, each rising."""
+    curve, chance = roc_curve(tuple(np.linspace(0, 1, 7)), others, members, sigma, Z), np.random.default_rng(seed)
+    rates, low, high = curve.band()
+    lows, highs = (
+        np.array([[each[end] for each in group] for group in (curve.false_positive, curve.true_positive)])
+        for end in (1, 2)
+    )
+    known = np.maximum.accumulate(lows + at * chance.random(lows.shape) * (highs - lows), axis=1)
+    if (known > highs + 1e-12).any():
+        return  # no rising curve goes through these
+    x = np.concatenate([[0.0], known[0], [1.0]])
+    y = np.concatenate([[0.0], known[1], [1.0]])
+    for steps in ("post", "pre"):  # the lowest and the highest rising curve through the points
+        place = np.searchsorted(x, rates, side="right" if steps == "post" else "left")
+        value = y[np.maximum(place - 1, 0)] if steps == "post" else y[np.minimum(place, len(y) - 1)]
+        assert (low <= value + 1e-12).all()
+        assert (value <= high + 1e-12).all()
+    assert (np.diff(low) >= 0).all()
+    assert (np.diff(high) >= 0).all()
+
+
 def test_an_area_that_noise_hides_is_not_told() -> None:
     few = np.array([1.0, 2.0, 0.0])
     assert area(few, few, 50.0, Z)[1:] == (0.0, 1.0, False)
@@ -68,6 +96,17 @@ def test_a_calibration_error_that_noise_hides_is_not_told() -> None:
     found = reliability(np.linspace(0.5, 1, 4), np.zeros(3), np.ones(3), 100.0, 1, Z)
     assert not found.error.told
     assert (found.error.low, found.error.high) == (0.0, 1.0)
+
+
+def pointwise(found: ps.inference.HeadScore) -> dict[str, Any]:
+    """What a picture of it draws, by name."""
+    out: dict[str, Any] = {}
+    for name, curve in found.roc.items():
+        for place, (true, false) in enumerate(zip(curve.true_positive, curve.false_positive, strict=True)):
+            out |= {f"true positive {name} {place}": true, f"false positive {name} {place}": false}
+    if found.calibration is not None:
+        out |= {f"right {place}": each for place, each in enumerate(found.calibration.right)}
+    return out | {f"{i} as {j}": each for i, row in enumerate(found.predicted) for j, each in enumerate(row)}
 
 
 class World:
@@ -99,10 +138,14 @@ class World:
         sure = shares.max(axis=1)
         place = np.minimum((sure * 10).astype(int), 9)
         gaps = np.bincount(place, weights=sure - (said == y), minlength=10)
-        return {**found, "calibration error": float(np.abs(gaps).sum() / count)}
+        plan = self.scoring.plan(cohort=ps.Cohort(2, 2, count), privacy=ps.NoPrivacy())
+        known = slice(0, 40_000)  # of whom each is scored by itself
+        whole = ps.inference.head_score(ps.simulate(plan, [(X[known][k::2], y[known][k::2]) for k in range(2)]))
+        drawn = {name: each.value for name, each in pointwise(whole).items() if 0.02 < each.value < 0.98}
+        return {**found, **drawn, "calibration error": float(np.abs(gaps).sum() / count)}
 
-    def missed(self, truth: dict[str, float], epsilon: float, draws: int, count: int) -> dict[str, tuple[int, int]]:
-        """By measure how many intervals were told, and how many of these missed."""
+    def missed(self, truth: dict[str, float], epsilon: float, draws: int, count: int) -> tuple[Missed, Missed]:
+        """By measure how many intervals were told, and how many of these missed; and the same of what is drawn."""
         plan = self.scoring.plan(cohort=ps.Cohort(2, 2, count), privacy=made.promise(epsilon=epsilon))
         out = dict.fromkeys(truth, (0, 0))
         for draw in range(draws):
@@ -113,17 +156,21 @@ class World:
             read |= {f"AUC {name}": each for name, each in found.auc.items()}
             assert found.calibration is not None
             read["calibration error"] = found.calibration.error
+            read |= {name: each for name, each in pointwise(found).items() if name in truth}
             for name, each in read.items():
                 told, missed = out[name]
                 out[name] = told + each.told, missed + (each.told and not each.low <= truth[name] <= each.high)
-        return out
+        drawn = pointwise(found).keys() & out.keys()
+        return {name: out[name] for name in out if name not in drawn}, {name: out[name] for name in drawn}
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_intervals_cover_the_population_under_noise(classes: int) -> None:
     world = World(classes)
-    missed = world.missed(world.exact(200_000), 1.0, 30, 500)
+    missed, drawn = world.missed(world.exact(200_000), 1.0, 30, 500)
     assert all(told and misses <= 5 for told, misses in missed.values()), missed  # 6 of 30 at 5 %: 3 in 1,000
+    told, misses = map(sum, zip(*drawn.values(), strict=True))
+    assert misses <= 0.08 * told, drawn
 
 
 @pytest.mark.nightly
@@ -131,8 +178,11 @@ def test_intervals_cover_the_population_under_noise(classes: int) -> None:
 @pytest.mark.parametrize("classes", [2, 3])
 def test_intervals_cover_the_population_in_many_draws(classes: int, epsilon: float) -> None:
     world = World(classes)
-    missed = world.missed(world.exact(1_000_000), epsilon, 300, 1000)
+    missed, drawn = world.missed(world.exact(1_000_000), epsilon, 300, 1000)
     assert all(misses <= 0.05 * told + 3 * (0.0475 * told) ** 0.5 for told, misses in missed.values()), missed
+    assert all(misses <= 0.05 * told + 5 * (0.0475 * told) ** 0.5 for told, misses in drawn.values()), drawn
+    told, misses = map(sum, zip(*drawn.values(), strict=True))
+    assert misses <= 0.06 * told
 
 
 def test_a_head_that_predicts_one_class_is_said_to() -> None:
@@ -170,6 +220,45 @@ def test_margins_have_areas_and_no_calibration() -> None:
         low, high = found.roc["1"].auc_bounds
         bounds.append(high - low)
     assert bounds[1] < bounds[0] / 2  # probabilities of a sharp head share the outer bins
+
+
+@pytest.mark.parametrize("classes", [2, 3, 7])
+@pytest.mark.parametrize("margins", [False, True])
+def test_a_picture_has_a_panel_for_what_was_counted_and_says_how_its_bands_hold(classes: int, margins: bool) -> None:
+    y = np.arange(900) % classes
+    X = np.random.default_rng(0).normal(size=(900, 7)) + 2 * np.eye(classes, 7)[y]
+    scale: Any = {"score": "margin", "reach": 9.0} if margins else {}
+    scoring = ps.Scoring(ps.heads.LDA().fit(X, y), score_bins=6, **scale)
+    plan = scoring.plan(cohort=ps.Cohort(2, 2, 900), privacy=made.promise(epsilon=8.0))
+    figure = ps.inference.head_score(
+        ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0)), alpha=0.1
+    ).plot()
+    wanted = [*(["true positive rate"] * (classes == 2)), *(["share of right predictions"] * (not margins)), "label"]
+    assert [axes.get_ylabel() for axes in figure.axes] == wanted
+    said = figure.get_supxlabel().replace("\n", " ")
+    assert "90 % intervals over the noise of the counts and the sampling of records, each by itself" in said
+    cells = [text.get_text() for text in figure.axes[-1].texts]
+    assert len(cells) == classes**2
+    assert all(" to " in cell or cell == "?" for cell in cells) == (classes <= 5)
+
+
+def test_a_picture_of_nothing_is_refused_and_what_noise_hides_is_grey(tmp_path: Any) -> None:
+    y = np.arange(60) % 2
+    X = np.random.default_rng(0).normal(size=(60, 3)) + 3 * y[:, None]
+    parties = [(X[::2], y[::2]), (X[1::2], y[1::2])]
+    scoring = ps.Scoring(ps.heads.LDA().fit(X, y), score_bins=4)
+    for epsilon, hidden in ((0.05, True), (1.0, False)):
+        plan = scoring.plan(cohort=ps.Cohort(2, 2, 60), privacy=made.promise(epsilon=epsilon))
+        found = ps.inference.head_score(ps.simulate(plan, parties, rng=seeded(0)))
+        if hidden:
+            with pytest.raises(ReleaseError, match="nothing to draw: the noise hides how many records"):
+                found.plot(tmp_path / "score.svg")
+            assert not list(tmp_path.iterdir())
+            continue
+        grey = [patch for patch in found.plot().axes[1].patches if patch.get_width() == 0.25]
+        assert len(grey) == sum(not each.told for each in found.calibration.right) == 1
+    with pytest.raises(ReleaseError, match="a figure is saved as"):
+        found.plot(tmp_path / "score.gif")
 
 
 def test_another_release_is_refused_by_its_kind() -> None:

@@ -158,7 +158,7 @@ def curves(
 
 def score(found: HeadScore) -> TableResult:
     """The measures of a head, by name and class."""
-    return TableResult(found.summary(), found.to_rows(), found.told)
+    return TableResult(found.summary(), found.to_rows(), found.told, found.plot)
 
 
 def shares(cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:
