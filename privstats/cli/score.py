@@ -91,6 +91,7 @@ def score(
     `privstats table RELEASE` reads the score.
     """
     from privstats.moments import RecordFile
+    from privstats.moments.split_notes import require_same_split
 
     scale: dict[str, Any] = {} if margin is None else {"score": "margin", "reach": margin}
     scoring = ps.Scoring(ps.heads.load(head), bins, by_class=by_class, labels=labels, **scale)
@@ -99,6 +100,9 @@ def score(
     if plan is None:
         kept = split is not None
         named = [RecordFile(each, target, split, seed, encoding, separator, decimal, kept) for each in files or ()]
+        made = scoring.head.provenance_
+        for each in named:
+            require_same_split(each, made.plan, made.course)
         _print_local(scoring, named, figure, as_json=as_json)
         return
     if figure is not None:

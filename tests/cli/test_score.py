@@ -9,6 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats.moments import RecordFile
+from privstats.moments.split_notes import note_split
 
 PROMISE = ["--model", "central", "--unit", "record", "--adjacency", "add-remove", "--epsilon", "2", "--delta", "1e-6"]
 COLUMNS = ("age", "dose")
@@ -76,6 +77,15 @@ def test_a_plan_over_all_parties_is_written_checked_run_and_read(run):
             "score", "ill.head", "--plan", "score.toml", "--clients", "2", "--max-records", "9", *PROMISE, code=2
         ).stderr
     )
+
+
+def test_the_seed_of_a_split_is_held_by_the_note_beside_the_file(run):
+    made = run.head.provenance_.plan
+    assert note_split(RecordFile(run.folder / "north.csv", "ill", split=0.5), made, "0" * 64, again=False)
+    words = ("score", "ill.head", "north.csv", "--target", "ill")
+    assert "recall no" in run(*words, "--split", "0.5").stdout
+    for other in (("--split", "0.5", "--seed", "1"), ("--split", "0.6"), ()):
+        assert "made with --split 0.5 --seed 0" in run(*words, *other, code=2).stderr.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

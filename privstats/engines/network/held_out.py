@@ -17,10 +17,11 @@ from privstats.engines.network.folder import Folder
 from privstats.errors import DataError
 from privstats.heads.scoring import published_provenance
 from privstats.moments import RecordFile
+from privstats.moments.split_notes import note_split, notes_path, require_same_split
 from privstats.plan import Plan
 from privstats.schema import ScoringSchema
 
-__all__ = ["require_hidden", "require_hidden_in", "require_unseen"]
+__all__ = ["bind_split", "require_hidden", "require_hidden_in", "require_unseen"]
 
 
 def require_hidden(course: Course) -> None:
@@ -46,6 +47,28 @@ def require_hidden_in(account: Account, course: Course) -> None:
         _require(course, who, "keep an account under add-remove for these records")
 
 
+def bind_split(folder: Folder, file: RecordFile) -> str:
+    """Note which split goes into a course's sums; of a plan that scores a head, refuse another than made the head.
+
+    Returns:
+        What cannot be held, as a sentence; empty where all is.
+
+    Raises:
+        DataError: the head was made with another split, or what lies beside the file is no note.
+    """
+    plan, course = folder.course.first, folder.course.digest
+    if not isinstance(plan.schema, ScoringSchema):
+        if file.split is None or note_split(file, plan.digest, course, again=_charged(folder, plan.digest, course)):
+            return ""
+        return f"{notes_path(file)} cannot be written, so nothing will hold a score of the head to this split"
+    if plan.published is None or not file.kept_out:
+        return ""
+    made = published_provenance(plan.published.read())
+    if require_same_split(file, made.plan, made.course):
+        return ""
+    return "no note beside the file tells the split of the sums that made the head, so split and seed are believed"
+
+
 def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
     """Refuse to score a head on the records that made it, as far as the split or this party's ledger tells.
 
@@ -61,13 +84,16 @@ def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
             "Python kept_out=True) to take those that the split kept out"
         )
     made = published_provenance(plan.published.read())
-    charged = {spend.plan for account in folder.ledger.accounts() for spend in account.entries}
-    if charged & {made.plan, made.course}:
+    if _charged(folder, made.plan, made.course):
         raise DataError(
             "this ledger was charged for the sums that made the head, so a score on these records would flatter it: "
             "score those that were kept out with --split and --kept-out (in Python kept_out=True), or name a file of "
             "other records in records.py by hand"
         )
+
+
+def _charged(folder: Folder, *digests: str | None) -> bool:
+    return any(spend.plan in digests for account in folder.ledger.accounts() for spend in account.entries)
 
 
 def _require(course: Course, who: str, remedy: str) -> None:

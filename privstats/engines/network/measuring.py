@@ -23,8 +23,8 @@ from privstats.dp import Account
 from privstats.encoding import flatten, unflatten
 from privstats.engines import dask
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
-from privstats.engines.network.held_out import require_hidden, require_hidden_in
-from privstats.engines.network.operator_log import ScriptError
+from privstats.engines.network.held_out import bind_split, require_hidden, require_hidden_in
+from privstats.engines.network.operator_log import PARTY, ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
@@ -200,6 +200,8 @@ def _measured(folder: RoundFolder, said: Mapping[str, Any], account: str) -> Mom
         if isinstance(found, RecordFile) and found.split is not None:
             require_hidden(folder.above.course)
             require_hidden_in(_account(folder, account), folder.above.course)
+        if isinstance(found, RecordFile) and (believed := bind_split(folder.above, found)):
+            PARTY.warning("%s", believed)
         plan, pair = folder.plan, _pair(folder, found)
         measured = dask.measure if dask.on_cluster(pair[0]) else exact_moments
         if (admits := admits_of(folder.above.course)) and folder.place == 0:

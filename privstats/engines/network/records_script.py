@@ -12,7 +12,7 @@ from pathlib import Path
 
 from privstats.course.kinds import admits_of
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.held_out import require_hidden, require_unseen
+from privstats.engines.network.held_out import bind_split, require_hidden, require_unseen
 from privstats.engines.network.measuring import SCRIPT, forget_moments
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
@@ -76,10 +76,12 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     pair = records_in(file, plan.schema, plan.unreadable)
     moments = exact_moments(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
     remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
+    believed = bind_split(folder, file)
     forget_moments(folder)  # of an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
     counted = None if plan.schema.predicts == "parties" else moments.records  # without what cannot be read
     held_out = 0 if file.split is None else _rows(replace(file, split=None, kept_out=False), plan) - _rows(file, plan)
+    remarks = (*([believed] if believed else []), *remarks)
     return Named(script, _rows(file, plan) if counted is None else counted, held_out, remarks)
 
 

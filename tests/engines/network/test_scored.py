@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,11 @@ import pytest
 import privstats as ps
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Ended
+from privstats.engines.network.measuring import records_of
 from privstats.engines.network.records_script import name_file
 from privstats.errors import DataError
 from privstats.moments import RecordFile
+from privstats.moments.split_notes import notes_path
 from privstats.schema.public_values import beside
 from tests import made
 from tests.engines.network.fake import RECORDS, FolderNet, Study, study_of
@@ -53,8 +57,44 @@ def test_parties_score_what_they_kept_out(tmp_path: Path) -> None:
     assert found.records == len(y)
     assert trained.moments.N.sum() == 400 - len(y)
     assert found.accuracy.value == pytest.approx(head.score(X, y))
+    folder, file = Folder.open(study.home(0)), file_of(tmp_path, 0, kept_out=True)
+    assert json.loads(notes_path(file).read_text())["splits"] == [
+        {"plan": trained.plan.digest, "course": ps.course.Single(trained.plan).digest, "split": 0.4, "seed": 3}
+    ]
+    for other in (replace(file, seed=4), replace(file, split=0.5)):
+        with pytest.raises(DataError, match=r"made with --split 0.4 --seed 3, so another split takes records"):
+            name_file(folder, other, TEMPLATE)
+    (study.home(0) / "records.py").write_text(
+        f"from privstats.moments import RecordFile\n\n\ndef load():\n"
+        f"    return RecordFile({str(file.path)!r}, split=0.4, seed=4, kept_out=True)  # by hand\n"
+    )
+    with pytest.raises(DataError, match="made with --split 0.4 --seed 3"):
+        records_of(folder.round(0))
+    (study.home(0) / "records.py").write_bytes(TEMPLATE)
+    assert name_file(folder, replace(file, split=0.3), TEMPLATE).remarks == ()  # all of these were kept out, too
+    notes_path(file).unlink()
+    (believed,) = name_file(folder, replace(file, seed=4), TEMPLATE).remarks
+    assert "split and seed are believed" in believed
+    name_file(folder, file, TEMPLATE)
     script = (study.home(0) / "records.py").read_text()
     assert "split=0.4, seed=3, kept_out=True)" in script
+
+
+def test_a_split_that_was_named_by_mistake_counts_until_something_was_charged(tmp_path: Path) -> None:
+    study = study_of(tmp_path / "sums", schema=SCHEMA, cohort=COHORT, privacy=made.promise(epsilon=4.0))
+    folder, file = Folder.open(study.home(0)), file_of(tmp_path, 0)
+
+    def seeds() -> list[int]:
+        return [each["seed"] for each in json.loads(notes_path(file).read_text())["splits"]]
+
+    name_file(folder, replace(file, seed=1), TEMPLATE)
+    name_file(folder, file, TEMPLATE)
+    assert seeds() == [3]
+    folder.ledger.set_cap("beds", **made.cap(9.0))
+    terms = {"schema": study.plan.schema, "privacy": study.plan.privacy, "noise": study.plan.noise}
+    folder.ledger.spend("beds", plan=study.plan.digest, run=b"1" * 16, **terms)
+    name_file(folder, replace(file, seed=2), TEMPLATE)
+    assert seeds() == [3, 2]
 
 
 def test_records_that_made_the_head_are_refused_where_the_ledger_knows(tmp_path: Path) -> None:

@@ -1,0 +1,122 @@
+"""Which split of a file went into which sums: a note beside the file, so that no other split scores their head.
+
+A score takes the records that a split kept out. Under another seed these are records that made the head, and nothing in
+a head or a plan says which seed a party used: it is the party's own. The note holds no record and nothing of one.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from privstats.errors import DataError, PrivstatsError
+from privstats.files.atomic import atomic_write
+from privstats.moments.record_files import RecordFile
+
+__all__ = ["note_split", "notes_path", "require_same_split"]
+
+_MOST_BYTES = 1 << 20
+
+
+class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A split and the sums that were made of what it left: digests of a plan and of the course that it begins."""
+
+    plan: str
+    course: str
+    split: float
+    seed: int
+
+
+class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file."""
+
+    splits: tuple[_Split, ...]
+    format: Literal["privstats-splits"] = "privstats-splits"
+    version: Literal[1] = 1
+
+
+def notes_path(file: RecordFile) -> Path:
+    """Where the notes of a file lie: ``north.csv.splits.json`` beside ``north.csv``.
+
+    Example:
+        >>> from privstats.moments import RecordFile
+        >>> from privstats.moments.split_notes import notes_path
+        >>> notes_path(RecordFile("north.csv", "ill", split=0.3)).name
+        'north.csv.splits.json'
+    """
+    return Path(f"{os.fspath(file.path)}.splits.json")
+
+
+def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool:
+    """Note that what the split leaves of a file is summed; sums of all its records leave no note.
+
+    Args:
+        file: the file with its split.
+        plan, course: digests of the plan, and of the course that it begins.
+        again: whether sums under this plan may have left before, so that an earlier split of it still counts.
+
+    Returns:
+        Whether a note is there now; False where nothing can be written beside the file.
+
+    Raises:
+        DataError: what lies there is no such note.
+    """
+    if file.split is None or file.kept_out:
+        return False
+    entry, before = _Split(plan, course, file.split, file.seed), _read(file)
+    known = tuple(each for each in before if again or (each.plan, each.course) != (plan, course))
+    found = known if entry in known else (*known, entry)
+    if found == before:
+        return True
+    try:
+        atomic_write(notes_path(file), msgspec.json.format(msgspec.json.encode(_Notes(found))) + b"\n")
+    except PrivstatsError:
+        return False
+    return True
+
+
+def require_same_split(file: RecordFile, plan: str | None, course: str | None) -> bool:
+    """Refuse a split that may take records of the sums that made a head.
+
+    A record stays out of the sums where its number under the seed is below the share, so a smaller share of the same
+    seed takes records that were kept out, too.
+
+    Args:
+        file: the file, with the split that is to say what was kept out.
+        plan, course: digests that the head names; None where it names none.
+
+    Returns:
+        Whether a note tells that the split is right; False where there is none.
+
+    Raises:
+        DataError: the sums were over another split, or what lies beside the file is no such note.
+    """
+    noted = [each for each in _read(file) if each.plan == plan or each.course == course]
+    for each in noted:
+        if file.split is None or file.seed != each.seed or file.split > each.split:
+            raise DataError(
+                f"{notes_path(file)} says that the sums of this head were made with --split {each.split:g} --seed "
+                f"{each.seed}, so another split takes records that made it, which flatter it: give this one"
+            )
+    return bool(noted)
+
+
+def _read(file: RecordFile) -> tuple[_Split, ...]:
+    path = notes_path(file)
+    try:
+        with path.open("rb") as notes:
+            data = notes.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise DataError(f"cannot read {path}, which says what was summed: {error.strerror}; mend this first") from None
+    try:
+        return msgspec.json.decode(data, type=_Notes).splits
+    except msgspec.DecodeError:
+        raise DataError(
+            f"{path} is no note of splits of version 1; move it away if nothing that was summed of this file made a "
+            "head that you score"
+        ) from None
