@@ -37,7 +37,16 @@ from privstats.heads.evidence import (
 )
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import Labels, PublicRecords, Records, RowCount, arrays, central, owners_terms
+from privstats.heads.private import (
+    Labels,
+    PublicRecords,
+    Records,
+    RowCount,
+    arrays,
+    central,
+    owners_terms,
+    require_public,
+)
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
 from privstats.heads.release_list import OfOneRelease, sources
@@ -245,6 +254,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         max_records: int | None = None,
         centred: bool = False,
         expected_records: int | None = None,
+        public: tuple[Any, Any] | None = None,
         ledger: Paid = None,
         dataset: str | None = None,
     ) -> Self:
@@ -273,6 +283,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
             expected_records: n for ``centred`` or ``columns``, from public knowledge. If omitted, ``max_records``;
                 without that, the nearest power of two to the number of rows, which is then taken for public
                 (``AssumedPublicWarning`` under ``"add-remove"``).
+            public: ``(X, y)``, records that are public, as in :meth:`fit_release`: **no promise covers them**.
             ledger, dataset: where the release is charged, as in ``privstats.private_release``; it has no default.
                 Several fits on the same records add up, and only a ledger keeps the total; ``ledger="uncharged"`` says
                 that no ledger is kept.
@@ -286,9 +297,9 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         Attributes set: those of :meth:`fit_release`, and ``release_``, what was released; ``releases_`` of a course.
 
         Raises:
-            HeadError: a parameter out of its bounds.
+            HeadError: a parameter out of its bounds, or a head that does not use ``public``.
             SchemaError, PlanError: a bound or a promise out of range.
-            DataError: records that do not fit.
+            DataError: records that do not fit, or ``public`` is no pair of records of these classes.
             LedgerError: neither ledger nor "uncharged" was given, or the cap would be passed; no noise is drawn then.
         """
         check_parameters(self, self.bounds)
@@ -299,17 +310,19 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Scoring):
         records = (arrays if centred else Records.of)(X, y, maps)
         labels = Labels.of(records, classes)
         schema = labels.schema(records, self._measured(), maps, norm, grid_bits)
+        self._check_public(public)
+        require_public(public, schema, labels.names)
         numbered = records.labelled(labels.numbers if columns is None else labels.places)
         promise = central(epsilon, delta, adjacency)
         if not centred:
             self.release_ = numbered.released(schema, promise, max_records, ledger, dataset)
-            return self.fit_release(self.release_, labels.names.tolist())._assuming(labels.assumed)
+            return self.fit_release(self.release_, labels.names.tolist(), public=public)._assuming(labels.assumed)
         from privstats.course.alone import private_releases, single_party_plan
 
         rows = RowCount.of(records, expected_records, max_records, adjacency)
         course = course_over(single_party_plan(schema, promise, max_records=max_records), "centred", rows.n)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
-        self.fit_release(self.releases_, labels.names.tolist())  # refuses a second session without a sum
+        self.fit_release(self.releases_, labels.names.tolist(), public=public)  # refuses a second session without a sum
         *_, self.release_ = (each for each in self.releases_ if each is not None)
         return self._assuming(labels.assumed + rows.assumed, course.digest)
 

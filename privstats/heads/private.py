@@ -47,6 +47,7 @@ __all__ = [
     "arrays",
     "central",
     "owners_terms",
+    "require_public",
     "with_intercept",
 ]
 
@@ -351,18 +352,44 @@ class PublicRecords:
         Raises:
             DataError: no pair, no records, rows that do not fit, or a label of another class.
         """
-        if not isinstance(public, tuple | list) or len(public) != 2:
-            raise DataError(f"public must be a pair (X, y) of public records, got {type(public).__name__}")
-        X, labels = local(*public)
-        y = np.asarray(named_numbers(classes, labels))
-        rows = preprocessing.apply(preprocessing.ordered(X))
-        if y.ndim != 1 or not 0 < len(y) == len(rows):
-            raise DataError(f"public has {len(rows)} rows and labels of shape {y.shape}; give a label for each row")
+        X, index = _public_rows(public, preprocessing, classes)
+        rows = preprocessing.apply(X)
         if not np.isfinite(rows).all():
             raise DataError("public holds values that are not finite; drop or impute them")
-        names = {name: place for place, name in enumerate(classes.tolist())}
-        if unknown := [label for label in y.tolist() if label not in names]:
-            raise DataError(f"public holds the label {unknown[0]!r:.40}, which is no class of the head; leave it out")
-        index = np.array([names[label] for label in y.tolist()], np.intp)
         digest = hashlib.sha256(b"privstats/public\0" + rows.tobytes() + index.tobytes()).hexdigest()
         return cls(public_means(rows, index, len(classes)), digest)
+
+
+def require_public(public: Any, schema: ClassSchema, classes: NDArray[Any]) -> None:
+    """Refuse public records before anything is spent that a fit would refuse after it; None is none.
+
+    Raises:
+        DataError: as :meth:`PublicRecords.of`.
+    """
+    if public is None:
+        return
+    preprocessing = Preprocessing.of_schema(schema)
+    if (
+        preprocessing.cells is not None and preprocessing.cells.open
+    ):  # a table, every value of which has a cell behind whatever cuts are found
+        _public_rows(public, preprocessing, classes)
+    else:
+        PublicRecords.of(public, preprocessing, classes)
+
+
+def _public_rows(public: Any, preprocessing: Preprocessing, classes: NDArray[Any]) -> tuple[Any, NDArray[np.intp]]:
+    """Rows as the map takes them, and the place of each one's class."""
+    if not isinstance(public, tuple | list) or len(public) != 2:
+        raise DataError(f"public must be a pair (X, y) of public records, got {type(public).__name__}")
+    X, labels = local(*public)
+    y = np.asarray(named_numbers(classes, labels))
+    try:
+        rows = np.asarray(preprocessing.ordered(X), np.float64)
+    except (TypeError, ValueError):
+        raise DataError("public holds values that are no numbers; give its rows as the parties have theirs") from None
+    if y.ndim != 1 or not 0 < len(y) == len(rows):
+        raise DataError(f"public has {len(rows)} rows and labels of shape {y.shape}; give a label for each row")
+    names = {name: place for place, name in enumerate(classes.tolist())}
+    if unknown := [label for label in y.tolist() if label not in names]:
+        raise DataError(f"public holds the label {unknown[0]!r:.40}, which is no class of the head; leave it out")
+    return rows, np.array([names[label] for label in y.tolist()], np.intp)

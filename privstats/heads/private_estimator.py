@@ -33,7 +33,7 @@ _LEAST = 0.001
 
 _ROUNDING = 1e-9
 
-_LEFT_OUT = ("clip_norm", "classes", "columns", "target_bound", "centred", "expected_records")
+_LEFT_OUT = ("clip_norm", "classes", "columns", "target_bound", "centred", "expected_records", "public")
 """Terms that only some heads take; None leaves them to the head."""
 
 
@@ -161,18 +161,30 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         self.dataset = dataset
         self.multiplicity = multiplicity
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        classes: Sequence[Any] | None = None,
+        public: tuple[Any, Any] | None = None,
+    ) -> Self:
         """Fit a clone of the head on one party's own records, under the promise.
+
+        Both options are scikit-learn's metadata: ``Private(...).set_fit_request(classes=True)`` has a pipeline, a
+        search or ``cross_val_score(..., params={"classes": ...})`` hand them on where metadata routing is enabled.
 
         Args:
             X, y: as the head's ``fit_private`` takes them.
+            classes: those of this fit, where the constructor was given none.
+            public: ``(X, y)``, records that are public, as in the head's ``fit_private``: **no promise covers them**.
 
         Raises:
             HeadError: ``head`` has no ``fit_private``, or takes no such term, or lacks one that it needs; or a
-                ``multiplicity`` that leaves a row less than any plan promises.
+                ``multiplicity`` that leaves a row less than any plan promises; or other classes than the constructor's.
             SchemaError, PlanError, DataError, LedgerError: as in the head's ``fit_private``.
         """
-        terms = self._terms()
+        terms = self._terms(classes, public)
         times = terms.pop("multiplicity")
         if times != 1:
             terms |= _of_one_row(times, self.epsilon, self.delta, self.ledger, self.dataset)
@@ -254,7 +266,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "head_")
         return self.head_
 
-    def _terms(self) -> dict[str, Any]:
+    def _terms(self, classes: Sequence[Any] | None, public: tuple[Any, Any] | None) -> dict[str, Any]:
         """The terms that this head's ``fit_private`` takes, checked against what it needs."""
         if isinstance(self.head, type) or not callable(getattr(self.head, "fit_private", None)):
             shown = self.head.__name__ if isinstance(self.head, type) else type(self.head).__name__
@@ -262,7 +274,8 @@ class Private(MetaEstimatorMixin, BaseEstimator):
                 raise HeadError(f"head must be a head, got the class {shown}; call it: {shown}()")
             raise HeadError(f"head must be a head with fit_private, such as privstats.heads.LDA(), got {shown}")
         given = {name: value for name, value in self.get_params(deep=False).items() if name != "head"}
-        given["transform"] = given.pop("public_transform")
+        given |= {"transform": given.pop("public_transform"), "public": public}
+        given["classes"] = _one_of(self.classes, classes)
         terms = {name: value for name, value in given.items() if not (name in _LEFT_OUT and value is None)}
         name, taken = type(self.head).__name__, inspect.signature(self.head.fit_private).parameters
         if strange := sorted(set(terms) - {"multiplicity"} - set(taken)):
@@ -272,6 +285,19 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         if lacking := sorted(needed - set(terms)):
             raise HeadError(f"{name} needs {lacking[0]}=..., a public choice; give it to Private({name}(), ...)")
         return terms
+
+
+def _one_of(made_with: Sequence[Any] | None, fitted_with: Sequence[Any] | None) -> Sequence[Any] | None:
+    """The classes of the constructor or those of a fit.
+
+    Raises:
+        HeadError: both, and they differ.
+    """
+    if made_with is None or fitted_with is None:
+        return made_with if fitted_with is None else fitted_with
+    if list(made_with) != list(fitted_with):
+        raise HeadError("classes were given to Private(...) and other ones to fit; give them once")
+    return made_with
 
 
 def _of_one_row(times: int, epsilon: float, delta: float, ledger: Paid, dataset: str | None) -> dict[str, Any]:

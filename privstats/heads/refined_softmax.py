@@ -34,7 +34,7 @@ from privstats.heads.declared import course_over, rows_behind
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
-from privstats.heads.private import Labels, RowCount, arrays, central, owners_terms
+from privstats.heads.private import Labels, RowCount, arrays, central, owners_terms, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
 from privstats.heads.release_list import behind_counts, present
@@ -144,7 +144,7 @@ class RefinedSoftmax(ClassHead):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
         if isinstance(recipe, ModuleRounds):
             if public is not None:
-                raise HeadError("rounds of a module read no class means; leave public out, or refine without a module")
+                raise _of_modules()
             discriminant = None
         else:
             discriminant = _quietly(partial(head_class("LDA")().fit_release, public=public), have[0], labels)
@@ -184,6 +184,7 @@ class RefinedSoftmax(ClassHead):
         max_records: int | None = None,
         centred: bool = False,
         expected_records: int | None = None,
+        public: tuple[Any, Any] | None = None,
         ledger: Paid = None,
         dataset: str | None = None,
     ) -> Self:
@@ -204,6 +205,7 @@ class RefinedSoftmax(ClassHead):
             expected_records: n, from public knowledge. If omitted, ``max_records``; without that, the nearest power of
                 two to the number of rows, which is then taken for public (``AssumedPublicWarning`` under
                 ``"add-remove"``).
+            public: ``(X, y)``, records that are public, as in :meth:`fit_releases`: **no promise covers them**.
 
         Guarantee:
             The whole head is computed from the releases of one course, which together are (epsilon, delta)-DP for one
@@ -223,13 +225,16 @@ class RefinedSoftmax(ClassHead):
         records = arrays(X, y, maps)
         labels = Labels.of(records, classes)
         schema = labels.schema(records, "NAB", maps, norm, grid_bits)
+        if public is not None and self.module is not None:
+            raise _of_modules()
+        require_public(public, schema, labels.names)
         whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)
         rows = RowCount.of(records, expected_records, max_records, adjacency)
         options = {"rounds": self.rounds, "calibrated": self.calibrated, "module": self.module}
         course = course_over(whole, "rounds", rows.n, **options)
         numbered = records.labelled(labels.numbers if columns is None else labels.places)
         self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
-        self.fit_releases(self.releases_, labels.names.tolist())
+        self.fit_releases(self.releases_, labels.names.tolist(), public=public)
         return self._assuming(labels.assumed + rows.assumed, course.digest)
 
     @property
@@ -311,6 +316,10 @@ class RefinedSoftmax(ClassHead):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
         self._adopt(rule)
         return self
+
+
+def _of_modules() -> HeadError:
+    return HeadError("rounds of a module read no class means; leave public out, or refine without a module")
 
 
 def _split(weights: Array) -> tuple[Array, Array]:

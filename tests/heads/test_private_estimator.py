@@ -9,11 +9,22 @@ from inspect import signature
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.model_selection import GridSearchCV, KFold, PredefinedSplit, StratifiedKFold, cross_val_score
+from sklearn.exceptions import NotFittedError, UnsetMetadataPassedError
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    PredefinedSplit,
+    StratifiedKFold,
+    cross_val_score,
+    cross_validate,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import check_is_fitted
 
 import privstats as ps
 from privstats import heads
@@ -202,3 +213,55 @@ def test_every_classifier_offers_what_its_head_offers_and_a_regression_does_not(
     for name in named("classes"):
         assert hasattr(private(quick(name)), "predict_proba")
     assert not hasattr(private(heads.Ridge(), classes=None), "predict_proba")
+
+
+@pytest.fixture
+def routing():
+    with config_context(enable_metadata_routing=True):
+        yield
+
+
+@pytest.mark.usefixtures("routing")
+def test_classes_reach_every_fit_of_a_pipeline_a_score_and_a_search(records):
+    """One fold of two lacks a class of three: its fit knows of it, and warns of nothing that was read off y."""
+    X, y = records
+    some = y < 2
+    head = private(classes=None, public_transform=()).set_fit_request(classes=True)
+    pipeline = make_pipeline(FunctionTransformer(np.tanh), head)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", AssumedPublicWarning)
+        fitted = pipeline.fit(X[some], y[some], classes=CLASSES)
+        assert fitted[-1].classes_.tolist() == CLASSES
+        assert cross_val_score(pipeline, X, y, cv=3, params={"classes": CLASSES}).min() > 0.9
+        search = GridSearchCV(pipeline, {"private__epsilon": [0.001, 50.0]}, cv=3, error_score="raise")
+        search.fit(X, y, classes=CLASSES)
+    assert search.best_params_ == {"private__epsilon": 50.0}
+    assert search.best_estimator_[-1].head_.provenance_.assumed_public == ()
+    assert get_routing_for_object(clone(head)).consumes("fit", ["classes", "public"]) == {"classes"}
+    with pytest.raises(UnsetMetadataPassedError):
+        make_pipeline(private(classes=None)).fit(X, y, classes=CLASSES)
+
+
+@pytest.mark.usefixtures("routing")
+def test_public_records_reach_a_fit_whole(records):
+    X, y = records
+    public = (3 * np.eye(3, 5), CLASSES)
+    head = private(epsilon=0.05).set_fit_request(public=True)
+    assert make_pipeline(head).fit(X, y, public=public)[-1].head_.provenance_.public is not None
+    found = cross_validate(head, X, y, cv=3, params={"public": public}, return_estimator=True, error_score="raise")
+    assert {each.head_.provenance_.public for each in found["estimator"]} == {
+        head.fit(X, y, public=public).head_.provenance_.public
+    }
+
+
+def test_classes_of_a_fit_stand_for_those_of_the_constructor_and_never_against_them(records):
+    X, y = records
+    assert private(classes=None).fit(X, y, classes=CLASSES).head_.provenance_.assumed_public == ()
+    assert private().fit(X, y, classes=np.array(CLASSES)).classes_.tolist() == CLASSES
+    with pytest.raises(HeadError, match="give them once"):
+        private().fit(X, y, classes=[0, 1, 2, 3])
+    with pytest.raises(HeadError, match="Ridge takes no public"):
+        private(heads.Ridge(), classes=None, target_bound=3.0).fit(X, y, public=(X, y))
+    with pytest.raises(NotFittedError):
+        check_is_fitted(private())
+    check_is_fitted(private().fit(X, y))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import privstats as ps
 from privstats.cli.parts.head_files import HeadFile, against_releases, facts_of
@@ -245,3 +247,90 @@ def test_every_other_head_of_classes_uses_them(name):
     public = ([[0.0, 4.0, 0.0], [4.0, 0.0, 0.0]], [0, 1])
     with_public, alone = quick(name).fit_release(noisy, public=public), quick(name).fit_release(noisy)
     assert not np.allclose(with_public.predict_proba(X), alone.predict_proba(X))
+
+
+ALONE: dict[str, Any] = {"epsilon": 0.5, "delta": 1e-5, "adjacency": "add-remove", "classes": [0, 1, 2]}
+
+
+@pytest.fixture(scope="module")
+def ward():
+    """Records of three classes, and two that are public of each."""
+    rng, y = RNG(3), np.arange(300) % 3
+    X = 2 * np.eye(3, 4)[y] + rng.normal(size=(300, 4))
+    return X[6:], y[6:], (X[:6], y[:6])
+
+
+def ward_table(X):
+    return dict(zip([f"c{place}" for place in range(4)], X.T, strict=True))
+
+
+OTHERS = sorted(set(named("classes")) - {"RidgeClassifier", "LDA", "RefinedSoftmax"})
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        *((name, "one release") for name in OTHERS),
+        *(("LDA", way) for way in ("one release", "centred", "a table", "a table of open columns")),
+        *(("RefinedSoftmax", way) for way in ("one release", "a table", "a table of open columns")),
+    ],
+)
+def test_a_private_fit_knows_them_as_a_fit_on_its_release_does(name, way, ward):
+    """The same head, to the last bit, and the same words of where it comes from but what it read off the records."""
+    X, y, public = ward
+    terms: dict[str, Any] = {"clip_norm": 1.0 if way == "centred" else 4.0}
+    refined = name == "RefinedSoftmax"
+    if way.startswith("a table"):
+        edges = () if way.endswith("columns") else ((-1.0, 0.0, 1.0),)
+        columns = tuple(ps.Numeric(f"c{place}", *edges) for place in range(4))
+        terms = {"columns": columns, "expected_records": 300}
+        X, public = ward_table(X), (ward_table(public[0]), public[1])
+    elif refined:
+        terms = {"clip_norm": 1.0, "expected_records": 300}
+    elif way == "centred":
+        terms |= {"centred": True, "expected_records": 300}
+    head = quick(name).set_params(**{"rounds": 2} if refined else {})
+    fitted = head.fit_private(X, y, public=public, ledger="uncharged", **ALONE, **terms)
+    again = clone(head)
+    releases = getattr(fitted, "releases_", None)
+    if refined:
+        again.fit_releases(releases, ALONE["classes"], public=public)
+    else:
+        again.fit_release(fitted.release_ if releases is None else releases, ALONE["classes"], public=public)
+    for key, array in fitted.rule_.arrays().items():
+        np.testing.assert_array_equal(array, again.rule_.arrays()[key])
+    assert fitted.provenance_.public == again.provenance_.public is not None
+    without = clone(head)
+    (without.fit_releases if refined else without.fit_release)(
+        releases if releases is not None else fitted.release_, ALONE["classes"]
+    )
+    assert any(not np.array_equal(array, without.rule_.arrays()[key]) for key, array in fitted.rule_.arrays().items())
+
+
+@pytest.mark.parametrize(
+    ("public", "words"),
+    [
+        ("records", "public must be a pair"),
+        (([[1.0, 0, 0, 0]], [7]), "which is no class"),
+        (([[1.0, 0, 0, 0]], [0, 1]), "a label for each row"),
+        (([[1.0, 0, 0]], [0]), "gives 3 features"),
+        (([[1.0, 0, 0, "x"]], [0]), "numbers"),
+        (([[np.nan, 0, 0, 0]], [0]), "finite"),
+    ],
+)
+def test_bad_public_records_cost_nothing(public, words, ward, tmp_path):
+    """They are refused before noise is drawn, and so before the ledger is charged."""
+    ledger = ps.dp.Ledger.create(tmp_path / "spent.db")
+    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=9.0, delta=1e-3)
+    X, y, _ = ward
+    for head in (LDA(), ps.heads.RefinedSoftmax(rounds=1)):
+        terms = {"clip_norm": 1.0} | ({} if isinstance(head, LDA) else {"expected_records": 300})
+        with pytest.raises(DataError, match=words):
+            head.fit_private(X, y, public=public, ledger=ledger, **ALONE, **terms)
+    with pytest.raises(HeadError, match="does not use public records"):
+        ps.heads.RidgeClassifier().fit_private(X, y, public=public, clip_norm=1.0, ledger=ledger, **ALONE)
+    with pytest.raises(HeadError, match="rounds of a module"):
+        ps.heads.RefinedSoftmax(module="mlp/2").fit_private(
+            X, y, public=public, expected_records=300, ledger=ledger, **ALONE
+        )
+    assert ledger.account("ward").entries == ()

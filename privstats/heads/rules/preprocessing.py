@@ -69,7 +69,11 @@ class Preprocessing:
     @classmethod
     def of_release(cls, release: Released) -> Self:
         """The preprocessing that a release's schema prescribes."""
-        schema = release.plan.schema
+        return cls.of_schema(release.plan.schema)
+
+    @classmethod
+    def of_schema(cls, schema: Any) -> Self:
+        """The same of a schema, before anything is released."""
         return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
 
     @property
