@@ -107,6 +107,12 @@ def table(
         Path | None,
         typer.Option(help="effect: the course of the releases, for what it declares.", metavar="COURSE.TOML"),
     ] = None,
+    exponentiate: Annotated[
+        bool,
+        typer.Option(
+            "--exponentiate", help="logit, poisson: odds or rate ratios, with their intervals; hazards print ratios."
+        ),
+    ] = False,
     alpha: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.05,
     form: Annotated[Form, typer.Option("--format", help="The output format.")] = Form.TEXT,
 ) -> None:
@@ -130,15 +136,20 @@ def table(
     for option, given, serves in (("--forest", forest, Reader.HAZARDS), *of_effects):
         if given and reader is not serves:
             raise ReleaseError(f"{option} serves --reader {serves.value}, not {reader.value}; leave it out")
+    if exponentiate and reader not in (Reader.LOGIT, Reader.POISSON, Reader.HAZARDS):
+        raise ReleaseError(
+            f"--exponentiate makes ratios of logit, poisson and hazards, whose coefficients are logarithms, not of "
+            f"{reader.value}; leave it out"
+        )
     match reader:
         case Reader.EFFECT:
             declared: Any = None if course is None else ps.course.read(course)
             result = table_results.balance if balance else table_results.effects
             made = result(inference.effects(rounds, declared), alpha)
         case Reader.LOGIT:
-            made = table_results.regression(inference.logit(rounds), alpha, asked)
+            made = table_results.regression(inference.logit(rounds), alpha, asked, exponentiate=exponentiate)
         case Reader.POISSON:
-            made = table_results.regression(inference.poisson(rounds), alpha, asked)
+            made = table_results.regression(inference.poisson(rounds), alpha, asked, exponentiate=exponentiate)
         case Reader.HAZARDS:
             made = table_results.hazard_ratios(inference.hazards(rounds), alpha, forest=forest)
         case Reader.OLS:

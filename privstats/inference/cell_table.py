@@ -14,6 +14,7 @@ from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.cell_design import ColumnCells
+from privstats.inference.exponentiated import cells_as_ratios, with_ratios
 from privstats.inference.summary import Summary, cells_summary
 
 if TYPE_CHECKING:
@@ -66,20 +67,27 @@ class CellTable:
     level: ContrastTest
     regression: Regression
 
-    def summary(self) -> Summary:
-        """The table for publication: text, HTML, LaTeX, CSV."""
-        return cells_summary(self)
+    def summary(self, *, exponentiate: bool = False) -> Summary:
+        """The table for publication: text, HTML, LaTeX, CSV; with ``exponentiate`` ratios, as of a regression.
 
-    def to_frame(self) -> Any:
-        """One row per column and cell, as a pandas DataFrame.
+        Raises:
+            ReleaseError: ratios of a linear model.
+        """
+        return cells_as_ratios(self) if exponentiate else cells_summary(self)
+
+    def to_frame(self, *, exponentiate: bool = False) -> Any:
+        """One row per column and cell, as a pandas DataFrame; with ``exponentiate`` ratios beside the contrasts.
 
         Raises:
             MissingExtraError: pandas is not installed.
+            ReleaseError: ratios of a linear model.
         """
         pandas = optional_dependencies.load("pandas", by="to_frame")
         shown: dict[str, Any] = {"column": self.columns, "cell": self.cells, "reference": self.reference}
         shown |= {"contrast": self.estimate, "std_err": self.error, "noise_std_err": self.noise_error}
-        return pandas.DataFrame(shown | {"pvalue": self.pvalue, "low": self.low, "high": self.high, "told": self.told})
+        shown |= {"pvalue": self.pvalue, "low": self.low, "high": self.high, "told": self.told}
+        frame = pandas.DataFrame(shown)
+        return with_ratios(frame, self.regression.model) if exponentiate else frame
 
     def __str__(self) -> str:
         return str(self.summary())

@@ -16,6 +16,7 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.drawing import INK, LINES, SMALL, UNTOLD, beside_zero, check_format, figure_of, saved
+from privstats.inference.exponentiated import ratio_of
 
 if TYPE_CHECKING:
     from privstats.inference.balance import Balance
@@ -204,13 +205,12 @@ class _Scale(NamedTuple):
 
 _DECLARED = ("primary", "secondary")
 _WHOSE = {"ate": "all records", "att": "the treated", "overlap": "overlap"}
-_RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio", "Poisson regression": "rate ratio"}
 
 
 def _scale(table: Any) -> _Scale:
     if hasattr(table, "estimand"):
         return _Scale("effect" if table.design == "trial" else "adjusted difference", ratio=False)
-    ratio = _RATIOS.get(table.model)
+    ratio = ratio_of(table.model)
     return _Scale(ratio or "coefficient", ratio=ratio is not None)
 
 

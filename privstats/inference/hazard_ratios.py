@@ -144,20 +144,23 @@ class HazardRatios(Regression):
         counts, by = self._crossed(None)
         return logrank_test(counts, time=self._schema.bins.name, event=self._schema.event, by=by)
 
-    def summary(self, alpha: float = _ALPHA) -> Summary:
-        """The table for publication, with the check of proportionality where the counts give one."""
+    def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Summary:
+        """The table for publication, with the check of proportionality where the counts give one.
+
+        It shows ratios beside their logarithms, whatever ``exponentiate`` says.
+        """
+        del exponentiate
         test = self.proportionality() if self.counted is not None and self.by is not None else None
         return hazard_summary(self, alpha, HazardFacts(self.by, self.cap_bin, self.ratio_int(alpha), test))
 
-    def to_frame(self, alpha: float = _ALPHA) -> Any:
-        """The table as a pandas DataFrame, one row per column, with ratios beside their logarithms.
+    def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Any:
+        """The table as a pandas DataFrame, one row per column, with ratios beside their logarithms in either case.
 
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        frame = super().to_frame(alpha)
-        low, high = self.ratio_int(alpha).T
-        return frame.assign(hazard_ratio=np.exp(self._shown(alpha)), ratio_low=low, ratio_high=high)
+        del exponentiate
+        return super().to_frame(alpha, exponentiate=True)
 
     @property
     def _schema(self) -> HazardSchema:

@@ -21,6 +21,7 @@ from privstats.inference.cell_design import ColumnCells
 from privstats.inference.cell_table import CellTable, cell_table
 from privstats.inference.clipping import Hidden, Saturation, clip_note, hides, saturation_of
 from privstats.inference.evidence import LinearSums, last_of, linear_sums, ridge_schema
+from privstats.inference.exponentiated import ratios_summary, with_ratios
 from privstats.inference.inversion import Errors, Inversion, condition, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
 from privstats.inference.summary import Summary, summarise
@@ -204,16 +205,31 @@ class Regression:
         _require_level(alpha)
         return cell_table(self, reference or {}, alpha)
 
-    def summary(self, alpha: float = _ALPHA) -> Summary:
-        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
-        _require_level(alpha)
-        return summarise(self, alpha)
+    def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Summary:
+        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``.
 
-    def to_frame(self, alpha: float = _ALPHA) -> Any:
+        Args:
+            alpha: level of the intervals.
+            exponentiate: ratios in place of coefficients: odds ratios of a logistic regression, rate ratios of a
+                Poisson one, with the ends of their intervals and without the constant.
+
+        Raises:
+            ReleaseError: another level, or ratios of a linear model.
+        """
+        _require_level(alpha)
+        return ratios_summary(self, alpha) if exponentiate else summarise(self, alpha)
+
+    def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Any:
         """The table as a pandas DataFrame, one row per parameter.
+
+        Args:
+            alpha: level of the intervals.
+            exponentiate: with columns of ratios, such as ``odds_ratio``, ``ratio_low`` and ``ratio_high``, and without
+                the constant.
 
         Raises:
             MissingExtraError: pandas is not installed.
+            ReleaseError: ratios of a linear model.
         """
         pandas = optional_dependencies.load("pandas", by="to_frame")
         low, high = self.conf_int(alpha).T
@@ -224,7 +240,8 @@ class Regression:
             "t": self.tvalues,
         }
         columns |= {"pvalue": self.pvalues, "low": low, "high": high, "told": self.errors.told(alpha)}
-        return pandas.DataFrame(columns, index=list(self.names))
+        frame = pandas.DataFrame(columns, index=list(self.names))
+        return with_ratios(frame, self.model) if exponentiate else frame
 
     def _repr_html_(self) -> str:
         return self.summary().as_html()

@@ -32,9 +32,12 @@ __all__ = [
     "chance_of",
     "curve_summary",
     "ends_of",
+    "fitted_words",
+    "head_of",
     "means_summary",
     "number_of",
     "proportions_summary",
+    "source_of",
     "summarise",
 ]
 
@@ -154,10 +157,10 @@ def summarise(table: Regression, alpha: float) -> Summary:
         for name, seen, *values in zip(table.names, told, *columns, strict=True)
     )
     shown = len(table.names) - (table.names[0] == "const")
-    source = _source(table, alpha)
+    source = source_of(table, alpha)
     return Summary(
         title=source.title(table.model),
-        head=_head(table),
+        head=head_of(table),
         columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
         rows=rows,
         foot=(
@@ -165,16 +168,17 @@ def summarise(table: Regression, alpha: float) -> Summary:
             f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",
             *(f"Warning: {note}." for note in table.notes),
         ),
-        methods=source.methods(_fitted(table)),
+        methods=source.methods(fitted_words(table)),
     )
 
 
-def _source(table: Regression, alpha: float, more: str = "") -> Source:
+def source_of(table: Regression, alpha: float, more: str = "") -> Source:
+    """What a regression's table rests on; ``more`` is assumed too."""
     assumed = f"{table.assumed},{more} independent records, negligible clipping, honest clients"
     return Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
 
 
-def _fitted(table: Regression) -> str:
+def fitted_words(table: Regression) -> str:
     """How a regression was fitted."""
     columns = [each.name for each in table.column_cells] or [name for name in table.names if name != "const"]
     rounds = f", in {table.rounds} rounds of score and information" if table.rounds > 1 else ""
@@ -198,10 +202,10 @@ def cells_summary(table: CellTable) -> Summary:
             rows.append((column, *[""] * 6))
         rows.append((f"  {cell}", *said))
         before = column
-    source = _source(fit, table.alpha, " effects of columns add up,")
+    source = source_of(fit, table.alpha, " effects of columns add up,")
     return Summary(
         title=source.title(f"{fit.model}: contrasts of cells"),
-        head=_head(fit),
+        head=head_of(fit),
         columns=("", "contrast", "std err", "of it noise", "P>|t|", *ends_of(table.alpha)),
         rows=tuple(rows),
         foot=(
@@ -209,7 +213,7 @@ def cells_summary(table: CellTable) -> Summary:
             "A contrast is the difference to the column's reference cell, other columns equal.",
             *(f"Warning: {note}." for note in fit.notes),
         ),
-        methods=source.methods(f"{_fitted(fit)} A contrast is the difference to its column's reference cell."),
+        methods=source.methods(f"{fitted_words(fit)} A contrast is the difference to its column's reference cell."),
     )
 
 
@@ -344,7 +348,8 @@ def chance_of(p: float) -> str:
     return "<.0001" if p < _LEAST_P else f"{p:.4f}"
 
 
-def _head(table: Regression) -> tuple[tuple[str, str], ...]:
+def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
+    """Records and measures of a regression, the last of them the standard errors."""
     noisy = " (noisy)" if table.release.plan.noise is not None else ""
     records = () if table.nobs is None else (("records", f"{table.nobs:,.0f}{noisy}"),)
     linear = (

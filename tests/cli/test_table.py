@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -68,9 +69,26 @@ def test_rounds_are_read_together(privstats, folder):
     assert done.returncode == 0, done.stderr
     assert "Logistic regression" in done.stdout
     assert privstats("table", *names, cwd=folder).stdout == done.stdout
+    for form in ("text", "csv", "latex"):
+        ratios = privstats("table", *names, "--exponentiate", "--format", form, cwd=folder)
+        assert "odds ratio" in ratios.stdout, ratios.stderr
+        assert "const" not in ratios.stdout.splitlines()[0]
+    told = json.loads(privstats("table", *names, "--exponentiate", "--format", "json", cwd=folder).stdout)["rows"]
+    assert [row["odds_ratio"] for row in told] == [math.exp(row["coef"]) for row in told]
     assert "a Binned course over one plan" in privstats("table", *names, "--reader", "ols", cwd=folder).stderr
     assert "takes one release" in privstats("table", *names, "--reader", "table-one", cwd=folder).stderr
     assert "poisson" in privstats("table", *names, "--reader", "poisson", cwd=folder).stderr
+
+
+@pytest.mark.parametrize("reader", [*READERS, "ols", "effect"])
+def test_ratios_of_what_is_no_logarithm_are_refused_by_name(privstats, folder, reader):
+    files = READERS.get(reader, ("exact.privstats",))
+    done = privstats("table", *files, "--reader", reader, "--exponentiate", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (
+        f"--exponentiate makes ratios of logit, poisson and hazards, whose coefficients are logarithms, not of {reader}"
+        in done.stderr
+    )
 
 
 CELLS = ps.Cells((ps.Numeric("age"), ps.Categories("stage", ("a", "b", "c")), ps.Truth("smoker")), signs=2, ramp=False)

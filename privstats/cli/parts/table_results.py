@@ -26,6 +26,7 @@ from privstats.inference import (
     plot_forest,
     plot_survival,
 )
+from privstats.inference.exponentiated import row_with_ratios
 from privstats.inference.summary import curve_summary, means_summary, proportions_summary
 from privstats.release import Release
 
@@ -52,10 +53,12 @@ class TableResult(NamedTuple):
     draw: Callable[[Path], Any] | None = None
 
 
-def regression(table: Regression, alpha: float, reference: Mapping[str, str]) -> TableResult:
+def regression(
+    table: Regression, alpha: float, reference: Mapping[str, str], *, exponentiate: bool = False
+) -> TableResult:
     """Coefficients by name; no estimate where one is not told. Of declared columns contrasts of their cells."""
     if table.column_cells or reference:
-        return _cells(table.cells(reference=reference, alpha=alpha))
+        return _cells(table.cells(reference=reference, alpha=alpha), exponentiate=exponentiate)
     told = table.errors.told(alpha)
     columns = {"coef": np.where(told, table.errors.estimate, np.nan), "std_err": table.bse}
     columns |= {"noise_std_err": table.noise_bse, "pvalue": table.pvalues}
@@ -64,7 +67,10 @@ def regression(table: Regression, alpha: float, reference: Mapping[str, str]) ->
         {"name": name, "told": bool(told[i]), **{key: float(values[i]) for key, values in columns.items()}}
         for i, name in enumerate(table.names)
     ]
-    return TableResult(table.summary(alpha), rows, bool(told.any()), _forest(table, alpha))
+    if exponentiate:
+        rows = [row_with_ratios(row, table.model) for row in rows if row["name"] != "const"]
+    summary = table.summary(alpha, exponentiate=exponentiate)
+    return TableResult(summary, rows, bool(told.any()), _forest(table, alpha))
 
 
 def _forest(table: Regression | EffectTable | Mapping[str, EffectTable], alpha: float) -> Callable[[Path], Any]:
@@ -72,7 +78,7 @@ def _forest(table: Regression | EffectTable | Mapping[str, EffectTable], alpha: 
     return lambda path: plot_forest(tables, path, alpha=alpha)
 
 
-def _cells(table: CellTable) -> TableResult:
+def _cells(table: CellTable, *, exponentiate: bool) -> TableResult:
     """Contrasts by column and cell."""
     columns = {"contrast": table.estimate, "std_err": table.error, "noise_std_err": table.noise_error}
     columns |= {"pvalue": table.pvalue, "low": table.low, "high": table.high}
@@ -89,7 +95,8 @@ def _cells(table: CellTable) -> TableResult:
     level = {"column": "", "cell": "all references", "reference": False, "told": table.level.told}
     level |= {"contrast": table.level.value, "pvalue": table.level.pvalue}
     level |= {"low": table.level.low, "high": table.level.high}
-    return TableResult(table.summary(), [level, *rows], bool(table.told[~table.reference].any()))
+    rows = [row_with_ratios(row, table.regression.model) for row in rows] if exponentiate else [level, *rows]
+    return TableResult(table.summary(exponentiate=exponentiate), rows, bool(table.told[~table.reference].any()))
 
 
 def card(points: Scorecard) -> TableResult:
