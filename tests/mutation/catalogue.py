@@ -31,6 +31,7 @@ from tests.mutation.planting import both, everywhere, everywhere_new, member, na
 from tests.mutation.proof_catalogue import PROOF_MUTANTS
 from tests.mutation.readers import READERS
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
+from tests.mutation.updates_catalogue import UPDATES_MUTANTS
 
 __all__ = ["MUTANTS", "Mutant"]
 
@@ -553,4 +554,5 @@ MUTANTS: dict[str, Mutant] = {
     **PROOF_MUTANTS,
     **READERS,
     **STREAM_MUTANTS,
+    **UPDATES_MUTANTS,
 }

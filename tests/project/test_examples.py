@@ -15,6 +15,7 @@ ROOMS = [
     "privstats.course",
     "privstats.dp",
     "privstats.encoding",
+    "privstats.engines.client_updates",
     "privstats.engines.flower",
     "privstats.engines.journal",
     "privstats.engines.loopback",

@@ -15,6 +15,7 @@ from typing import TypeAlias
 from privstats.engines.network.driver import Say, Sleep
 from privstats.engines.network.folder import RELEASE, Folder
 from privstats.engines.network.host import Host, Waiting
+from privstats.engines.network.operator_log import log_line
 from privstats.engines.network.session_end import file_digest
 from privstats.engines.network.session_history import SessionHistory
 from privstats.engines.network.transport import Deadlines, Transport
@@ -52,15 +53,18 @@ def run_releases(
         AggregationError: it ends now, without a sum.
         PrivstatsError: as for :meth:`Host.run`.
     """
+    say = say or log_line
     try:
         outcome = host.run(transport, deadlines, sleep=sleep, say=say)
-    except SessionEndedError:
+    except SessionEndedError as ended:
         before = _released(host.folder)
         if before is None:
             raise
+        say(str(ended))
         return before
     if isinstance(outcome, Waiting):
         raise TooFewAnswersError(f"{outcome.what}. Nothing is lost: {again}")
+    say(outcome.sentence)
     return outcome.releases
 
 

@@ -25,23 +25,32 @@ from nvflare.apis.impl.controller import Controller
 from nvflare.apis.shareable import Shareable
 from nvflare.apis.signal import Signal
 
-from privstats.engines.network.host import Host, Waiting
+from privstats.engines.network.driver import Say
+from privstats.engines.network.host import Host
+from privstats.engines.network.run_releases import Releases, run_releases
 from privstats.engines.network.transport import Deadlines, MessageKind, Reply
 from privstats.engines.nvflare import tasks
 from privstats.errors import PrivstatsError, RemoteProtocolError
 from privstats.printable import printable
 
-__all__ = ["HOST", "FlareTransport", "PrivstatsController"]
+__all__ = ["HOST", "RELEASES", "FlareTransport", "PrivstatsController"]
 
 HOST = "PRIVSTATS_HOST"
 """The variable of the FLARE server's environment that names the host's folder: a job never names a path."""
 
+RELEASES = "privstats_releases"
+"""The private property of FLARE's context with the releases, one per round, for the workflows behind this one."""
+
+_AGAIN = "submit the job again, and the session goes on"
 _PULSE = 0.5
 _UNAVAILABLE = "error:5"
 
 
 class PrivstatsController(Controller):
     """Runs the session, or every session of the course, or the remaining ones.
+
+    In a job with other workflows these go on behind it, with the releases in FLARE's context
+    (``fl_ctx.get_prop(RELEASES)``). A run that ended before is not repeated: its releases are read from the folder.
 
     Args:
         open_seconds: how long the first step waits for parties.
@@ -66,20 +75,22 @@ class PrivstatsController(Controller):
     def control_flow(self, abort_signal: Signal, fl_ctx: FLContext) -> None:
         """Run the session; if it has not ended in a release, the job fails with the reason."""
         try:
-            sentence = self._run(FlareTransport(self, fl_ctx, abort_signal))
+            releases = self._run(FlareTransport(self, fl_ctx, abort_signal), partial(self._say, fl_ctx))
         except PrivstatsError as error:
             self.system_panic(printable(error), fl_ctx)
             return
-        self.log_info(fl_ctx, printable(sentence))
+        fl_ctx.set_prop(RELEASES, releases, private=True, sticky=True)
 
-    def _run(self, transport: FlareTransport) -> str:
+    def _run(self, transport: FlareTransport, say: Say) -> Releases:
         if HOST not in os.environ:
             raise PrivstatsError(f"no host's folder is named: set {HOST} in the environment of FLARE's server")
         host = Host.open(Path(os.environ[HOST]))
-        outcome = host.run(transport, Deadlines(self.open_seconds, self.step_seconds), sleep=_rest)
-        if isinstance(outcome, Waiting):
-            raise PrivstatsError(outcome.sentence)
-        return outcome.sentence
+        deadlines = Deadlines(self.open_seconds, self.step_seconds)
+        return run_releases(host, transport, deadlines, again=_AGAIN, say=say, sleep=_rest)
+
+    def _say(self, fl_ctx: FLContext, line: str) -> None:
+        """A line to FLARE's own log, which the server's operator reads."""
+        self.log_info(fl_ctx, printable(line))
 
 
 def _rest(seconds: float) -> None:
