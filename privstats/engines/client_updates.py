@@ -16,7 +16,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +33,8 @@ __all__ = ["ClientUpdates"]
 
 _GRID_BITS = 20
 _RUN_BYTES = 16
-_UNIT, _ADJACENCY = "client", "replace-one"
+_UNIT: Final = "client"
+_ADJACENCY: Final = "replace-one"
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,8 @@ class ClientUpdates:
         """Whole numbers of norm at most 2**20."""
         grid = np.empty((1, self.size))
         feature_grid(self.schema).quantize(row[None], grid)
-        return grid[0].astype(np.int64)
+        whole: NDArray[np.int64] = grid[0].astype(np.int64)
+        return whole
 
     def _arrays(self, row: NDArray[np.float64]) -> dict[str, NDArray[np.float32]]:
         """A row as arrays of the shapes that are named."""
