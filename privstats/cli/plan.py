@@ -64,7 +64,9 @@ def init(
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
     decimal: Decimal = ".",
-    task: Annotated[str | None, typer.Option(help="classes, ridge, effect or hazard.", rich_help_panel=_SUMMED)] = None,
+    task: Annotated[
+        str | None, typer.Option(help="classes, ridge, effect, hazard or score.", rich_help_panel=_SUMMED)
+    ] = None,
     classes: Annotated[int | None, typer.Option(help="How many classes.", rich_help_panel=_SUMMED)] = None,
     target_bound: Annotated[
         float | None, typer.Option(help="The largest target of a regression.", rich_help_panel=_SUMMED)
@@ -105,6 +107,9 @@ def init(
     expected_events: Annotated[
         int | None, typer.Option(help="Likewise: a public guess of their number.", rich_help_panel=_EFFECT)
     ] = None,
+    head: Annotated[
+        Path | None, typer.Option(help="Of a score: the model, as its save() wrote it.", rich_help_panel=_SUMMED)
+    ] = None,
     clients: Annotated[int | None, typer.Option(help="Parties.", rich_help_panel=_PARTIES)] = None,
     vanish: Annotated[int | None, typer.Option(help="How many parties may vanish.", rich_help_panel=_PARTIES)] = None,
     colluders: Annotated[
@@ -133,6 +138,7 @@ def init(
     --from alone it writes columns.toml, the names with a question mark for each kind: nobody's records answer these.
     """
     from privstats.cli.parts.plan_questions import can_ask, plan_from
+    from privstats.cli.parts.score_questions import write_scored
     from privstats.moments import RecordFile
 
     writable([path], force)
@@ -152,6 +158,7 @@ def init(
         "bins": bins,
         "event": event,
         "expected_events": expected_events,
+        "head": head,
         "clients": clients,
         "vanish": vanish,
         "colluders": colluders,
@@ -178,14 +185,17 @@ def init(
         return
     else:
         columns = _declared(file, public, public_file, target, drop or ())
-        text = plan_from(path, given, columns, ask=not yes and can_ask())
+        plan, text = plan_from(path, given, columns, ask=not yes and can_ask())
+        if plan.schema.task == "scoring":
+            write_scored(path, plan, text, force=force)
+            return
         atomic_write(path, text.encode(), shared=True)
         if columns is not None and columns.open:
             say(
                 f"the cut points of {columns.named} are found under the promise: divide it with privstats "
                 f"course init study.toml --plan {path} --then {columns.then} --expected-records RECORDS"
             )
-        if ps.Plan.read(path).schema.task in ("effect", "hazard"):
+        if plan.schema.task in ("effect", "hazard"):
             say(f"its promise is for several sessions: divide it with privstats course init study.toml --plan {path}")
     say(f"wrote {path}; edit it, then run: privstats plan check {path}")
 

@@ -9,7 +9,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.options import Decimal, Encoding, Json, Separator, Target
-from privstats.cli.parts.output import Force, writable
+from privstats.cli.parts.output import Force
 from privstats.cli.parts.terminal import say
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
@@ -90,6 +90,7 @@ def score(
     under which every party scores what it kept out and only noisy counts leave it: `privstats flower new` runs it, and
     `privstats table RELEASE` reads the score.
     """
+    from privstats.cli.parts.score_questions import write_scored
     from privstats.moments import RecordFile
     from privstats.moments.split_notes import require_same_split
 
@@ -100,9 +101,9 @@ def score(
     if plan is None:
         kept = split is not None
         named = [RecordFile(each, target, split, seed, encoding, separator, decimal, kept) for each in files or ()]
-        made = scoring.head.provenance_
+        origin = scoring.head.provenance_
         for each in named:
-            require_same_split(each, made.plan, made.course)
+            require_same_split(each, origin.plan, origin.course)
         _print_local(scoring, named, figure, as_json=as_json)
         return
     if figure is not None:
@@ -115,27 +116,14 @@ def score(
     privacy = {name: terms.pop(name) for name in ("model", "unit", "adjacency", "epsilon", "delta")}
     cohort = ps.Cohort(clients or 0, (clients or 0) - vanish, max_records or 0, colluders)
     promise = ps.Privacy(**privacy, max_records_per_client=max_records_per_client)
-    _write_plan(scoring, scoring.plan(cohort=cohort, privacy=promise), plan, force=force)
+    made = scoring.plan(cohort=cohort, privacy=promise)
+    write_scored(plan, made, made.to_toml(), force=force)
 
 
 def _require_terms(terms: dict[str, Any]) -> None:
     lacking = [f"--{name.replace('_', '-')}" for name in _TERMS if terms[name] is None]
     if lacking:
         raise PlanError(f"a plan of a score needs {', '.join(lacking)}: no choice of privacy has a default")
-
-
-def _write_plan(scoring: ps.Scoring, plan: ps.Plan, path: Path, *, force: bool) -> None:
-    from privstats.files.atomic import atomic_write
-    from privstats.schema.public_values import beside
-
-    writable([path, beside(path)], force)
-    atomic_write(path, plan.to_toml().encode(), shared=True)
-    scoring.published.save(beside(path))
-    promise = scoring.head.provenance_
-    if not promise.covered:
-        say(f"WARNING: {beside(path)} publishes this head to all parties, and no promise covers it ({promise})")
-    say(f"wrote {path}, and {beside(path)} with the head; keep the two together. Check it: privstats plan check {path}")
-    say("each party then names its records with: privstats flower records PARTY FILE --split SHARE --kept-out")
 
 
 def _print_local(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path | None, *, as_json: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -132,11 +133,11 @@ def test_yes_takes_what_is_given(init):
         (["--yes"], "nothing says --task, --clients, --vanish"),
         (options(epsilon=None, delta=None), "nothing says --epsilon, --delta: .* no choice of privacy has a default"),
         (options(target_bound=3), "--target-bound does not go with the other answers"),
-        (options(task="trees", classes=None), "task must be 'classes' or 'ridge' or 'effect' or 'hazard'"),
+        (options(task="trees", classes=None), "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score'"),
         (options(vanish=8), "vanish must be 0 to 7 of 8"),
         (options(model="panel"), "protocol"),
         (options(unit="patient"), "unit must be 'record' or 'client', got 'patient': record: one record"),
-        (options(task="trees"), "task must be 'classes' or 'ridge' or 'effect' or 'hazard', got 'trees'"),
+        (options(task="trees"), "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score', got 'trees'"),
         (options(unit="client", max_records_per_client=9), "'replace-one' is not offered with unit='client'"),
     ],
 )
@@ -379,3 +380,36 @@ def test_an_answer_that_makes_no_trial_is_one_sentence(init, changed, said):
     assert done.exit_code != 0
     assert said in str(done.exception)
     assert not Path("plan.toml").exists()
+
+
+SCORE = {"task": "score", "head": "ill.head"}
+
+
+@pytest.mark.parametrize("asked", [False, True], ids=["options", "questions"])
+def test_a_plan_of_a_score_is_asked_for_and_lies_beside_its_head(init, terminal, asked):
+    X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 2
+    head = ps.heads.LDA().fit(X, y)
+    head.save("ill.head")
+    if asked:
+        wrong = "\n".join(["score", "nowhere.head", "ill.head", *map(str, TERMS.values())])
+        done = init("score.toml", input=wrong + "\n")
+        assert "cannot read nowhere.head" in done.output
+    else:
+        done = init("score.toml", "--yes", *words_of(SCORE))
+    assert done.exit_code == 0, done.output
+    assert "no promise covers it" in done.output
+    assert "--kept-out" in done.output
+    plan = ps.Plan.read("score.toml")
+    assert plan.schema == ps.Scoring(head).schema
+    assert ps.inference.head_score(ps.simulate(plan, [(X[k::8], y[k::8]) for k in range(8)])).records
+    Path("score.toml").unlink()
+    again = init("score.toml", "--yes", *words_of(SCORE))
+    assert "score.values exists" in str(again.exception)
+    assert not Path("score.toml").exists()
+
+
+def test_a_head_goes_with_a_score_alone(init):
+    refused = init(*options(head="ill.head"), "--yes").exception
+    assert "--head does not go with the other answers" in str(refused)
+    words = words_of({name: value for name, value in SCORE.items() if name != "head"})
+    assert "nothing says --head" in str(init("--yes", *words).exception)

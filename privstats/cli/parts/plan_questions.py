@@ -17,7 +17,7 @@ import tomli_w
 import typer
 
 import privstats as ps
-from privstats.cli.parts import effect_questions
+from privstats.cli.parts import effect_questions, score_questions
 from privstats.cli.parts.question import Question
 from privstats.cli.parts.terminal import say
 from privstats.errors import PlanError, PrivstatsError
@@ -72,9 +72,10 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "task",
         "What shall be learned?",
-        "classes: a model of labels; ridge: of a number; effect: of a treatment; hazard: ratios of times to an event.",
+        "classes: a model of labels; ridge: of a number; effect: of a treatment; hazard: ratios of times to an event; "
+        "score: how good a model is that is there.",
         str,
-        (*_MODELS, effect_questions.EFFECT, effect_questions.HAZARD),
+        (*_MODELS, effect_questions.EFFECT, effect_questions.HAZARD, score_questions.SCORE),
     ),
     Question(
         "classes",
@@ -105,6 +106,7 @@ QUESTIONS: tuple[Question, ...] = (
         where=("task", _MODELS),
     ),
     *effect_questions.QUESTIONS,
+    *score_questions.QUESTIONS,
     Question("clients", "How many parties?", "Hospitals, companies, devices: whoever sends one sum.", int),
     Question("vanish", "How many of them may vanish?", "If more do, there is no release.", int),
     Question(
@@ -218,14 +220,8 @@ def check_answer(question: Question, value: Any, found: Answers) -> None:
         check({**_INNOCENT, **found, question.name: value})
 
 
-def plan_text(answers: Answers, fields: Mapping[str, Any]) -> str:
-    """The plan file, a comment at every key that was asked for.
-
-    Raises:
-        PrivstatsError: the answers make no plan.
-    """
-    terms: dict[str, Any] = {"cohort": _cohort(answers), "privacy": _privacy(answers)}
-    plan = _plan(answers["task"], schema=_schema(answers, fields), **terms)
+def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str:
+    """The plan file, a comment at every key that was asked for."""
     follows = "transform" in fields or answers["task"] not in _MODELS  # from the columns, which say it better
     told = ("features", "clip_norm") if follows else ()
     asked = {question.name: question for question in QUESTIONS if question.name not in told}
@@ -242,8 +238,16 @@ def plan_text(answers: Answers, fields: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _plan(task: str, **terms: Any) -> ps.Plan:
-    """The plan; of a course that publishes values, at those that follow from its schema alone."""
+def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
+    """The plan; of a course that publishes values, at those that follow from its schema alone.
+
+    Raises:
+        PrivstatsError: the answers make no plan.
+    """
+    task, terms = answers["task"], {"cohort": _cohort(answers), "privacy": _privacy(answers)}
+    if task == score_questions.SCORE:
+        return score_questions.scoring_of(answers).plan(**terms)
+    terms["schema"] = _schema(answers, fields)
     if task in _MODELS:
         return ps.Plan(**terms)
     return ps.Effect.whole(**terms) if task == effect_questions.EFFECT else ps.Hazard.whole(**terms)
@@ -283,6 +287,7 @@ def _privacy(answers: Answers) -> ps.Privacy:
 _CHECKS: Mapping[str, Callable[[Answers], object]] = {
     **dict.fromkeys(("classes", "target_bound", "features", "clip_norm"), lambda answers: _schema(answers, {})),
     **dict.fromkeys((each.name for each in effect_questions.QUESTIONS), lambda answers: _schema(answers, {})),
+    "head": score_questions.scoring_of,
     **dict.fromkeys(("clients", "vanish", "colluders", "max_records"), _cohort),
     **dict.fromkeys(
         ("max_records_per_client", "adjacency", "epsilon", "delta"),
@@ -297,8 +302,8 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None, *, ask: bool) -> str:
-    """The text of the plan that the answers make.
+def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None, *, ask: bool) -> tuple[ps.Plan, str]:
+    """The plan that the answers make, and its text.
 
     Args:
         path: where it will lie, for the command that repeats the answers.
@@ -314,7 +319,8 @@ def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None
         raise PlanError(f"the declared columns answer {', '.join(twice)}: leave these options out")
     answers = answered({**read, **given}, _ask if ask else None)
     try:
-        return plan_text(answers, fields)
+        plan = _plan(answers, fields)
+        return plan, plan_text(plan, answers, fields)
     except PrivstatsError:
         if ask:
             typer.echo(f"\nyour answers, to correct and run: {printable(_again(path, answers, read))}", err=True)
