@@ -115,7 +115,9 @@ def _error(problem: Problem, bits: int, seed: int, *, private: bool) -> float:
         release = ps.session.aggregate_unmasked(plan, parts, seeded(seed))
     else:
         release = ps.Release.exact(schema, parts[0] + parts[1])
-    return mse(ps.heads.Ridge(fit_intercept=False, records=len(X)).fit_release(release).coef_, X_test, y_test)
+    return mse(
+        ps.heads.Ridge(solver="wiener", fit_intercept=False, records=len(X)).fit_release(release).coef_, X_test, y_test
+    )
 
 
 def _drawn(plan: ps.Plan, split: Split, draws: int) -> list[float]:

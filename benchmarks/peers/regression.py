@@ -93,7 +93,7 @@ def _ridge(lines: Lines, epsilon: float, seed: int) -> Line:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         release = ps.session.aggregate_unmasked(plan, parts, seeded(seed))
-        weights = heads.Ridge(fit_intercept=False, records=len(x)).fit_release(release).coef_
+        weights = heads.Ridge(solver="wiener", fit_intercept=False, records=len(x)).fit_release(release).coef_
     slope, level = float(weights[0]) * yr / xr, float(weights[1]) * yr + y0
     return slope, level - slope * x0
 

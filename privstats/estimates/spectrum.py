@@ -212,6 +212,8 @@ class WienerFit:
         values: eigenvalues of the Gram estimate, ``(d,)``.
         log_evidence: of the moment vector under the chosen Gram estimate, averaged over both variances.
         gram: ``"denoised"`` or ``"linear"``, whichever estimate had the higher evidence.
+        gains: what each entry of h is multiplied with in the eigenbasis, ``(d,)``.
+        slopes: the derivative of each gain by the eigenvalue of the estimate, ``(d,)``.
 
     Example:
         >>> from privstats.estimates.spectrum import NoisyGram, denoised_solve
@@ -227,6 +229,8 @@ class WienerFit:
     values: Array
     log_evidence: float
     gram: str
+    gains: Array
+    slopes: Array
 
 
 def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerFit:
@@ -285,8 +289,10 @@ def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None
     log_evidence = float(logs.max() + np.log(belief.mean()))
     belief /= belief.sum()
     gain = belief @ (weight[:, None] * g / variance)
+    falling = weight[:, None] * np.square(g) / variance  # of var - g var' = var - 2 weight g^2 - noise g
+    slope = belief @ (weight[:, None] * (1 - 2 * falling - noise[:, None] * g / variance) / variance)
     implied = float(belief @ noise / (belief @ weight)) if penalty is None else penalty
-    return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, g, log_evidence, name)
+    return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, g, log_evidence, name, gain, slope)
 
 
 def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Array, Array]:

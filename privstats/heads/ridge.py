@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ridge", "RidgeClassifier"]
 
-_SOLVERS: Constraints = (Text("auto", "plain", "adassp", "wiener"),)
+_SOLVERS: Constraints = (Text("auto", "aggregate", "plain", "adassp", "wiener"),)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -45,8 +45,9 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     Args:
         solver: ``"plain"``, which leaves out directions lost in the noise; ``"adassp"`` (Wang 2018: a penalty sized to
             the noise, added to the chosen one); ``"wiener"``
-            (:func:`~privstats.estimates.spectrum.denoised_solve`); ``"auto"``, which is wiener where the release
-            carries noise and plain where it does not.
+            (:func:`~privstats.estimates.spectrum.denoised_solve`); ``"aggregate"``, an average of adassp, smaller
+            penalties, wiener and no weights at all by what each is estimated to risk; ``"auto"``, which is aggregate
+            where the release carries noise and plain where it does not.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence where there is noise, else folds where the release has them, else GCV.
         fit_intercept: centre records in :meth:`fit`. A release is centred where its transform ends in a
@@ -57,11 +58,11 @@ class Ridge(MultiOutputMixin, LinearRegressor):
         coef_: weights of the columns of X, ``(T, d)``, or ``(d,)`` for one target; behind a map that is not affine, of
             the columns that it gives. A release's constant is the intercept and no column.
         intercept_: ``(T,)``, or a float for one target.
-        penalty_: the penalty used.
+        penalty_: the penalty used; of an aggregate, that of the estimate with the largest share in it.
         solver_: the solver used.
         condition_: condition number ``(l_max + penalty) / (l_min + penalty)`` of the centred system, at most
             ``(l_max + penalty) / penalty`` (corollary 1 of the one-shot ridge paper); of the denoised Gram matrix under
-            ``"wiener"``; infinite where the system is singular.
+            ``"wiener"``, of that of ``penalty_`` under ``"aggregate"``; infinite where the system is singular.
 
     Example:
         >>> X, y = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 2.0, 4.0, 5.0])

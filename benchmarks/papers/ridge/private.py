@@ -103,7 +103,7 @@ def private_plan(federation: Federation, epsilon: float, model: Any, adjacency: 
 def private_weights(federation: Federation, plan: ps.Plan, seed: int) -> Array:
     """Weights ``(d,)`` of one private release, read by a head that knows its noise."""
     release = ps.session.aggregate_unmasked(plan, measured(plan, federation), seeded(seed))
-    head = heads.Ridge(fit_intercept=False, records=len(federation.all_targets)).fit_release(release)
+    head = heads.Ridge(solver="wiener", fit_intercept=False, records=len(federation.all_targets)).fit_release(release)
     return head.coef_
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from privstats.errors import MissingStatisticError
 from privstats.estimates.spectrum import adassp_penalty, denoise_spectrum, denoised_solve, positive_part
+from privstats.heads.estimates.aggregate import aggregate
 from privstats.heads.evidence import Array, FoldSums, GramEvidence
 
 __all__ = [
@@ -32,7 +33,7 @@ __all__ = [
     "sums_about",
 ]
 
-Solver: TypeAlias = Literal["auto", "plain", "adassp", "wiener"]
+Solver: TypeAlias = Literal["auto", "aggregate", "plain", "adassp", "wiener"]
 Penalty: TypeAlias = Literal["auto", "gcv", "evidence", "folds"] | float
 SINGULAR = 1e-14
 """Share of the largest eigenvalue up to which an eigenvalue is taken for 0."""
@@ -57,10 +58,13 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
         MissingStatisticError: the penalty needs a record count or folds that the evidence does not have.
     """
     noisy = evidence.sigma_G > 0 or evidence.sigma_h > 0
-    solver = ("wiener" if noisy else "plain") if solver == "auto" else solver
+    solver = ("aggregate" if noisy else "plain") if solver == "auto" else solver
     centred = eliminate_constant(evidence)
     chosen = _penalty(evidence, centred, penalty, noisy)
-    if solver == "wiener":
+    if solver == "aggregate" and noisy:
+        found = aggregate(evidence, centred, chosen)
+        return _with_intercept(evidence, centred, found.weights, found.penalty, solver, found.values)
+    if solver in ("aggregate", "wiener"):
         fit = denoised_solve(_counted(centred), chosen)
         return _with_intercept(evidence, centred, fit.weights, fit.penalty, solver, fit.values)
     spectrum = GramSpectrum.of(centred.G, centred.h)

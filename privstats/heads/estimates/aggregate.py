@@ -1,0 +1,206 @@
+"""Weights of a ridge regression from noisy sums, as an average of estimates by their estimated risk.
+
+Which penalty suits depends on the records. The noise's law is known, so the sums themselves tell what each estimate
+would cost (Stein 1981), up to an error that is known too. Averaged with weights exp(-risk / temperature), at four times
+the noise's variance, the estimates together risk at most that of any one of them plus temperature times log(1 / its
+share) (Leung and Barron 2006; Dalalyan and Salmon 2012). AdaSSP's penalty (Wang 2018) has a third of the shares, the
+posterior mean of ``estimates.spectrum`` another; lower penalties down to the radius of the noise's semicircle, and no
+weights at all, have the rest. All of it is post-processing of one release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from privstats.estimates.spectrum import WienerFit, adassp_penalty, denoised_solve
+from privstats.heads.evidence import Array, GramEvidence
+
+__all__ = ["Aggregate", "CentredSums", "aggregate"]
+
+_TEMPERATURE = 4.0
+_STEPS_PER_OCTAVE = 3
+_TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """Weights ``(d, T)``, and the penalty and eigenvalues ``(d,)`` of the estimate with the largest share in them."""
+
+    weights: Array
+    penalty: float
+    values: Array
+
+
+@dataclass(frozen=True)
+class CentredSums:
+    """Centred least-squares sums in the eigenbasis of the noisy Gram matrix, and how noise came into them.
+
+    Attributes:
+        sums: the centred ones, with G diagonal.
+        vectors: the basis, orthonormal columns ``(d, d)``.
+        means: of the columns over the constant, in the basis, ``(d,)``; 0 where there is no intercept.
+        targets: of the targets over the constant, ``(T,)``.
+        share: ``1 / (n constant^2)``, the variance that an intercept adds; 0 where there is none.
+        sigma_h: noise level of h before centring.
+        records: n, or None if it is unknown.
+    """
+
+    sums: GramEvidence
+    vectors: Array
+    means: Array
+    targets: Array
+    share: float
+    sigma_h: float
+    records: float | None
+
+    @classmethod
+    def of(cls, released: GramEvidence, centred: GramEvidence) -> CentredSums:
+        """From the sums as they were released, and the same without their constant."""
+        values, vectors = np.linalg.eigh(centred.G)
+        counted = centred.records or released.least_records
+        sums = replace(centred, G=np.diag(values), h=vectors.T @ centred.h, records=counted)
+        c, n, (d, T) = released.constant, centred.records, centred.h.shape
+        if c is None or n is None:
+            return cls(sums, vectors, np.zeros(d), np.zeros(T), 0.0, released.sigma_h, n)
+        means, targets = vectors.T @ centred.feature_means / c, centred.target_means / c
+        return cls(sums, vectors, means, targets, 1 / (n * c**2), released.sigma_h, n)
+
+    @property
+    def values(self) -> Array:
+        """Noisy eigenvalues, ``(d,)``."""
+        return np.diagonal(self.sums.G)
+
+    def intercept(self, weights: Array) -> Array:
+        """The weight of the constant beside these, ``(T,)``."""
+        return np.asarray(self.targets - self.means @ weights)
+
+    def noise(self, gains: Array) -> float:
+        """Variance of the noise of an entry of h less what the weights behind these gains explain of it."""
+        weights = gains[:, None] * self.sums.h
+        square = np.square(weights).sum() + np.square(self.intercept(weights)).sum()
+        return float(self.sigma_h**2 + self.sums.sigma_G**2 / 2 * square / weights.shape[1])
+
+    def residual(self, weights: Array) -> float:
+        """Variance of the targets about what weights predict of them, at least 0, and 0 where n is unknown."""
+        if self.records is None:
+            return 0.0
+        fit = (self.values[:, None] * weights * weights).sum() - 2 * (self.sums.h * weights).sum()
+        return float(max(0.0, self.sums.q + fit) / (self.records * weights.shape[1]))
+
+    def risk(self, gains: Array, slopes: Array) -> float:
+        """An unbiased estimate of ``w' G w - 2 h' w`` without noise, for ``w = gains * h`` in the basis.
+
+        That is the squared error of the records less a constant. With F the matrix of the gains, N = I + m m'
+        what centring makes of the noise, u the weights with their intercept, v = w - m intercept, and D the divided
+        differences of the gains (the slopes on its diagonal), it is ``w' G w - 2 h' w + 2 sigma_h^2 T tr F N`` less
+        ``sigma_G^2`` times the sum over k, l of ``D_kl (N_kk h_l v_l + N_kl h_l v_k)``, and the terms of the intercept
+        (Stein's lemma for a symmetric Gaussian matrix). For a penalty without which the constant is left it is
+        ``w' G w - 2 h' w + 2 sigma_h^2 tr R + sigma_G^2 (tr(R) |u|^2 + u' R u)``, R the inverse of all of G with it.
+
+        Args:
+            gains: ``(d,)``.
+            slopes: derivative of each by its eigenvalue, ``(d,)``.
+        """
+        a, h, m = self.values, self.sums.h, self.means
+        w = gains[:, None] * h
+        constant = self.intercept(w)
+        v = w - np.outer(m, constant)
+        gaps = a[:, None] - a
+        apart = gaps != 0
+        D = np.where(apart, (gains[:, None] - gains) / np.where(apart, gaps, 1.0), slopes[:, None])
+        N = np.eye(len(a)) + np.outer(m, m)
+        spread = float(gains @ np.diagonal(N))
+        moved = np.diagonal(N) @ D @ (h * v).sum(axis=1) + ((D * N) * (v @ h.T)).sum()
+        of_targets = spread * (constant @ self.targets) - gains @ (v * np.outer(m, self.targets)).sum(axis=1)
+        of_intercept = self.share * (np.square(w).sum() + 2 * np.square(constant).sum())
+        fit = (a[:, None] * w * w).sum() - 2 * (h * w).sum()
+        return float(
+            fit + 2 * self.sigma_h**2 * h.shape[1] * spread - self.sums.sigma_G**2 * (moved - of_targets - of_intercept)
+        )
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """Gains ``(d,)``, their slopes, the penalty, and the eigenvalues that it is added to."""
+
+    gains: Array
+    slopes: Array
+    penalty: float
+    values: Array
+
+
+def aggregate(released: GramEvidence, centred: GramEvidence, penalty: float | None) -> Aggregate:
+    """Average the estimates of ridge weights by their estimated risks.
+
+    Args:
+        released: the sums with their noise; it has noise.
+        centred: the same without a constant column.
+        penalty: of the posterior mean, and added to AdaSSP's; None where the sums shall give it.
+    """
+    problem = CentredSums.of(released, centred)
+    adassp, *smaller = _shifted(problem, penalty or 0.0)
+    nothing = np.zeros(len(problem.values))
+    none = _Estimate(nothing, nothing, math.inf, np.maximum(problem.values, 0.0))
+    estimates = [adassp, _of_wiener(problem, denoised_solve(problem.sums, penalty)), *smaller, none]
+    residual = problem.residual(estimates[1].gains[:, None] * problem.sums.h)
+    shares = np.array([1.0, 1.0, *np.full(len(estimates) - 2, 1 / (len(estimates) - 2))]) / 3
+    belief = _belief(problem, estimates, shares, residual)
+    gains = belief @ np.array([each.gains for each in estimates])
+    first = estimates[int(belief[:-1].argmax())]  # the last one has no penalty
+    return Aggregate(problem.vectors @ (gains[:, None] * problem.sums.h), first.penalty, first.values)
+
+
+def _belief(problem: CentredSums, estimates: Sequence[_Estimate], shares: Array, residual: float) -> Array:
+    """Weights of the estimates, of sum 1.
+
+    For records to come, weights that follow the targets' own variance s^2 risk ``2 s^2 tr F G`` more (Mallows 1973). An
+    entry of h less what weights u explain has noise of variance ``sigma_h^2 + sigma_G^2 |u|^2 / 2``. The temperature is
+    four times that, times the largest gain, which brings it to units of the risk, and 4 s^2; of AdaSSP's estimate or
+    that of least risk, whichever is more.
+    """
+    followed = 2 * residual * problem.sums.h.shape[1] * np.maximum(problem.values, 0.0)
+    risks = np.array([problem.risk(each.gains, each.slopes) + each.gains @ followed for each in estimates])
+    likely = estimates[0], estimates[int(risks.argmin())]
+    noise = max(problem.noise(each.gains) for each in likely)
+    temperature = _TEMPERATURE * (noise * max(float(each.gains.max()) for each in likely) + residual)
+    belief = shares * np.exp(-(risks - risks.min()) / max(temperature, _TINY))
+    return np.asarray(belief / belief.sum())
+
+
+def _shifted(problem: CentredSums, penalty: float) -> Iterator[_Estimate]:
+    """AdaSSP's penalty, then ever smaller ones, down to the radius of the noise's semicircle."""
+    sigma, noisy = problem.sums.sigma_G, problem.values
+    values, radius = np.maximum(noisy, 0.0), sigma * math.sqrt(2 * len(noisy))
+    level = adassp_penalty(noisy, sigma)
+    count = 1 + max(0, math.floor(_STEPS_PER_OCTAVE * math.log2(level / radius))) if 0 < radius <= level else 1
+    for shift in level * 2.0 ** (-np.arange(count) / _STEPS_PER_OCTAVE) + penalty:
+        usable = values + shift > max(float(values.max()) * 1e-14, _TINY)
+        gains = np.where(usable, 1 / np.where(usable, values + shift, 1.0), 0.0)
+        yield _Estimate(gains, np.where(noisy > 0, -np.square(gains), 0.0), float(shift), values)
+
+
+def _of_wiener(problem: CentredSums, fit: WienerFit) -> _Estimate:
+    by_noisy = _of_denoised if fit.gram == "denoised" else _of_linear
+    slopes = fit.slopes * by_noisy(problem.values, fit.values, problem.sums.sigma_G)
+    return _Estimate(fit.gains, slopes, fit.penalty, fit.values)
+
+
+def _of_denoised(noisy: Array, values: Array, sigma: float) -> Array:
+    """Derivative of a denoised eigenvalue by its noisy one: of the mean of a block that was made monotone."""
+    s2, squares = sigma**2 / 2, np.square(noisy[:, None] - noisy)
+    bend = (s2 - squares) / np.maximum(np.square(squares + s2), _TINY)
+    block = np.isclose(values[:, None], values, rtol=1e-12, atol=0.0)
+    slopes = (1 - 2 * s2 * np.where(block, 0.0, bend).sum(axis=1)) / block.sum(axis=1)
+    return np.where(values > 0, slopes, 0.0)
+
+
+def _of_linear(noisy: Array, values: Array, sigma: float) -> Array:
+    """Derivative of a linearly shrunk eigenvalue by its noisy one, at a fixed share that is kept."""
+    d, noise = len(noisy), sigma**2 / 2 * len(noisy) * (len(noisy) + 1)
+    signal = max(float(np.square(noisy - noisy.mean()).sum()) - noise, 0.0)
+    keep = signal / (signal + noise)
+    return np.where(values > 0, keep + (1 - keep) / d * (noisy.mean() > 0), 0.0)
