@@ -244,7 +244,8 @@ def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
     Raises:
         PrivstatsError: the answers make no plan.
     """
-    task, terms = answers["task"], {"cohort": _cohort(answers), "privacy": _privacy(answers)}
+    task = answers["task"]
+    terms: dict[str, Any] = {"cohort": _cohort(answers), "privacy": _privacy(answers)}
     if task == score_questions.SCORE:
         return score_questions.scoring_of(answers).plan(**terms)
     terms["schema"] = _schema(answers, fields)
