@@ -4,18 +4,19 @@ The registry finds every module here that holds a head's row, and its class beco
 list of heads to keep. Heads that other packages announce under the entry-point group of this name are names of it, too;
 ``ClassHead`` is what a classifier of theirs derives from. Input: a ``Release``, or local records. Output: an estimator.
 
-Every family of heads is one module, and no module imports a head. A floor imports only from floors below it:
+Every family of heads is one module, and no module imports a head. A floor imports only from floors below it, from the
+sixth down:
 
-6. ``naive_bayes``, ``lda``, ``quadratic``, ``low_rank``, ``ridge``, ``fisher_mix``, ``proto_hyper``,
-   ``party_discriminant``: parameters, their bounds, a row, and from evidence to a rule; and the wrappers of any head,
-   ``personal`` and ``private_estimator``.
-5. ``estimator``, ``regressor``: the scikit-learn interface.
-4. ``persistence``, ``export``, ``card``, ``diagnostics``, ``synthetic``, ``private``: files, torch modules and ONNX
-   files, the model card, how far to trust it, synthetic records, what ``fit_private`` reads off records.
-3. ``estimates``, ``rules``, ``onnx_graph``, ``provenance``: covariances, subspaces, penalties, intercepts; decision
-   rules and the public map before them; a graph that is written down; what a head may be shown to.
-2. ``evidence``: a release as heads read it, with noise levels and the classes that are left.
-1. ``registry``: rows and bounds of the heads, and the search that finds every head.
+- ``naive_bayes``, ``lda``, ``quadratic``, ``low_rank``, ``ridge``, ``fisher_mix``, ``proto_hyper``,
+  ``party_discriminant``: parameters, their bounds, a row, and from evidence to a rule; and the wrappers of any head,
+  ``personal`` and ``private_estimator``.
+- ``estimator``, ``regressor``: the scikit-learn interface.
+- ``persistence``, ``export``, ``card``, ``diagnostics``, ``synthetic``, ``private``: files, torch modules and ONNX
+  files, the model card, how far to trust it, synthetic records, what ``fit_private`` reads off records.
+- ``estimates``, ``rules``, ``onnx_graph``, ``provenance``: covariances, subspaces, penalties, intercepts; decision
+  rules and the public map before them; a graph that is written down; what a head may be shown to.
+- ``evidence``: a release as heads read it, with noise levels and the classes that are left.
+- ``registry``: rows and bounds of the heads, and the search that finds every head.
 """
 
 from __future__ import annotations

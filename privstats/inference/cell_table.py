@@ -55,14 +55,14 @@ class CellTable:
 
     columns: tuple[str, ...]
     cells: tuple[str, ...]
-    reference: NDArray[np.bool_]
+    reference: NDArray[np.bool]
     estimate: Array
     error: Array
     noise_error: Array
     low: Array
     high: Array
     pvalue: Array
-    told: NDArray[np.bool_]
+    told: NDArray[np.bool]
     alpha: float
     level: ContrastTest
     regression: Regression
