@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 import privstats as ps
 from privstats import dp, heads, transforms
 from privstats.encoding import Ring
+from privstats.engines.client_updates import ClientUpdates
 from privstats.errors import PrivstatsError
 from privstats.moments import quantize
 from privstats.plan import difference
@@ -594,6 +595,8 @@ ROWS: list[Row] = [
         ),
         "solver must be 'auto', 'plain'",
     ),
+    ("no shapes of a model", lambda: ClientUpdates({}, 1.0, 8.0, 1e-5, 10), "shapes must name the arrays of an update"),
+    ("rounds as a float", lambda: ClientUpdates({"W": (2, 3)}, 1.0, 8.0, 1e-5, 10.0), "rounds must be a whole number"),
     # plans side by side, studies, pages
     ("a path to compare", lambda: difference(PLAN, "plan.toml"), "after must be a Plan, got str; read one with"),
     ("one epsilon for an axis", lambda: Axes(epsilon=1.0), r"epsilon must be a list of values, for example \[1.0\]"),

@@ -2,18 +2,22 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 pytest.importorskip("nvflare", reason='pip install "privstats[nvflare]"')
 
 from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
 from nvflare.apis.signal import Signal
 
+from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.transport import Answer, Reply
-from privstats.engines.nvflare import executor, job, tasks
+from privstats.engines.nvflare import controller, executor, job, tasks
 from privstats.engines.nvflare.controller import HOST, FlareTransport, PrivstatsController
 from privstats.errors import PrivstatsError, RemoteProtocolError
+from tests.engines.network.fake import study_of
 
 
 class FakeController:
@@ -171,3 +175,38 @@ def test_a_server_without_a_folder_says_what_to_set(monkeypatch):
     monkeypatch.setattr(controller, "system_panic", lambda reason, _: said.append(reason))
     controller.control_flow(Signal(), FakeController())
     assert said == ["no host's folder is named: set PRIVSTATS_HOST in the environment of FLARE's server"]
+
+
+class TestInTheirJob:
+    """What the workflows behind ours find in FLARE's context."""
+
+    @pytest.fixture
+    def context(self, monkeypatch, tmp_path):
+        study = study_of(tmp_path)
+        monkeypatch.setenv(HOST, str(study.host))
+        monkeypatch.setattr(controller, "FlareTransport", lambda *_: LocalTransport(homes(study)))
+        return FLContext(), study
+
+    def test_the_release_is_there_and_again_when_the_job_is_submitted_again(self, context):
+        given, study = context
+        for _ in range(2):
+            PrivstatsController().control_flow(Signal(), given)
+            (release,) = given.get_prop(controller.RELEASES)
+            assert np.array_equal(release.vector, study.exact(range(5)))
+        assert controller.RELEASES not in given.get_all_public_props(), "it goes to no site"
+
+    def test_too_few_fail_the_job_with_what_to_do(self, context, monkeypatch):
+        given, study = context
+        for peer in range(5):
+            (study.home(peer) / "records.npz").unlink()
+        said = []
+        ours = PrivstatsController()
+        monkeypatch.setattr(ours, "system_panic", lambda reason, _: said.append(reason))
+        ours.control_flow(Signal(), given)
+        (reason,) = said
+        assert reason.endswith("Nothing is lost: submit the job again, and the session goes on")
+        assert given.get_prop(controller.RELEASES) is None
+
+
+def homes(study):
+    return {100 + peer: study.home(peer) for peer in range(len(study.identities))}
