@@ -593,7 +593,7 @@ ROWS: list[Row] = [
         lambda: heads.Ridge(solver="svd").fit_private(
             X, X[:, 0], epsilon=1.0, delta=1e-5, clip_norm=5.0, target_bound=3.0, adjacency="add-remove"
         ),
-        "solver must be 'auto', 'plain'",
+        "solver must be 'auto', 'aggregate', 'plain'",
     ),
     ("no shapes of a model", lambda: ClientUpdates({}, 1.0, 8.0, 1e-5, 10), "shapes must name the arrays of an update"),
     ("rounds as a float", lambda: ClientUpdates({"W": (2, 3)}, 1.0, 8.0, 1e-5, 10.0), "rounds must be a whole number"),
