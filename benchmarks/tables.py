@@ -102,7 +102,7 @@ def sums() -> Cells:
 
 
 def names() -> Cells:
-    """docs/moments.md: what names in the plan are worth."""
+    """docs/moments_numbers.md: what names in the plan are worth."""
     tables = results("moments.names")
     sets = {"banking77": "BANKING77", "digits": "digits"}
     accuracy = {name: _by(tables[f"names in the plan: {name}"], "way", "accuracy") for name in sets}
