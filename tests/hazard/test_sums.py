@@ -17,7 +17,7 @@ from privstats.estimates.score import damped_step
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests.hazard.worlds import BETA, NAMES, defined, halves, published, schema, world
-from threat_models.audits.hazards import Trajectories, moved_by, worst_trajectories
+from threat_models.audits.hazards import Trajectories, added_by, worst_trajectories
 
 FINE = schema(grid_bits=20)
 CONSTANT = ps.transforms.ConstantFeature(1.0)
@@ -93,7 +93,7 @@ def test_the_bounds_are_met_and_never_passed() -> None:
     sigma = {"g": 2 / math.sqrt(0.7), "H": 4 / math.sqrt(0.3)}
     row = np.array([[length, 0.0, 0.0]])
     person = Trajectories(w, row, np.array([255.5]), np.array([0]))
-    moved = moved_by(plan, person)
+    (moved,) = added_by(plan, person)
     twice = np.where(np.arange(259)[:, None] == np.arange(259), 1, 2)[np.triu_indices(259)]
     g = float(np.square(moved[:259] / plan.scale_of("g")).sum())
     H = float((np.square(moved[259:] / plan.scale_of("H")) * twice).sum())

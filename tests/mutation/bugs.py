@@ -27,6 +27,7 @@ from privstats.dp.sensitivities import _mean_square as right_mean_square
 from privstats.dp.sensitivities import _party_square as right_party_square
 from privstats.dp.sensitivities import _ridge_square as right_ridge_square
 from privstats.encoding import flatten
+from privstats.moments.code_rows import cells_of
 from privstats.moments.gradient_map import Mapped
 from privstats.moments.grid import Grid
 from privstats.plan import Plan, check_plausible
@@ -62,6 +63,26 @@ def numbers_for_texts(right: Callable[..., Any]) -> Callable[..., Any]:
 def effects_as_added(right: Callable[..., float]) -> Callable[..., float]:
     """An exchange of two influences costs what one costs that comes."""
     return lambda schema, weights, _: right(schema, weights, "add-remove")
+
+
+def left_out_for_nothing(right: Callable[..., float]) -> Callable[..., float]:
+    """An exchange of two influences of one block never moves how many records there are."""
+
+    def square(schema: Any, weights: Any, adjacency: Any) -> float:
+        counted = {} if adjacency == "replace-one" and schema.blocks == 1 else weights
+        return right(schema, {**weights, "N": counted.get("N", 0.0)}, adjacency)
+
+    return square
+
+
+def lost_rows_kept(right: Callable[..., Any]) -> Callable[..., Any]:
+    """Of declared columns every record counts as one that can be read, whatever the maps behind the cells give."""
+
+    def features(schema: Any, tile: Any) -> Any:
+        X, fine, why = right(schema, tile)
+        return X, np.ones_like(fine) if cells_of(schema) is not None else fine, why
+
+    return features
 
 
 def priced_as_a_record(_: Callable[..., Any]) -> Callable[..., Any]:

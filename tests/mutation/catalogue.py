@@ -440,6 +440,23 @@ MUTANTS: dict[str, Mutant] = {
         (_EFFECT + "test_the_search_reaches_the_bound_and_never_passes_it",),
         (),
     ),
+    "an influence left out for nothing": Mutant(
+        "an influence whose neighbour cannot be read, and is in no sum, is priced as if both counted one",
+        row_in("privstats.dp.sensitivities", "_SQUARES", "effect", bugs.left_out_for_nothing),
+        "shares",
+        (
+            _EFFECT + "test_a_record_that_is_left_out_moves_no_more_than_the_promise",
+            "tests/threat_models/audits/test_effect.py::test_the_search_tries_a_neighbour_that_is_left_out",
+        ),
+        (),
+    ),
+    "rows that a map loses": Mutant(
+        "a record of declared columns that a map behind their cells loses is no record that cannot be read",
+        name_in("privstats.moments.readable", "_features", bugs.lost_rows_kept),
+        "",
+        (_READABLE + "test_a_map_behind_declared_columns_that_loses_a_row_costs_no_other",),
+        (),
+    ),
     "square of an influence apart": Mutant(
         "what the square of an influence leaves of 1 is formed from the real influence and not from the whole one",
         name_in("privstats.moments.effect", "_steps", lambda right: bugs.square_apart),

@@ -79,8 +79,10 @@ def _records(cells: Cells, chance: np.random.Generator) -> Iterator[dict[str, ob
 
 
 def _labels(outcome: Outcome, beside: NDArray[Any]) -> list[NDArray[Any]]:
-    """The first label, and the one that was drawn; or numbers far out."""
-    return [outcome.alike(1), beside[-1:]] if outcome.classes else [outcome.alike(1, side * 1e9) for side in (-1, 1)]
+    """The first label, and the one that was drawn; or numbers far out; and what is none, which leaves a record out."""
+    if outcome.classes:
+        return [outcome.alike(1), beside[-1:], np.array([None])]
+    return [outcome.alike(1, number) for number in (-1e9, 1e9, math.nan)]
 
 
 def _table(cells: Cells, chance: np.random.Generator, records: int) -> Table:

@@ -6,7 +6,7 @@ Each audit defines its own moves and its own distance.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -18,7 +18,7 @@ from privstats.encoding import layout_of
 from privstats.randomness import Generator
 from privstats.schema import Schema
 
-__all__ = ["Search", "climb", "in_sigmas"]
+__all__ = ["Search", "climb", "in_sigmas", "most_apart"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -75,6 +75,19 @@ def climb(here: T, moved: Callable[[T], T], distance: Callable[[T], float], step
         if found >= best:
             best, here = found, there
     return best, here
+
+
+def most_apart(schema: Schema, sigmas: Mapping[str, float], added: Sequence[NDArray[np.generic]]) -> float:
+    """How far neighbours are apart, in noise: of an exchange the most of the two records, and of each without the
+    other, which may be one that cannot be read and is in no sum.
+
+    Args:
+        schema: of the vectors.
+        sigmas: noise by statistic, in real units.
+        added: what one record adds, or each of two that are exchanged, flattened as it is sent.
+    """
+    exchanged = [added[0] - added[1]] if len(added) == 2 else []  # type: ignore[operator]
+    return max(in_sigmas(schema, sigmas, each) for each in (*exchanged, *added))
 
 
 def in_sigmas(schema: Schema, sigmas: Mapping[str, float], shift: NDArray[np.generic]) -> float:

@@ -75,7 +75,9 @@ def tables_in(schema: Schema) -> CountSchema:
 def longest(schema: CountSchema, rng: Generator, starts: int) -> dict[Adjacency, float]:
     """The farthest that a record of the search, or a pair of them, moves the tables in L2, in records."""
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    vectors = np.vstack([counted_vectors(schema, chance, starts), odd_vectors(schema, chance)]) / schema.scale_of("T")
+    counted, odd = counted_vectors(schema, chance, starts), odd_vectors(schema, chance)
+    left_out = np.zeros_like(counted[:1])  # a record that cannot be read
+    vectors = np.vstack([counted, odd, left_out]) / schema.scale_of("T")
     return {
         "add-remove": float(np.linalg.norm(vectors, axis=1).max()),
         "replace-one": max(float(np.linalg.norm(vectors - vector, axis=1).max()) for vector in vectors),

@@ -23,7 +23,7 @@ from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import EffectSchema, narrowed
 from privstats.schema.public_values import VALUE_BITS, Published, Values
-from threat_models.audits.climb import Search, in_sigmas
+from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -147,7 +147,7 @@ def _distance(schema: EffectSchema, sigmas: Mapping[str, float], attempt: Attemp
         [_apart(schema, each, block) for each in getattr(one, "variants", ()) or (one,)]
         for one, block in zip(found, attempt.block, strict=True)
     ]
-    return max(in_sigmas(schema, sigmas, one[0] - one[1] if len(one) == 2 else one[0]) for one in product(*moved))
+    return max(most_apart(schema, sigmas, one) for one in product(*moved))
 
 
 def _apart(schema: EffectSchema, moments: Moments, block: np.intp) -> NDArray[np.int64]:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from privstats import session
 from privstats.course import Effect, run
@@ -56,7 +56,7 @@ class World:
 
     Attributes:
         treated: log odds of treatment; not read in a trial.
-        others: mean outcome of who is not treated.
+        others: mean outcome of who is not treated, before outcomes are cut to -1..1.
         effect: of treatment on that mean.
         spread: standard deviation of outcomes about their mean; None: outcomes at either end of the range.
     """
@@ -93,11 +93,25 @@ class World:
             e, low = expit(u @ w[:-1] + w[-1]), schema.trim or 0.0
             weight = weight * {"ate": 1.0, "att": expit(self.treated(u)), "overlap": e * (1 - e)}[schema.estimand]
             weight = weight * (e <= 1 - low) * ((e >= low) | (schema.estimand == "att"))
+        untreated = self._mean(self.others(u) / (1 + place))
+        gain = self._mean((self.others(u) + self.effect(u)) / (1 + place)) - untreated
+        share = max(float(weight.sum()), 1e-9)
         if schema.measure:
-            others = schema.middle + schema.half * float((weight * self.others(u)).sum() / weight.sum())
-            return 1 + schema.half * float((weight * self.effect(u)).sum() / weight.sum()) / others
-        mean = float((weight * self.effect(u)).sum() / max(float(weight.sum()), 1e-9))
-        return mean * schema.half / (1 + place)
+            others = schema.middle + schema.half * float((weight * untreated).sum() / share)
+            return 1 + schema.half * float((weight * gain).sum() / share) / others
+        return schema.half * float((weight * gain).sum() / share)
+
+    def _mean(self, mean: Array) -> Array:
+        """The mean of outcomes that were cut to -1..1 where they are drawn about this one."""
+        if self.spread is None:
+            return mean
+        low, high = (-1 - mean) / self.spread, (1 - mean) / self.spread
+        inside = mean * (ndtr(high) - ndtr(low)) + self.spread * (_density(low) - _density(high))
+        return np.asarray(inside + ndtr(-high) - ndtr(low))
+
+
+def _density(z: Array) -> Array:
+    return np.asarray(np.exp(-z * z / 2) / np.sqrt(2 * np.pi))
 
 
 def _assigned(schema: EffectSchema, records: int) -> Array:

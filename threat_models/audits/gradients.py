@@ -23,7 +23,7 @@ from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import CalibrationSchema, GradientSchema, PartySchema, ScoreSchema
 from privstats.schema.public_values import VALUE_BITS, Published, Values
-from threat_models.audits.climb import Search, in_sigmas
+from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
@@ -151,7 +151,7 @@ def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> f
         flatten(exact_moments(schema, attempt.X[i : i + 1], labels[i : i + 1], published=said))
         for i in range(len(attempt.X))
     ]
-    return in_sigmas(schema, sigmas, moved[0] - moved[1] if len(moved) == 2 else moved[0])
+    return most_apart(schema, sigmas, moved)
 
 
 worst_attempt = Search[Round, Attempt](_start, _moved, _distance).worst

@@ -25,12 +25,12 @@ from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import HazardSchema, narrowed
 from privstats.schema.public_values import Published, Values
-from threat_models.audits.climb import Search, in_sigmas
+from threat_models.audits.climb import Search, most_apart
 from threat_models.audits.sensitivity import Finding
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["Trajectories", "audit_hazards", "moved_by", "worst_trajectories"]
+__all__ = ["Trajectories", "added_by", "audit_hazards", "worst_trajectories"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
@@ -120,11 +120,11 @@ def _moved(schema: HazardSchema, here: Trajectories, chance: np.random.Generator
 
 
 def _distance(schema: HazardSchema, sigmas: Mapping[str, float], here: Trajectories) -> float:
-    return in_sigmas(schema, sigmas, moved_by(schema, here))
+    return most_apart(schema, sigmas, added_by(schema, here))
 
 
-def moved_by(schema: HazardSchema, here: Trajectories) -> Array:
-    """What one person adds, or the exchange of two moves, in wire steps."""
+def added_by(schema: HazardSchema, here: Trajectories) -> list[Array]:
+    """What each person adds, in wire steps."""
     said = Published.of({"w": Values.rounded(np.clip(here.w, -1e6, 1e6))})
     edges = np.array(schema.bins.edges)
     times = np.interp(here.times, np.arange(len(edges)), edges, right=edges[-1] + 1)
@@ -133,7 +133,7 @@ def moved_by(schema: HazardSchema, here: Trajectories) -> Array:
         table: dict[str, Any] = dict(zip(schema.feature_names, here.rows[place][:, None], strict=True))
         table |= {schema.bins.name: times[place : place + 1], schema.event: here.events[place : place + 1]}
         added.append(flatten(exact_moments(schema, table, published=said)).astype(np.float64))
-    return np.asarray(added[0] - added[1] if len(added) == 2 else added[0])
+    return added
 
 
 worst_trajectories = Search[HazardSchema, Trajectories](_start, _moved, _distance).worst

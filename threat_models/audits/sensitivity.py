@@ -43,7 +43,8 @@ class WorstPair:
 
     Attributes:
         mu: the distance.
-        features: one row per record, in the order (present, replaced); one row under add-remove.
+        features: one row per record, in the order (present, replaced); one row under add-remove, or where the other is
+            in no sum.
         targets: likewise, for ridge; no columns otherwise.
         apart: the two records fall in different classes, or different folds.
     """
@@ -128,6 +129,8 @@ def worst_pair(
 ) -> WorstPair:
     """The best local maximum of the weighted distance over ``starts`` random starts per configuration.
 
+    Under replace-one a record's neighbour may be one that cannot be read, and is in no sum.
+
     Raises:
         SchemaError: a kind in which the letters mean other sums.
         PlanError: a statistic that the search has no definition of.
@@ -139,12 +142,9 @@ def worst_pair(
             f"the search has no definition of statistic {min(undefined)} of a {type(schema).__name__}; add its own to "
             "the audit"
         )
-    records = 1 if adjacency == "add-remove" else 2
-    climbs = [
-        _climb(_Distance(schema, sigmas, records, apart), rng)
-        for apart in ((False,) if records == 1 or shape.cells == 1 else (False, True))
-        for _ in range(starts)
-    ]
+    pairs = [(2, apart) for apart in ((False,) if shape.cells == 1 else (False, True))]
+    tried = [*(pairs if adjacency == "replace-one" else []), (1, False)]
+    climbs = [_climb(_Distance(schema, sigmas, *each), rng) for each in tried for _ in range(starts)]
     return max(climbs, key=lambda pair: pair.mu)
 
 

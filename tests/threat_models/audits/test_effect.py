@@ -13,9 +13,18 @@ from privstats.errors import PlanError
 from privstats.inference import influence_sums
 from privstats.moments import effect as effect_map
 from privstats.randomness import seeded
+from privstats.schema.public_values import Published, Values
 from tests import made
 from threat_models.audits.effect import audit_effects
-from threat_models.audits.effect_worlds import TRIALS, audit_effect_intervals, tally
+from threat_models.audits.effect_worlds import (
+    OBSERVED,
+    TRIALS,
+    _fresh,
+    _fresh_blocks,
+    audit_effect_intervals,
+    questions_of,
+    tally,
+)
 from threat_models.audits.target import target_of
 
 TRIAL = ps.EffectSchema.of({"age": (20, 90), "dose": (0, 4)}, treatment="arm", outcome=(40, 200), probability=0.5)
@@ -35,6 +44,20 @@ def test_the_search_finds_the_bound_and_no_more() -> None:
     report = audit_effects(target_of(course_of().plan), seeded(1), steps=20, starts=2)
     assert not report.violated
     assert max(row[4] for row in report.rows) > 0.999
+
+
+def test_the_search_tries_a_neighbour_that_is_left_out() -> None:
+    """Of an exchange with a record that cannot be read N moves by 1, which costs most where N has little noise."""
+    promise = made.promise(epsilon=1.0, delta=1e-6, adjacency="replace-one", shares={"N": 0.99, "e": 0.01})
+    schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+    published = Published.of({name: Values(np.zeros(shape, np.int64), 0) for name, shape in schema.needs.items()})
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=promise, published=published)
+    report = audit_effects(target_of(plan), seeded(3), steps=20, starts=2)
+    joint = {row[1]: row for row in report.rows if row[0] == "joint"}["replace-one"]
+    assert not report.violated
+    assert joint[3] >= 0.99 * joint[2]
+    alone = {row[1]: row for row in report.rows if row[0] == "N"}["replace-one"]
+    assert alone[3] == pytest.approx(1.0)
 
 
 def test_a_plan_of_another_kind_is_refused() -> None:
@@ -147,3 +170,18 @@ def test_the_audit_of_the_whole_course_plants_a_record_of_an_arm(privstats: Any,
     (row,) = report["rows"]
     assert not report["violated"]
     assert 0.8 < row["mu moved"] / row["mu claimed"] <= 1.001
+
+
+@pytest.mark.parametrize("world", [*TRIALS.values(), *OBSERVED.values()], ids=[*TRIALS, *OBSERVED])
+def test_truths_are_of_outcomes_as_they_are_drawn(world: Any) -> None:
+    """Outcomes are cut to their range, so the mean of an arm is not the mean that they are drawn about."""
+    schema = several({"probability": 0.5}, 1.0, 4_000).schema
+    u = _fresh(schema.width - 1)
+    for place, blocks in questions_of(schema):
+        at = np.ones(len(u), np.bool_) if blocks is None else np.isin(_fresh_blocks(schema), blocks)
+        drawn = [
+            world._around((world.others(u) + arm * world.effect(u)) / (1 + place), np.random.default_rng(7))[at]
+            for arm in (0, 1)
+        ]
+        gain = schema.half * (drawn[1] - drawn[0])
+        assert abs(world.truth(schema, None, place, blocks) - gain.mean()) < 4 * gain.std() / len(gain) ** 0.5 + 1e-4
