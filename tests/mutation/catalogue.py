@@ -22,6 +22,7 @@ from tests.brought import bring_modules
 from tests.mutation import bugs
 from tests.mutation.devices_catalogue import DEVICES_MUTANTS
 from tests.mutation.http_catalogue import HTTP_MUTANTS
+from tests.mutation.inside_catalogue import INSIDE_MUTANTS
 from tests.mutation.ledger_catalogue import LEDGER_MUTANTS
 from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
@@ -567,6 +568,7 @@ MUTANTS: dict[str, Mutant] = {
     **NOISE_LAYERS_MUTANTS,
     **MACHINES,
     **HTTP_MUTANTS,
+    **INSIDE_MUTANTS,
     **PANEL_MUTANTS,
     **PROOF_MUTANTS,
     **READERS,

@@ -32,9 +32,9 @@ class PrivateWeights(Filter):
     """Clips a site's weights to a public norm and adds all noise that its promise needs, before they leave.
 
     A filter of results at the site, so the noise is *local*: nobody else is trusted, and a mean over n sites has the
-    noise of one divided by sqrt(n). (One filter on the server's aggregate would be *central* noise: less of it, and the
-    server sees every site's weights.) Whole weights are clipped around zero, so let sites send differences
-    (``params_transfer_type="DIFF"``).
+    noise of one divided by sqrt(n). (One filter on the server's aggregate would be *central* noise: sqrt(n) times less
+    in the mean, and the server sees every site's weights.) Whole weights are clipped around zero, so let sites send
+    differences (``params_transfer_type="DIFF"``).
 
     The site's ledger decides: ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (of a simulator, in the site's
     folder below ``PRIVSTATS_PARTIES``), with an account per client under replace-one. It is charged for every result;

@@ -106,6 +106,26 @@ def test_a_party_without_records_is_missing_from_the_sum_and_trains_all_the_same
     assert seen(grid.contexts[103]) == 1
 
 
+def test_an_app_that_is_killed_in_the_middle_goes_on_with_the_same_session(tmp_path):
+    """Nobody answers twice, and each party pays once."""
+    study = study_of(tmp_path, privacy=PROMISE)
+    open_accounts(study, 2.0)
+    with pytest.raises(KeyboardInterrupt):
+        flower.run_plan(Killed(joined(study), 5), study.host)
+    release = flower.run_plan(AtOnce(joined(study), 5), study.host)
+    assert release.survivors == (0, 1, 2, 3, 4)
+    assert [len(spent(study, party)) for party in range(5)] == [1] * 5
+
+
+class Killed(AtOnce):
+    """A grid whose app ends at its eighteenth message."""
+
+    def push_messages(self, messages):
+        if len(self.pushed) == 17:
+            raise KeyboardInterrupt
+        return super().push_messages(messages)
+
+
 def test_a_session_that_was_given_up_has_no_release(study):
     for party in range(5):
         (study.home(party) / "records.npz").unlink()

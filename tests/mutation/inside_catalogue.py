@@ -1,0 +1,49 @@
+"""The deliberate bugs of sessions in programs of others: rows as in ``catalogue``, which takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.mutation.mutant import Mutant
+from tests.mutation.planting import name_in
+
+__all__ = ["INSIDE_MUTANTS"]
+
+_INSIDE = "tests/engines/flower/test_inside.py::"
+_STUDY = "tests/engines/network/test_simulated_study.py::"
+
+
+def _with_its_text(right: Any) -> Callable[[Any, Any], Any]:
+    def answered(message: Any, find_home: Callable[[], Any]) -> Any:
+        from privstats.engines.flower import records
+
+        try:
+            find_home()
+        except Exception as error:
+            return type(message)(records.pack("failed", str(error).encode()), reply_to=message)
+        return right(message, find_home)
+
+    return answered
+
+
+def _whatever_lies_there(right: Any) -> Callable[[Any], Any]:
+    return lambda folder: right(folder) if not folder.kind.single else (folder.release(0),)
+
+
+INSIDE_MUTANTS: dict[str, Mutant] = {
+    "an error's text in the reply": Mutant(
+        "a party in somebody else's app sends the server the text of an error, which may hold records",
+        name_in("privstats.engines.flower.inside", "answered", _with_its_text),
+        "",
+        (_INSIDE + "TestJoin::test_no_text_of_an_error_leaves",),
+        (),
+    ),
+    "any file for the release": Mutant(
+        "after the end of a session whatever file lies in its folder is taken for its release",
+        name_in("privstats.engines.network.run_releases", "_released", _whatever_lies_there),
+        "",
+        (_STUDY + "test_a_session_comes_of_them_once_and_every_ledger_is_full",),
+        (),
+    ),
+}
