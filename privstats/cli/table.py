@@ -77,7 +77,9 @@ def table(
     ] = False,
     time: Annotated[str | None, typer.Option(help="km: the variable of times.", metavar="NAME")] = None,
     event: Annotated[str | None, typer.Option(help="km: the variable of events.", metavar="NAME")] = None,
-    by: Annotated[str | None, typer.Option(help="km: the variable of groups.", metavar="NAME")] = None,
+    by: Annotated[
+        str | None, typer.Option(help="km, table-one of counts: the variable of groups.", metavar="NAME")
+    ] = None,
     times: Annotated[
         Times, typer.Option(help="km: discrete where every bin is one time, continuous where it is a span of them.")
     ] = "discrete",
@@ -167,7 +169,7 @@ def table(
             if time is None or event is None:
                 raise ReleaseError("--reader km needs --time and --event: name the variables of the plan")
             survival = inference.kaplan_meier(read, time=time, event=event, by=by, times=times, alpha=alpha)
-            made = table_results.curves(survival, read, alpha, time)
+            made = table_results.curves(survival, time)
         case Reader.PROPORTIONS:
             if columns is None or len(columns) != 1:
                 raise ReleaseError("--reader proportions needs one --column: name a variable of the plan")
@@ -175,7 +177,7 @@ def table(
         case Reader.SCORE:
             made = table_results.score(inference.head_score(read, alpha=alpha))
         case Reader.TABLE_ONE:
-            made = table_results.means(inference.table_one(read, alpha=alpha), read, alpha)
+            made = table_results.table_one(inference.table_one(read, by=by, alpha=alpha))
     if figure is not None:
         if made.draw is None:
             raise ReleaseError(f"--figure has nothing to draw of --reader {reader.value}; leave it out")

@@ -30,10 +30,13 @@ if TYPE_CHECKING:
     from privstats.inference.forest import plot_forest as plot_forest
     from privstats.inference.group_means import GroupMeans as GroupMeans
     from privstats.inference.group_means import table_one as table_one
+    from privstats.inference.group_shares import GroupShares as GroupShares
     from privstats.inference.hazard_ratios import HazardRatios as HazardRatios
     from privstats.inference.hazard_ratios import hazards as hazards
     from privstats.inference.head_scores import HeadScore as HeadScore
     from privstats.inference.head_scores import head_score as head_score
+    from privstats.inference.logrank import LogRank as LogRank
+    from privstats.inference.logrank import logrank_test as logrank_test
     from privstats.inference.paragraph import methods as methods
     from privstats.inference.prediction import HalfWidth as HalfWidth
     from privstats.inference.prediction import predicted_half_width as predicted_half_width
@@ -54,10 +57,9 @@ if TYPE_CHECKING:
     from privstats.inference.sites import fixed_effects as fixed_effects
     from privstats.inference.sites import mixed as mixed
     from privstats.inference.summary import Summary as Summary
-    from privstats.inference.survival import LogRank as LogRank
     from privstats.inference.survival import SurvivalCurve as SurvivalCurve
+    from privstats.inference.survival import SurvivalCurves as SurvivalCurves
     from privstats.inference.survival import kaplan_meier as kaplan_meier
-    from privstats.inference.survival import logrank_test as logrank_test
     from privstats.inference.tables import Chi2 as Chi2
     from privstats.inference.tables import Confusion as Confusion
     from privstats.inference.tables import Histogram as Histogram

@@ -15,7 +15,7 @@ from privstats.inference.counts import gradients
 from privstats.inference.evidence import column_names, map_columns
 from privstats.inference.inversion import quantile
 
-__all__ = ["Balance", "WeightedSums", "balance_of", "weighted_balance"]
+__all__ = ["Balance", "WeightedSums", "balance_of", "standardised", "weighted_balance"]
 
 _SURE = 10.0  # standard deviations of its noise that the records of an arm must exceed to be told
 _CLEAR = 3.0  # likewise the variance of a column in an arm
@@ -86,8 +86,8 @@ def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
     deviations = np.repeat([sigma_n, sigma_1, sums.sigma_G], 2)
     difference, error = np.full(width, np.nan), np.full(width, np.inf)
     for place in np.flatnonzero(told):
-        slopes = gradients(_standardised, entries[place])[:, 0]
-        difference[place] = float(np.real(_standardised(entries[place]))[0])
+        slopes = gradients(standardised, entries[place])[:, 0]
+        difference[place] = float(np.real(standardised(entries[place]))[0])
         error[place] = float(np.sqrt(np.square(slopes * deviations).sum()))
     scale, shift = _units(schema, width)
     reach = quantile(alpha, np.inf) * error if sums.sigma_G else np.where(told, 0.0, np.inf)
@@ -142,7 +142,7 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
     return np.where(told[:, None], ends, [np.nan, -np.inf, np.inf])
 
 
-def _standardised(entries: Array) -> Array:
+def standardised(entries: Array) -> Array:
     """The difference from records, sums and sums of squares of both arms, ``(..., 6)``."""
     n, first, second = (entries[..., place : place + 2] for place in (0, 2, 4))
     means = first / n

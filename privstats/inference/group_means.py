@@ -1,26 +1,35 @@
 """The first table of a paper: number, mean and spread of every column by group, and whether two groups differ.
 
-From counts, sums and sums of squares per class (N, A, D), each with its own noise.
+From counts, sums and sums of squares per class (N, A, D), each with its own noise; of count tables ``group_shares`` has
+number and share of every cell.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
+from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
-from privstats.inference.counts import require_level
+from privstats.inference.balance import standardised
+from privstats.inference.counts import gradients, require_level
 from privstats.inference.evidence import map_columns, require_gaussian, require_records
+from privstats.inference.group_shares import GroupShares, group_shares
+from privstats.inference.inversion import quantile
+from privstats.inference.means_summary import means_summary, rows_of
+from privstats.inference.summary import Summary
 from privstats.release import Release
-from privstats.schema import ClassSchema, narrowed
+from privstats.schema import ClassSchema, CountSchema, narrowed
 
 __all__ = ["GroupMeans", "table_one"]
 
 _SURE = 10.0  # standard deviations of its noise that a group's count must exceed to be told
+_CLEAR = 3.0  # likewise the variance of a column in a group, for a standardised difference
 _LEAST = 1e-4  # of clip_norm squared: a variance below that is noise
 
 
@@ -37,6 +46,10 @@ class GroupMeans:
         told: ``(groups,)``.
         pvalues: Welch's test of each column between the two groups that are told, ``(columns,)``; None for other
             numbers of groups.
+        differences: of these two the standardised difference of each column, first less second, and the ends of its
+            interval, ``(columns, 3)``; NaN where not told, None for other numbers of groups.
+        release: the one that it was read from.
+        alpha: level of the intervals.
 
     Example:
         >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
@@ -57,20 +70,51 @@ class GroupMeans:
     deviations: Array
     told: NDArray[np.bool_]
     pvalues: Array | None
+    differences: Array | None = field(repr=False)
+    release: Release = field(repr=False)
+    alpha: float
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """One row per column and group, with test and difference beside the first group; NaN where not told."""
+        return rows_of(self)
+
+    def summary(self) -> Summary:
+        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        return means_summary(self)
+
+    def to_frame(self) -> Any:
+        """:meth:`to_rows` as a pandas DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return optional_dependencies.load("pandas", by="to_frame").DataFrame(self.to_rows())
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
 
 
-def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
-    """Means of every column by class, with intervals, and Welch's test where there are two.
+def table_one(release: Release, *, by: str | None = None, alpha: float = 0.05) -> GroupMeans | GroupShares:
+    """The columns of a release by group: means of class sums, or numbers and shares of count tables.
+
+    Of class sums a group is a class, and every column has its mean with an interval, and Welch's test where there are
+    two groups; of count tables see :func:`~privstats.inference.group_shares.group_shares`.
 
     var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, and Student's t with Welch's
     degrees of freedom, (N - 1) (var(mean) (N - 1) / v)^2: N - 1 without noise. Suppressed classes are left out by name.
 
+    The standardised difference of two groups is (m1 - m2) / sqrt((v1 + v2) / 2) (Austin, Statistics in Medicine 28
+    (2009) 3083). Its interval is about *these* records, under the noise alone by the delta method; without noise it is
+    the difference itself. It is not told where noise hides a group or its spread.
+
     Args:
-        release: of a ``ClassSchema`` with statistics ``"NAD"``; its transform may hold ``Centre`` and ``Scale``.
+        release: of a ``ClassSchema`` with statistics ``"NAD"``, whose transform may hold ``Centre`` and ``Scale``; or
+            of a ``CountSchema`` with tables that cross ``by`` with other variables.
+        by: of count tables the variable whose cells are the groups; of class sums None.
         alpha: level of the intervals.
 
     Raises:
-        ReleaseError: another kind of release, or one without D.
+        ReleaseError: another kind of release, one without D, or count tables without ``by`` or none that crosses it.
 
     Example:
         >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
@@ -82,6 +126,10 @@ def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
         (('ill', 'well'), ('dose', 'age'), [[1.5, 0.6], [0.2, 0.4]])
     """
     require_level(alpha)
+    if isinstance(require_records(release).plan.schema, CountSchema):
+        return group_shares(release, by, alpha=alpha)
+    if by is not None:
+        raise ReleaseError("the groups of class sums are the classes; leave by out, or give a release of count tables")
     schema, moments = _class_schema(release), release.moments
     require_gaussian(release)
     if moments.D is None:
@@ -109,6 +157,9 @@ def table_one(release: Release, *, alpha: float = 0.05) -> GroupMeans:
         deviations=np.where(told[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
         told=told,
         pvalues=_welch(means, sampling, noise, safe) if told.sum() == len(told) == 2 else None,
+        differences=_differences(N, A, D, release, alpha) if told.sum() == len(told) == 2 else None,
+        release=release,
+        alpha=alpha,
     )
 
 
@@ -116,6 +167,22 @@ def _class_schema(release: Release) -> ClassSchema:
     schema = require_records(release).plan.schema
     refusal = ReleaseError(f"table_one takes class moments, and the release measures a {type(schema).__name__}")
     return narrowed(schema, ClassSchema, refusal)
+
+
+def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -> Array:
+    """Standardised differences of two groups and their ends under the noise, ``(columns, 3)``; NaN where not told."""
+    columns = A.shape[1]
+    entries = np.stack([np.broadcast_to(N[:, None], A.shape), A, D]).transpose(2, 0, 1).reshape(columns, 6)
+    deviations = np.repeat([release.sigma[letter] for letter in "NAD"], 2)
+    spreads = D / N[:, None] - (A / N[:, None]) ** 2
+    told = (spreads > _CLEAR * release.sigma["D"] / N[:, None]).all(axis=0)
+    found = np.full((columns, 3), np.nan)
+    for place in np.flatnonzero(told):
+        value = float(np.real(standardised(entries[place]))[0])
+        slopes = gradients(standardised, entries[place])[:, 0]
+        reach = quantile(alpha, np.inf) * float(np.sqrt(np.square(slopes * deviations).sum()))
+        found[place] = value, value - reach, value + reach
+    return found
 
 
 def _degrees(sampling: Array, noise: Array, left: Array) -> Array:

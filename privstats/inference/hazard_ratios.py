@@ -19,17 +19,11 @@ from privstats.inference.forest import forest_rows
 from privstats.inference.hazard_summary import HazardFacts, hazard_summary
 from privstats.inference.inversion import condition
 from privstats.inference.last_step import last_step, notes_on
+from privstats.inference.logrank import LogRank, logrank_test
 from privstats.inference.proportionality import Proportionality, proportionality_test
 from privstats.inference.regression import Regression
 from privstats.inference.summary import Summary
-from privstats.inference.survival import (
-    LogRank,
-    SurvivalCurve,
-    event_tables,
-    kaplan_meier,
-    logrank_test,
-    told_bins,
-)
+from privstats.inference.survival import SurvivalCurve, SurvivalCurves, event_tables, kaplan_meier, told_bins
 from privstats.release import Release
 from privstats.schema import CountSchema, HazardSchema, narrowed
 
@@ -100,7 +94,7 @@ class HazardRatios(Regression):
         bins = schema.periods
         return proportionality_test(counts, time=schema.bins.name, event=schema.event, by=known, bins=bins)
 
-    def kaplan_meier(self, alpha: float = _ALPHA) -> dict[str, SurvivalCurve]:
+    def kaplan_meier(self, alpha: float = _ALPHA) -> SurvivalCurves:
         """Survival curves up to the last edge, by the values of ``by``; one without a name where there is none.
 
         Raises:
@@ -109,8 +103,8 @@ class HazardRatios(Regression):
         schema = self._schema
         words: dict[str, Any] = {"time": schema.bins.name, "event": schema.event, "times": "continuous"}
         found = kaplan_meier(self._counts, by=self.by, alpha=alpha, **words)
-        curves = found if isinstance(found, dict) else {"": found}
-        return {name: _up_to(curve, schema) for name, curve in curves.items()}
+        curves = found if isinstance(found, SurvivalCurves) else {"": found}
+        return SurvivalCurves({name: _up_to(curve, schema) for name, curve in curves.items()})
 
     def plot(self, path: str | Path | None = None, *, alpha: float = _ALPHA) -> Any:
         """Draw survival by the values of ``by`` with its bands, and in a corner the hazard ratio with its interval.

@@ -7,31 +7,33 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privstats.errors import ReleaseError
 from privstats.inference.counts import Interval
-from privstats.inference.group_means import GroupMeans
-from privstats.inference.summary import Summary, curve_summary, means_summary, proportions_summary
-from privstats.inference.survival import SurvivalCurve
+from privstats.inference.curve_summary import curve_summary
+from privstats.inference.summary import Summary, proportions_summary
+from privstats.inference.survival import SurvivalCurve, SurvivalCurves
 from privstats.release import Release
 
 if TYPE_CHECKING:
     from privstats.inference.cell_table import CellTable
     from privstats.inference.effect_rows import EffectRows
     from privstats.inference.effect_table import EffectTable
+    from privstats.inference.group_means import GroupMeans
     from privstats.inference.regression import Regression
     from privstats.inference.scorecards import Scorecard
 
-    Table: TypeAlias = EffectTable | EffectRows | Regression | CellTable | Scorecard
-    Given: TypeAlias = SurvivalCurve | Mapping[str, SurvivalCurve] | Mapping[str, Interval] | GroupMeans
+    Table: TypeAlias = EffectTable | EffectRows | Regression | CellTable | Scorecard | GroupMeans
+    Curves: TypeAlias = SurvivalCurve | SurvivalCurves | Mapping[str, SurvivalCurve]
+    Given: TypeAlias = Table | Curves | Mapping[str, Interval]
 
 __all__ = ["methods"]
 
 
-def methods(result: Table | Given, release: Release | None = None, *, alpha: float = 0.05) -> str:
+def methods(result: Given, release: Release | None = None, *, alpha: float = 0.05) -> str:
     """A paragraph to paste: what was computed, from whom, under which promise, assumptions, plans and software.
 
     Args:
         result: what :func:`effect`, :func:`hazards`, a regression, :func:`scorecard`, :func:`kaplan_meier`,
             :func:`proportions` or :func:`table_one` returned.
-        release: the one that it was read from; needed for the last three, which do not hold it.
+        release: the one that it was read from; needed for shares, which do not hold it.
         alpha: level of the intervals that the paper prints.
 
     Raises:
@@ -52,14 +54,12 @@ def _summary_of(result: Any, release: Release | None, alpha: float) -> Summary:
     if summary is not None:
         found: Summary = summary(alpha) if hasattr(result, "conf_int") else summary()
         return found
-    if release is None:
-        raise ReleaseError("this result does not hold its release; give it as the second argument")
-    several: dict[str, Any] = dict(result) if isinstance(result, Mapping) else {"": result}
+    several: dict[str, Any] = dict(result) if isinstance(result, Mapping) else {}
     match next(iter(several.values()), None):
         case SurvivalCurve():
-            return curve_summary(several, release, alpha)
-        case Interval() if isinstance(result, Mapping):
+            return curve_summary(several)
+        case Interval():
+            if release is None:
+                raise ReleaseError("this result does not hold its release; give it as the second argument")
             return proportions_summary(several, release, alpha)
-        case GroupMeans() as means:
-            return means_summary(means, release, alpha)
     raise ReleaseError(f"no paragraph is written for a {type(result).__name__}; give what a reader of a table returned")

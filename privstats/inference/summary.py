@@ -20,21 +20,17 @@ from privstats.release import Release
 if TYPE_CHECKING:  # the results that are shown: a regression brings its own summary, so nothing of them is run here
     from privstats.inference.cell_table import CellTable
     from privstats.inference.counts import Interval
-    from privstats.inference.group_means import GroupMeans
     from privstats.inference.regression import Regression
     from privstats.inference.scorecards import ColumnPoints, Scorecard
-    from privstats.inference.survival import SurvivalCurve
 
 __all__ = [
     "Summary",
     "card_summary",
     "cells_summary",
     "chance_of",
-    "curve_summary",
     "ends_of",
     "fitted_words",
     "head_of",
-    "means_summary",
     "number_of",
     "proportions_summary",
     "source_of",
@@ -217,29 +213,6 @@ def cells_summary(table: CellTable) -> Summary:
     )
 
 
-def curve_summary(curves: Mapping[str, SurvivalCurve], release: Release, alpha: float) -> Summary:
-    """Survival curves, one row per group and time that is told."""
-    rows = []
-    for group, curve in curves.items():
-        at = zip(curve.timeline, curve.at_risk, curve.events, curve.survival_function_, strict=True)
-        for (time, at_risk, events, survival), (low, high) in zip(at, curve.confidence_interval_, strict=True):
-            cells = (f"{time:g}", f"{at_risk:,.0f}", f"{events:,.0f}", f"{survival:.3f}", f"{low:.3f}", f"{high:.3f}")
-            rows.append((group, *cells))
-    source = Source(release, alpha, "independent records, censoring that says nothing of the event")
-    return Summary(
-        title=source.title("Kaplan-Meier estimate"),
-        head=tuple((f"median {group}".strip(), _interval(curve.median())) for group, curve in curves.items()),
-        columns=("", "time", "at risk", "events", "survival", *ends_of(alpha)),
-        rows=tuple(rows),
-        foot=tuple(source.foot),
-        methods=source.methods(
-            "Survival was estimated by Kaplan and Meier's product of counts of events and of persons at risk in bins "
-            "of time, with errors by the delta method (Greenwood's formula, and the noise of the counts); a curve ends "
-            "where noise hides how many are at risk."
-        ),
-    )
-
-
 def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha: float) -> Summary:
     """Shares of the cells of one variable."""
     rows = [
@@ -256,29 +229,6 @@ def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha:
         rows=tuple(rows),
         foot=tuple(source.foot),
         methods=source.methods("Shares of records have Wilson's intervals, widened by the noise of the counts."),
-    )
-
-
-def means_summary(means: GroupMeans, release: Release, alpha: float) -> Summary:
-    """Means by group, one row per column and group; the p-value of Welch's test with the first group."""
-    rows = []
-    for j, column in enumerate(means.columns):
-        for i, group in enumerate(means.groups):
-            p = "" if means.pvalues is None or i else chance_of(float(means.pvalues[j]))
-            values = (means.means[i, j], means.low[i, j], means.high[i, j], means.deviations[i, j])
-            cells = tuple(map(number_of, values)) if means.told[i] else (HIDDEN, "-inf", "inf", HIDDEN)
-            rows.append((column if not i else "", group, *cells, p))
-    source = Source(release, alpha, "independent records, negligible clipping, honest clients")
-    return Summary(
-        title=source.title("Means by group"),
-        head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(means.groups, means.counts, strict=True)),
-        columns=("", "group", "mean", *ends_of(alpha), "std", "P"),
-        rows=tuple(rows),
-        foot=tuple(source.foot),
-        methods=source.methods(
-            "Means of groups have Student's t intervals, and two groups are compared by Welch's test, with the noise "
-            "of counts, sums and sums of squares in their errors."
-        ),
     )
 
 
@@ -337,10 +287,6 @@ def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:
 def ends_of(alpha: float) -> tuple[str, str]:
     """Headings of the ends of an interval."""
     return f"[{100 * (1 - alpha):g}%", "]"
-
-
-def _interval(found: Interval) -> str:
-    return f"{found.value:g} ({found.low:g} to {found.high:g})"
 
 
 def chance_of(p: float) -> str:

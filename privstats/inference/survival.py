@@ -1,4 +1,4 @@
-"""Survival curves from a table of time against event: Kaplan-Meier, restricted mean, median, log-rank.
+"""Survival curves from a table of time against event: Kaplan-Meier, restricted mean, median.
 
 Everything is a function of the events and the censored records of every bin; standard errors come from the delta
 method, which without noise is Greenwood's formula.
@@ -9,61 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from scipy.special import chdtrc
 
+from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
-from privstats.inference.counts import CountTable, Interval, count_table, gradients, spread, z_of
+from privstats.inference.counts import CountTable, Interval, count_table, spread, z_of
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 
-__all__ = [
-    "LogRank",
-    "SurvivalCurve",
-    "Times",
-    "at_risk_in",
-    "event_tables",
-    "kaplan_meier",
-    "logrank_test",
-    "told_bins",
-]
+if TYPE_CHECKING:
+    from privstats.inference.summary import Summary
+
+__all__ = ["SurvivalCurve", "SurvivalCurves", "Times", "at_risk_in", "event_tables", "kaplan_meier", "told_bins"]
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
 _SURE = 8.0  # standard deviations of noise in the number at risk up to which a curve is told
 _FEWEST_AT_RISK = 20.0
-
-
-class LogRank(NamedTuple):
-    """A log-rank test, with lifelines' names.
-
-    Attributes:
-        test_statistic: U^2 / V; NaN where the test is not told.
-        p_value: from the chi-squared law; 1 where the test is not told.
-        degrees_freedom: 1.
-
-    Example:
-        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
-        >>> schema = ps.CountSchema((months, died, ps.Categories("arm", ("a", "b"))), (("months", "died", "arm"),))
-        >>> records = {"months": [0, 1, 2, 2] * 20, "died": [1, 1, 0, 0] * 20, "arm": ["a", "a", "b", "b"] * 20}
-        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
-        >>> test = ps.inference.logrank_test(release, time="months", event="died", by="arm")
-        >>> test.degrees_freedom, test.p_value < 0.001
-        (1, True)
-    """
-
-    test_statistic: float
-    p_value: float
-    degrees_freedom: int = 1
-
-    @property
-    def told(self) -> bool:
-        """Whether there is a test: noise leaves the number at risk to be read in one bin at least."""
-        return not math.isnan(self.test_statistic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +42,8 @@ class SurvivalCurve:
             se, because a noisy estimate may be 1 or more and has no logarithm of its logarithm then.
         at_risk, events: noisy numbers behind the estimate.
         told_to: the time up to which the curve is told; 0 where no part of it is.
+        release: the one that it was read from.
+        alpha: level of the intervals.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -93,6 +60,8 @@ class SurvivalCurve:
     at_risk: Array
     events: Array
     told_to: float
+    release: Release = field(repr=False)
+    alpha: float
     _edges: Array = field(repr=False)
     _clock: Array = field(repr=False)
     _counts: Array = field(repr=False)
@@ -150,6 +119,30 @@ class SurvivalCurve:
         survival, lower, upper = (np.repeat(line, 2) for line in lines)
         return steps, survival, lower, upper
 
+    def to_rows(self) -> list[dict[str, float]]:
+        """The curve as it is printed: ``time``, ``at_risk``, ``events``, ``survival``, ``low`` and ``high``.
+
+        It begins at time 0, where nobody has had the event and survival is 1 by definition.
+        """
+        from privstats.inference.curve_summary import rows_of
+
+        return rows_of(self)
+
+    def summary(self) -> Summary:
+        """The table for publication: ``print(curve.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        return SurvivalCurves({"": self}).summary()
+
+    def to_frame(self) -> Any:
+        """:meth:`to_rows` as a pandas DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return optional_dependencies.load("pandas", by="to_frame").DataFrame(self.to_rows())
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
     def _first_at_half(self, curve: Array) -> float:
         falls = np.flatnonzero(curve <= 0.5)
         if not len(falls):
@@ -186,6 +179,41 @@ class SurvivalCurve:
         return trapezoids
 
 
+class SurvivalCurves(dict[str, SurvivalCurve]):
+    """Survival curves by group.
+
+    Example:
+        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
+        >>> schema = ps.CountSchema((months, died, ps.Categories("arm", ("a", "b"))), (("months", "died", "arm"),))
+        >>> records = {"months": [0, 1, 2, 2], "died": [1, 0, 0, 1], "arm": ["a", "a", "b", "b"]}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> curves = ps.inference.kaplan_meier(release, time="months", event="died", by="arm")
+        >>> list(curves), curves.to_rows()[0]["time"], curves.to_rows()[0]["survival"]
+        (['a', 'b'], 0.0, 1.0)
+    """
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """:meth:`SurvivalCurve.to_rows` of all groups, with the name of each as ``group``."""
+        return [{"group": group, **row} for group, curve in self.items() for row in curve.to_rows()]
+
+    def summary(self) -> Summary:
+        """The table for publication: ``print(curves.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        from privstats.inference.curve_summary import curve_summary
+
+        return curve_summary(self)
+
+    def to_frame(self) -> Any:
+        """:meth:`to_rows` as a pandas DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return optional_dependencies.load("pandas", by="to_frame").DataFrame(self.to_rows())
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
 def kaplan_meier(
     release: Release,
     *,
@@ -194,7 +222,7 @@ def kaplan_meier(
     by: str | None = None,
     times: Times = "discrete",
     alpha: float = 0.05,
-) -> SurvivalCurve | dict[str, SurvivalCurve]:
+) -> SurvivalCurve | SurvivalCurves:
     """Survival curves from counts of time against event; post-processing, so it costs no privacy.
 
     Args:
@@ -223,50 +251,8 @@ def kaplan_meier(
     """
     z = z_of(alpha)
     tables = event_tables(release, time, event, by, times)
-    curves = {level: _curve(table, times, z) for level, table in tables.items()}
+    curves = SurvivalCurves({level: _curve(table, times, release, alpha, z) for level, table in tables.items()})
     return curves if by is not None else curves[""]
-
-
-def logrank_test(release: Release, *, time: str, event: str, by: str) -> LogRank:
-    """Test whether two groups survive alike, over the bins that are told for both.
-
-    U = sum over bins of d0 - d r0 / r, V its hypergeometric variance plus the noise in U by the delta method. Where
-    noise hides the number at risk of a group from the first bin on, the test is not told: a statistic of NaN and a
-    p-value of 1.
-
-    Raises:
-        ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
-
-    Example:
-        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
-        >>> schema = ps.CountSchema((months, died, ps.Categories("arm", ("a", "b"))), (("months", "died", "arm"),))
-        >>> records = {"months": [0, 1, 2, 2] * 20, "died": [1, 1, 0, 0] * 20, "arm": ["a", "a", "b", "b"] * 20}
-        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
-        >>> ps.inference.logrank_test(release, time="months", event="died", by="arm").p_value < 0.001
-        True
-    """
-    tables = list(event_tables(release, time, event, by, "discrete").values())
-    if len(tables) != 2:
-        raise ReleaseError(f"{by!r} has {len(tables)} groups, and a log-rank test compares two; release such a table")
-    bins = min(told_bins(table) for table in tables)
-    if not bins and tables[0].sigma == 0:
-        raise ReleaseError(f"a group of {by!r} has no record at risk; leave its cell out of the plan's variable")
-    if not bins:
-        return LogRank(math.nan, 1.0)
-    counts = np.stack([table.counts for table in tables])
-    difference = partial(_difference, shape=counts.shape, bins=bins)
-    value = float(difference(counts.reshape(-1))[0])
-    noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
-    at_risk, died = at_risk_in(counts, "discrete")[:, :bins], counts[:, :bins, 1]
-    r, d = at_risk.sum(axis=0), died.sum(axis=0)
-    share = at_risk[0] / r
-    several = r > 1
-    pooled = np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0)
-    variance = max(float(pooled.sum()), 0.0) + tables[0].sigma ** 2 * noise
-    if variance <= 0:  # without noise only: it gives U a variance of its own
-        raise ReleaseError("there is no event in the bins that are told for both groups; nothing can be compared")
-    statistic = value**2 / variance
-    return LogRank(statistic, float(chdtrc(1, statistic)))
 
 
 def event_tables(release: Release, time: str, event: str, by: str | None, times: Times) -> dict[str, CountTable]:
@@ -314,7 +300,7 @@ def told_bins(table: CountTable) -> int:
     return int(np.argmax(few)) if few.any() else bins
 
 
-def _curve(table: CountTable, times: Times, z: float) -> SurvivalCurve:
+def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: float) -> SurvivalCurve:
     clock = table.variables[0]
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     edges, told = np.array(clock.edges), told_bins(table)
@@ -329,6 +315,8 @@ def _curve(table: CountTable, times: Times, z: float) -> SurvivalCurve:
         at_risk=at_risk_in(table.counts, times)[:told],
         events=table.counts[:told, 1],
         told_to=float(edges[told]) if told else 0.0,
+        release=release,
+        alpha=alpha,
         _edges=edges,
         _clock=clock_times,
         _counts=table.counts,
@@ -349,11 +337,3 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
     margin = z * errors / (safe * np.log(safe))
     ends = np.stack([safe ** np.exp(-margin), safe ** np.exp(margin)], axis=1)
     return np.where(inner[:, None], ends, values[:, None])
-
-
-def _difference(flat: Array, shape: tuple[int, ...], bins: int) -> Array:
-    """U of a log-rank test, from all counts of both groups."""
-    counts = flat.reshape(*flat.shape[:-1], *shape)
-    at_risk, died = at_risk_in(counts, "discrete")[..., :bins], counts[..., :bins, 1]
-    r, d = at_risk.sum(axis=-2), died.sum(axis=-2)
-    return np.asarray(np.sum(died[..., 0, :] - d * at_risk[..., 0, :] / r, axis=-1, keepdims=True))

@@ -47,15 +47,24 @@ def test_the_level_of_the_intervals_is_that_of_the_paper() -> None:
     assert "include sampling:" in exactly
 
 
-@pytest.mark.parametrize("what", ["km", "one curve", "shares"])
-def test_what_holds_no_release_is_given_one(what: str) -> None:
+@pytest.mark.parametrize("what", ["curves", "a plain mapping of curves", "one curve", "table one"])
+def test_curves_and_the_first_table_know_their_release(what: str) -> None:
     release, inf = counted(people()), ps.inference
     results: dict[str, Any] = {
-        "km": lambda: inf.kaplan_meier(release, time="months", event="died", by="sex"),
+        "curves": lambda: inf.kaplan_meier(release, time="months", event="died", by="sex"),
+        "a plain mapping of curves": lambda: dict(inf.kaplan_meier(release, time="months", event="died", by="sex")),
         "one curve": lambda: inf.kaplan_meier(release, time="months", event="died"),
-        "shares": lambda: inf.proportions(release, "sex"),
+        "table one": lambda: inf.table_one(release, by="sex"),
     }
-    result = results[what]()
+    said = inf.methods(results[what]())
+    assert release.plan.digest in said
+    assert said.endswith(f"Software: privstats {__version__}.")
+    assert ("Yang and Dalton" in said) is (what == "table one")
+
+
+def test_shares_hold_no_release_and_are_given_one() -> None:
+    release, inf = counted(people()), ps.inference
+    result = inf.proportions(release, "sex")
     assert release.plan.digest in inf.methods(result, release)
     with pytest.raises(ReleaseError, match="second argument"):
         inf.methods(result)

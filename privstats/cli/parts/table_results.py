@@ -15,6 +15,7 @@ from privstats.inference import (
     EffectRows,
     EffectTable,
     GroupMeans,
+    GroupShares,
     HazardRatios,
     HeadScore,
     Interval,
@@ -22,12 +23,13 @@ from privstats.inference import (
     Scorecard,
     Summary,
     SurvivalCurve,
+    SurvivalCurves,
     plot_balance,
     plot_forest,
     plot_survival,
 )
 from privstats.inference.exponentiated import row_with_ratios
-from privstats.inference.summary import curve_summary, means_summary, proportions_summary
+from privstats.inference.summary import proportions_summary
 from privstats.release import Release
 
 __all__ = [
@@ -37,10 +39,10 @@ __all__ = [
     "curves",
     "effects",
     "hazard_ratios",
-    "means",
     "regression",
     "score",
     "shares",
+    "table_one",
 ]
 
 
@@ -147,20 +149,11 @@ def balance(effects: EffectRows, alpha: float) -> TableResult:
     )
 
 
-def curves(
-    survival: SurvivalCurve | dict[str, SurvivalCurve], release: Release, alpha: float, time: str
-) -> TableResult:
+def curves(survival: SurvivalCurve | SurvivalCurves, time: str) -> TableResult:
     """Survival by group and time."""
-    groups = survival if isinstance(survival, dict) else {"": survival}
-    rows: list[dict[str, object]] = []
-    for group, curve in groups.items():
-        columns = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
-        keys = ("time", "at_risk", "events", "survival", "low", "high")
-        rows += [
-            {"group": group} | dict(zip(keys, map(float, values), strict=True)) for values in zip(*columns, strict=True)
-        ]
-    drawn = partial(plot_survival, survival, xlabel=time)
-    return TableResult(curve_summary(groups, release, alpha), rows, bool(rows), drawn)
+    groups = survival if isinstance(survival, SurvivalCurves) else SurvivalCurves({"": survival})
+    told = any(len(curve.timeline) for curve in groups.values())
+    return TableResult(groups.summary(), groups.to_rows(), told, partial(plot_survival, survival, xlabel=time))
 
 
 def score(found: HeadScore) -> TableResult:
@@ -177,19 +170,6 @@ def shares(cells: dict[str, Interval], release: Release, alpha: float) -> TableR
     return TableResult(proportions_summary(cells, release, alpha), rows, any(share.told for share in cells.values()))
 
 
-def means(groups: GroupMeans, release: Release, alpha: float) -> TableResult:
-    """Means and deviations by column and group."""
-    rows = [
-        {
-            "column": column,
-            "group": group,
-            "told": bool(groups.told[i]),
-            "mean": float(groups.means[i, j]),
-            "low": float(groups.low[i, j]),
-            "high": float(groups.high[i, j]),
-            "std": float(groups.deviations[i, j]),
-        }
-        for j, column in enumerate(groups.columns)
-        for i, group in enumerate(groups.groups)
-    ]
-    return TableResult(means_summary(groups, release, alpha), rows, bool(groups.told.any()))
+def table_one(groups: GroupMeans | GroupShares) -> TableResult:
+    """Columns by group: means and deviations, or numbers and shares."""
+    return TableResult(groups.summary(), groups.to_rows(), bool(np.any(groups.told)))

@@ -1,0 +1,219 @@
+"""The categories of a paper's first table: number and share of every cell by group, from count tables under noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from privstats import optional_dependencies
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.counts import CountTable, Interval, count_table, ratio, z_of
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.summary import Summary, chance_of
+from privstats.inference.tables import chi2_contingency
+from privstats.release import Release
+
+__all__ = ["GroupShares", "Shares", "group_shares"]
+
+_METHODS = (
+    "Cells of variables are given as number and share of each group, shares with Wilson's intervals widened by the "
+    "noise of the counts; groups are compared by the chi-squared test with that noise in its covariance, and two "
+    "groups by the standardised difference of Yang and Dalton (2012), which has no interval."
+)
+_FOOT = (
+    "Cells: number (% of the group; interval of the %). Records with missing values are left out of a variable's "
+    "shares. SMD (Yang and Dalton 2012) has no interval, and noise enlarges it."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """One variable by group.
+
+    Attributes:
+        cells: its cells.
+        counts: noisy numbers of records, ``(groups, cells)``.
+        shares: of each cell within each group, by group and cell.
+        pvalue: of the chi-squared test; NaN where the test is not told.
+        difference: the standardised difference of two groups; NaN where it is not told, or of other numbers of groups.
+
+    Example:
+        >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
+        >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
+        >>> records = {"sex": ["f", "m", "m", "m"] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> found = ps.inference.table_one(release, by="arm").variables["sex"]
+        >>> found.shares[0][1].value, found.shares[1][1].value, round(found.difference, 2)
+        (0.5, 1.0, 1.41)
+    """
+
+    cells: tuple[str, ...]
+    counts: Array
+    shares: tuple[tuple[Interval, ...], ...]
+    pvalue: float
+    difference: float
+
+
+@dataclass(frozen=True, eq=False)
+class GroupShares:
+    """Number and share of every cell of every variable that a table crosses with the groups.
+
+    Attributes:
+        by: the variable of the groups.
+        groups: its cells.
+        records: noisy number of records of each group, ``(groups,)``.
+        variables: by name.
+        release: the one that it was read from.
+        alpha: level of the intervals.
+
+    Example:
+        >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
+        >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
+        >>> records = {"sex": ["f", "m", "m", "m"] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> print(ps.inference.table_one(release, by="arm").summary().rows[1])
+        ('  f', '20 (50.0; 35.2 to 64.8)', '0 (0.0; 0.0 to 8.8)', '', '')
+    """
+
+    by: str
+    groups: tuple[str, ...]
+    records: Array
+    variables: Mapping[str, Shares]
+    release: Release = field(repr=False)
+    alpha: float
+
+    @property
+    def told(self) -> bool:
+        """Whether noise leaves any share to be read."""
+        return any(share.told for each in self.variables.values() for group in each.shares for share in group)
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """One row per variable, cell and group, with test and difference of the variable; NaN where not told."""
+        return [
+            {
+                "variable": name,
+                "cell": cell,
+                "group": group,
+                "n": float(each.counts[i, j]),
+                **_shown(each.shares[i][j]),
+                "pvalue": each.pvalue,
+                "smd": each.difference,
+            }
+            for name, each in self.variables.items()
+            for j, cell in enumerate(each.cells)
+            for i, group in enumerate(self.groups)
+        ]
+
+    def summary(self) -> Summary:
+        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        rows: list[tuple[str, ...]] = []
+        for name, each in self.variables.items():
+            compared = (_or_hidden(each.pvalue, chance_of), _or_hidden(each.difference, "{:.2f}".format))
+            rows.append((name, *[""] * len(self.groups), *compared[: len(self._compared)]))
+            for j, cell in enumerate(each.cells):
+                cells = (_cell(each.counts[i, j], each.shares[i][j]) for i in range(len(self.groups)))
+                rows.append((f"  {cell}", *cells, *[""] * len(self._compared)))
+        source = Source(self.release, self.alpha, "independent records, honest clients")
+        return Summary(
+            title=source.title(f"Cells by {self.by}"),
+            head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(self.groups, self.records, strict=True)),
+            columns=("", *(f"{group}, n (%)" for group in self.groups), *self._compared),
+            rows=tuple(rows),
+            foot=(*source.foot, _FOOT),
+            methods=source.methods(_METHODS),
+        )
+
+    def to_frame(self) -> Any:
+        """:meth:`to_rows` as a pandas DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return optional_dependencies.load("pandas", by="to_frame").DataFrame(self.to_rows())
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+    @property
+    def _compared(self) -> tuple[str, ...]:
+        return ("P", "SMD") if len(self.groups) == 2 else ("P",)
+
+
+def group_shares(release: Release, by: str | None, *, alpha: float = 0.05) -> GroupShares:
+    """Number and share of the cells of every variable that a released table crosses with ``by``.
+
+    Shares are those of the records of a group whose value is known, with Wilson's intervals widened by the noise. Two
+    groups have the standardised difference d = sqrt((p - q)' S^+ (p - q)), p and q the shares of all cells but the
+    first and S the mean of both groups' multinomial covariances (Yang and Dalton, SAS Global Forum 2012, paper 335); of
+    two cells it is |p - q| / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin 2009). It is computed from shares cut to 0..1,
+    has no interval, and is not told where noise hides a group.
+
+    Raises:
+        ReleaseError: not a release of count tables, ``by`` is left out, or no table crosses it with another variable.
+
+    Example:
+        >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
+        >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
+        >>> records = {"sex": ["f", "m", "m", "m"] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> ps.inference.table_one(release, by="arm").records.tolist()
+        [40.0, 40.0]
+    """
+    tables = getattr(release.plan.schema, "tables", ())
+    if by is None:
+        names = ", ".join(dict.fromkeys(name for table in tables for name in table))
+        raise ReleaseError(f"count tables need by=..., the variable of the groups (on the command line --by): {names}")
+    others = list(dict.fromkeys(name for table in tables if by in table for name in table if name != by))
+    if not others:
+        raise ReleaseError(f"no released table crosses {by!r} with another variable; name one that is crossed")
+    z = z_of(alpha)
+    groups = count_table(release, by).known()
+    variables = {name: _shares(release, count_table(release, by, name).known(), by, name, z) for name in others}
+    cells = groups.variables[0].cells[: len(groups.counts)]
+    return GroupShares(by, cells, groups.counts, variables, release, alpha)
+
+
+def _shares(release: Release, table: CountTable, by: str, name: str, z: float) -> Shares:
+    counts, others = table.counts, table.counts.shape[1] - 1
+    shares = tuple(
+        tuple(ratio(float(count), float(group.sum()), (1, others), table.sigma, z) for count in group)
+        for group in counts
+    )
+    told = len(counts) == 2 and all(share.told for group in shares for share in group)
+    difference = _difference(np.array([[share.value for share in group] for group in shares])) if told else math.nan
+    try:
+        test = chi2_contingency(release, by, name)
+    except ReleaseError:  # without noise, and a cell is empty in every group
+        return Shares(table.variables[1].cells[: others + 1], counts, shares, math.nan, difference)
+    pvalue = test.pvalue if test.told else math.nan
+    return Shares(table.variables[1].cells[: others + 1], counts, shares, pvalue, difference)
+
+
+def _difference(shares: Array) -> float:
+    """Yang and Dalton's, from shares ``(2, cells)`` between 0 and 1."""
+    apart = shares[0, 1:] - shares[1, 1:]
+    one, other = (np.diag(each[1:]) - np.outer(each[1:], each[1:]) for each in shares)
+    covariance = (one + other) / 2
+    square = float(apart @ np.linalg.pinv(covariance, hermitian=True) @ apart)
+    return math.sqrt(max(square, 0.0))
+
+
+def _shown(share: Interval) -> dict[str, object]:
+    value = share.value if share.told else math.nan
+    return {"share": value, "low": share.low, "high": share.high, "told": share.told}
+
+
+def _cell(count: float, share: Interval) -> str:
+    if not share.told:
+        return HIDDEN
+    value, low, high = (100 * each for each in share[:3])
+    return f"{max(round(float(count)), 0):,} ({value:.1f}; {low:.1f} to {high:.1f})"
+
+
+def _or_hidden(number: float, shown: Any) -> str:
+    return HIDDEN if math.isnan(number) else str(shown(number))
