@@ -7,7 +7,7 @@ number and share of every cell.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,6 +94,12 @@ class GroupMeans:
         return self.summary().as_html()
 
 
+@overload
+def table_one(release: Release, *, by: None = None, alpha: float = 0.05) -> GroupMeans: ...
+@overload
+def table_one(release: Release, *, by: str, alpha: float = 0.05) -> GroupShares: ...
+@overload
+def table_one(release: Release, *, by: str | None, alpha: float = 0.05) -> GroupMeans | GroupShares: ...
 def table_one(release: Release, *, by: str | None = None, alpha: float = 0.05) -> GroupMeans | GroupShares:
     """The columns of a release by group: means of class sums, or numbers and shares of count tables.
 
