@@ -70,3 +70,9 @@ def test_the_size_is_looked_at_before_anything_else():
     with pytest.raises(RemoteProtocolError, match="too_large"):
         records.unpack(RecordDict({"privstats": ConfigRecord({"": bytes(101)})}), 3, 100)
     assert records.unpack(records.pack("ok", bytes(100)), 3, 100) == ("ok", bytes(100))
+
+
+@pytest.mark.parametrize("data", [b"", b"x", bytes(1 << 21)])
+def test_flowers_own_mods_can_count_what_a_message_holds(data):
+    """``message_size_mod`` raises on an empty value of a ConfigRecord, and a reply that raises is asked for again."""
+    assert sum(record.count_bytes() for record in records.pack("over", data).values()) >= len(data)
