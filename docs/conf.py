@@ -4,6 +4,7 @@ import re
 import sys
 from pathlib import Path
 
+from privstats.inference.drawing import LINES
 from privstats.version import __version__
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -19,6 +20,7 @@ extensions = [
     "sphinx_click",
     "sphinx_gallery.gen_gallery",
     "formulas",
+    "certificate_page",
 ]
 html_math_renderer = "mathml"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
@@ -39,6 +41,10 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 html_title = f"privstats {__version__}"
+html_theme_options = {  # the first colour of all figures (privstats.inference.drawing.LINES), and what it is on black
+    "light_css_variables": {"color-brand-primary": LINES[0], "color-brand-content": LINES[0]},
+    "dark_css_variables": {"color-brand-primary": "#6db3e8", "color-brand-content": "#6db3e8"},
+}
 
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",

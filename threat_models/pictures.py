@@ -42,12 +42,12 @@ _SCENE = "four-samples"
 _SEES: Mapping[str, str] = {
     "release": "one\nrelease",
     "releases": "several\nreleases",
-    "cohort": "a small\ncohort,\nunmasked",
-    "transcript": "what\nthe server\nsees",
+    "cohort": "a small\ncohort\nwithout\nmasks",
+    "transcript": "what the\nserver\nsees",
     "heads": "models\nonly",
 }
-_WIDE = 4.3
-"""Inches: a phone shows a page's pictures 343 points of its screen wide, and 8 points of type are 9 of these then."""
+_WIDE = 3.7
+"""Inches: a phone shows a page's pictures 343 points of its screen wide, and 8 points of type are 10 of these then."""
 _SMALL = 8
 _LEAST_ALARMS = 5
 
@@ -209,7 +209,8 @@ def _matrix(figure: Any, rows: Sequence[Row]) -> None:
             hatch = _HATCH if found is None and (name, sees) in silent else None
             axes.add_patch(_patch(x, y, "white" if found is None else COLOURS[found.verdict], hatch=hatch))
             text = "" if found is None else f"{'mu ' if found.goal == 'audit' else ''}{found.measured:.2f}"
-            axes.text(x, y, text, ha="center", va="center", fontsize=_SMALL)
+            ink = "white" if found is not None and found.verdict == "violates ceiling" else "black"
+            axes.text(x, y, text, ha="center", va="center", fontsize=_SMALL, color=ink)
     axes.set(xlim=(-0.5, len(sights) - 0.5), ylim=(len(names) - 0.5, -0.5))
     axes.set_xticks(range(len(sights)), [_SEES[sees] for sees in sights], fontsize=_SMALL)
     axes.set_yticks(range(len(names)), names, fontsize=_SMALL)

@@ -1,5 +1,6 @@
 """The documentation as a reader gets it: it builds, every link leads somewhere, no page is huge, notebooks run."""
 
+import html
 import importlib
 import importlib.util
 import json
@@ -8,11 +9,13 @@ import runpy
 import subprocess
 import sys
 from html.parser import HTMLParser
+from importlib import resources
 from pathlib import Path
 from urllib.parse import unquote, urldefrag
 
 import pytest
 
+import privstats as ps
 from tests.lacking import needs
 from tests.project.test_examples import ROOMS
 
@@ -93,6 +96,22 @@ def check_thumbnail(figure, example):
     whole = figure.get_tightbbox()
     assert (whole.x1, whole.y1) < (width + 0.05, height + 0.05), "cut off"
     assert "#" not in "".join(re.findall(r'"#[0-9a-f]{6}"', example.read_text("utf-8")))
+
+
+def test_the_certificate_that_a_page_shows_is_of_the_example_and_the_checker_has_read_it(monkeypatch):
+    monkeypatch.syspath_prepend(DOCS)
+    page = importlib.import_module("certificate_page")
+    text = resources.files("privstats.cli").joinpath("plan.toml").read_text("utf-8")
+    shown = page.card()
+    digest = ps.Plan.from_toml(text).digest
+    assert f'<p class="verdict">holds: plan {digest}, epsilon 1 at delta 1e-05' in shown
+    assert json.loads(html.unescape(re.search(r"<pre>(.*?)</pre>", shown, re.DOTALL)[1]))["plan_digest"] == digest
+    assert "281474976710652 to 281474976710660" in shown  # B: to the digit in which both ends differ
+    assert "1 of class 0 with x0 = 4096" in shown
+    other = page.card(text.replace("epsilon = 1.0", "epsilon = 0.5"))
+    assert digest not in other
+    assert "epsilon 1/2 at delta 1/100000" in other
+    assert "```{certificate}\n```" in (DOCS / "certificate.md").read_text("utf-8")
 
 
 @pytest.mark.nightly

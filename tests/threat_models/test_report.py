@@ -4,13 +4,17 @@ import json
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 
+import matplotlib.text
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.dp import Guarantee
 from privstats.errors import MissingExtraError
+from threat_models.adversary import SIGHTS
+from threat_models.attack import attacks
 from threat_models.bounds import Point, Roc
 from threat_models.page import asked, render
 from threat_models.pictures import draw_all, figures
@@ -303,3 +307,17 @@ def test_no_evidence_needs_an_interval_that_reaches_the_baseline():
 def test_an_attack_that_does_not_apply_is_hatched_and_one_that_was_not_played_is_blank():
     axes = figures(report(row(measured=None, interval=None)))["matrix"].axes[0]
     assert [patch.get_hatch() for patch in axes.patches] == ["////", None, None, None, None]
+
+
+def test_words_of_the_matrix_are_read_on_a_phone_and_stand_apart():
+    """343 pixels wide: ten of them for a word, and no heading over its neighbour; every attack and sight."""
+    rows = [row(attack.name, sees=sees) for attack in attacks() for sees in SIGHTS]
+    figure = figures(report(*rows))["matrix"]
+    figure.draw_without_rendering()
+    axes, (width, _) = figure.axes[0], figure.get_size_inches()
+    words = [text for text in figure.findobj(matplotlib.text.Text) if text.get_text().strip()]
+    assert min(text.get_fontsize() for text in words) * 343 / (72 * width) >= 10
+    heads = [label.get_window_extent() for label in axes.get_xticklabels()]
+    assert all(left.x1 < right.x0 for left, right in pairwise(heads))
+    assert figure.get_tightbbox().x0 >= 0
+    assert {text.get_color() for text in axes.texts} == {"white"}  # on the dark red of a violated ceiling
