@@ -271,11 +271,13 @@ _ROUND: Mapping[str, Shown] = {
     "records": "{records:,}",
     "features": "{features}",
     "classes": "{classes}",
-    "a round, s": "{round:.2f}",
+    "first round, s": "{round:.2f}",
     "its products, s": "{products:.2f}",
-    "a step of DP-GD, s": "{step:.2f}",
-    "over its products": "{floors:.1f}",
-    "over a step": "{steps:.1f}",
+    "further round, s": "{again:.2f}",
+    "step of DP-GD, s": "{step:.2f}",
+    "first over its products": "{floors:.1f}",
+    "first over a step": "{steps:.1f}",
+    "further over a step": "{steps again:.1f}",
 }
 _TUNED_WAYS = ("ours", "ours, ranges", "DP-EBM", "diffprivlib", "DP-GD, tuned", "Opacus, tuned")
 

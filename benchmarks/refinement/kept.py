@@ -3,10 +3,8 @@
 Not another sum: the integers are those of ``privstats.measure``, bit for bit (a test compares them). Kept are the first
 release's sums, the rows on the grid, and u(x) for as long as M stays the same, which it does within a course.
 
-A benchmark keeps u(x), the library does not. M is one for all rounds of a course, so a party could keep its mapped
-rows between them and save most of a round's arithmetic. It would have to keep private rows on its disk for it;
-``benchmarks/refinement/kept.py`` does so for draws by the hundred, and ``moments/gradient_map.py`` is cut in two for
-that.
+The library keeps u(x) between the rounds of one call (``moments/kept_rows.py``); this keeps it over draws by the
+hundred.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
 from privstats.moments import exact_moments, warn_if_clipped, warn_if_empty
 from privstats.moments.code_rows import cells_of
+from privstats.moments.kept_rows import KeptRows
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
@@ -191,8 +192,10 @@ def private_releases(
         )
     )
 
+    kept = KeptRows()
+
     def release(round_: Round) -> Release | None:
-        vector = first if round_.place == 0 else _vector(round_.plan, X, y, rng, first=False)
+        vector = first if round_.place == 0 else _vector(round_.plan, X, y, rng, first=False, kept=kept)
         if charge is not None and entry is not None:
             charge.ledger.mark_started(entry, round_.place)
         everybody = tuple(range(round_.plan.cohort.clients))
@@ -299,10 +302,19 @@ def _warn_of_delta(privacy: Any, records: int | None) -> None:
         )
 
 
-def _vector(plan: Plan, X: Any, y: Any, rng: Generator, *, progress: bool = False, first: bool = True) -> Any:
+def _vector(
+    plan: Plan,
+    X: Any,
+    y: Any,
+    rng: Generator,
+    *,
+    progress: bool = False,
+    first: bool = True,
+    kept: KeptRows | None = None,
+) -> Any:
     """The exact sums in the plan's ring; the first of a course tell the caller what the clip did."""
-    unreadable = _unreadable(plan)
-    moments = exact_moments(plan.schema, X, y, published=plan.published, unreadable=unreadable, progress=progress)
+    terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress, "kept": kept}
+    moments = exact_moments(plan.schema, X, y, **terms)
     warn_if_empty(moments)
     if first:
         warn_if_clipped(moments, stacklevel=4)

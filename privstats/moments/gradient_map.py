@@ -30,12 +30,12 @@ __all__ = [
     "SHY",
     "Mapped",
     "exponentials",
-    "module_map",
+    "module_of_units",
     "probabilities",
-    "residual_map",
+    "residual_of_units",
     "residuals_of",
+    "short_rows",
     "shortened",
-    "softmax_map",
     "softmax_of_units",
     "unit_rows",
 ]
@@ -84,24 +84,14 @@ class Mapped:
     kappa: Whole
 
 
-def softmax_map(schema: GradientSchema, rows: Whole, labels: NDArray[np.intp], M: Values, W: Values) -> Mapped:
+def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
     """The round of a softmax.
 
     Args:
         schema: of classes.
-        rows: grid vectors ``(n, d)`` of norm at most 2**16.
+        unit: :func:`unit_rows` of the published M, ``(n, d + 1)``; M is the same in all rounds of a course.
         labels: ``(n,)``, 0..C-1.
-        M, W: published, as the schema admits them.
-    """
-    return softmax_of_units(schema, unit_rows(schema, rows, M), labels, W)
-
-
-def softmax_of_units(schema: GradientSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Mapped:
-    """The part of :func:`softmax_map` that depends on W. M is the same in all rounds of a course.
-
-    Args:
-        schema, labels, W: as there.
-        unit: :func:`unit_rows` of M, ``(n, d + 1)``.
+        W: published, as the schema admits it.
     """
     r, square = residuals_of(unit @ W.whole.T, W.exponent + schema.grid_bits, labels)
     one = float(1 << PROBABILITY_BITS)
@@ -121,34 +111,40 @@ def residuals_of(scores: Whole, exponent: int, labels: NDArray[np.intp]) -> tupl
     return r, square
 
 
-def residual_map(schema: GradientSchema, rows: Whole, targets: Whole, values: tuple[Values, Values, Values]) -> Mapped:
+def short_rows(schema: GradientSchema, rows: Whole, M: Values) -> Whole:
+    """u, ``(n, d)``, of a regression: Mx in steps, shortened to norm 1."""
+    return shortened(rows @ M.whole, schema.clip_norm / 2.0**ROW_BITS, M.exponent, schema.steps)[0]
+
+
+def residual_of_units(
+    schema: GradientSchema, unit: Whole, rows: Whole, targets: Whole, values: tuple[Values, Values]
+) -> Mapped:
     """The round of a regression.
 
     Args:
         schema: without classes.
+        unit: :func:`short_rows` of the published M, ``(n, d)``; M is the same in all rounds of a course.
         rows: grid vectors ``(n, d)`` of norm at most 2**16.
         targets: on their grid, ``(n, 1)``, at most 2**16.
-        values: published M, w and c.
+        values: published w and c.
     """
-    M, w, c = values
-    step = schema.clip_norm / 2.0**ROW_BITS
-    unit, _ = shortened(rows @ M.whole, step, M.exponent, schema.steps)
-    fitted = (rows @ w.whole) * math.ldexp(step, -w.exponent)
+    w, c = values
+    fitted = (rows @ w.whole) * math.ldexp(schema.clip_norm / 2.0**ROW_BITS, -w.exponent)
     residual = targets[:, 0] * ((schema.target_bound or 1.0) / 2.0**ROW_BITS) - fitted
     share = residual / math.ldexp(float(c.integers), -c.exponent)
     r = np.trunc(np.clip(share, -1.0, 1.0) * (schema.steps * SHY))
     return _within(schema, unit, r[:, None], np.where(np.abs(share) <= 1.0, float(schema.steps), 0.0))
 
 
-def module_map(
-    schema: GradientSchema, network: Module, rows: Whole, labels: NDArray[np.intp], M: Values, w: Values
+def module_of_units(
+    schema: GradientSchema, network: Module, unit: Whole, labels: NDArray[np.intp], w: Values
 ) -> Mapped:
     """The round of a module; the gradient of a record is its row, and its residual 1.
 
     Args:
-        schema, rows, labels: as for :func:`softmax_map`.
+        schema, unit, labels: as for :func:`softmax_of_units`.
         network: the module.
-        M, w: published, as the schema admits them.
+        w: published, as the schema admits it.
 
     Guarantee:
         Whatever the module gives: the row is at most 4**f long and kappa lies in 0..2**f, in whole numbers. That they
@@ -159,14 +155,14 @@ def module_map(
         MissingExtraError: a package with which it measures is not installed.
     """
     gradients, kappa = network.gradients(
-        unit_rows(schema, rows, M),
+        unit,
         labels,
         w,
         classes=schema.classes or 1,
         norm=schema.residual_norm,
         grid_bits=schema.grid_bits,
     )
-    shapes = (len(rows), schema.sizes["feature"]), (len(rows),)
+    shapes = (len(unit), schema.sizes["feature"]), (len(unit),)
     if (np.shape(gradients), np.shape(kappa)) != shapes:
         raise SchemaError(f"module {schema.module!r} gives sums of another shape than it says; mend its package")
     return _module_within(schema, np.asarray(gradients, np.float64), np.asarray(kappa, np.float64))

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.moments import gradient_map
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.code_rows import cells_of
 from privstats.moments.exact_sum import ExactSum, require_known
-from privstats.moments.gradient_map import Mapped, module_map, residual_map, softmax_map
+from privstats.moments.gradient_map import Mapped
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.kept_rows import KeptRows, MappedRows
 from privstats.optional_dependencies import require
 from privstats.progress import progress_bar
 from privstats.schema import ClassSchema, GradientSchema, RecordSchema, RidgeSchema, Schema
@@ -74,7 +77,13 @@ class GradientMoments(Moments):
 
 
 def measured_gradients(
-    schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+    schema: GradientSchema,
+    X: Any,
+    y: Any,
+    values: Mapping[str, Values],
+    progress: bool = False,
+    *,
+    kept: KeptRows | None = None,
 ) -> GradientMoments:
     """The exact sums of a round over records.
 
@@ -82,6 +91,7 @@ def measured_gradients(
         schema, X, y: as for ``measure``.
         values: published, admitted by ``schema.check_values``.
         progress: as in ``measure``.
+        kept: what these records became in a round before, and becomes what they are now.
 
     Guarantee:
         Of the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or of a module one row as long, and
@@ -99,8 +109,11 @@ def measured_gradients(
     records = 0
     require(*schema.packages, by=f"measuring a round of {schema.module}")
     most = _ROWS if schema.network is None else max(1, min(_ROWS, _ENTRIES // schema.sizes["feature"]))
-    for rows, targets in pieces(read, X, y, progress, most):
-        mapped = _map(schema, read, rows, targets, values)
+    again = None if kept is None else kept.behind((schema.rows, schema.clip_norm, schema.steps, values["M"]))
+    for place, (rows, targets) in enumerate(pieces(read, X, y, progress, most)):
+        form = partial(_rows_behind, schema, read, rows, values["M"])
+        behind = form() if again is None else again.mapped(place, rows, form)
+        mapped = _map(schema, read, behind, targets, values)
         for total in sums.values():
             total.admit(len(rows))
         sums["g"].partial += mapped.residuals.T @ mapped.rows
@@ -126,26 +139,36 @@ def pieces(
             advance(len(rows))
 
 
+def _rows_behind(schema: GradientSchema, read: RecordSchema, rows: NDArray[Any], M: Values) -> MappedRows:
+    """Rows behind the published map, which all rounds of a course share."""
+    grid, fine = grid_rows(read, rows)
+    if schema.network is None and isinstance(read, RidgeSchema):
+        return MappedRows(gradient_map.short_rows(schema, grid, M), grid, fine)
+    return MappedRows(gradient_map.unit_rows(schema, grid, M), None, fine)
+
+
 def _map(
     schema: GradientSchema,
     read: ClassSchema | RidgeSchema,
-    rows: NDArray[Any],
+    rows: MappedRows,
     targets: NDArray[Any],
     values: Mapping[str, Values],
 ) -> Mapped:
     """The contributions of records; one that is not finite, before or after the transform, counts as zero."""
-    whole, fine = grid_rows(read, rows)
+    fine = rows.fine
     if schema.network is not None:
-        mapped = module_map(schema, schema.network, whole, targets.astype(np.intp), values["M"], values["w"])
-    elif isinstance(read, ClassSchema):
-        mapped = softmax_map(schema, whole, targets.astype(np.intp), values["M"], values["W"])
+        labels = targets.astype(np.intp)
+        mapped = gradient_map.module_of_units(schema, schema.network, rows.unit, labels, values["w"])
+    elif isinstance(read, ClassSchema) or rows.grid is None:
+        mapped = gradient_map.softmax_of_units(schema, rows.unit, targets.astype(np.intp), values["W"])
     else:
         goals = targets.astype(np.float64).reshape(len(targets), 1)
         finite = np.isfinite(goals[:, 0])
-        fine &= finite
+        fine = fine & finite
         on_grid = np.empty_like(goals)
         target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
-        mapped = residual_map(schema, whole, on_grid, (values["M"], values["w"], values["c"]))
+        reads = values["w"], values["c"]
+        mapped = gradient_map.residual_of_units(schema, rows.unit, rows.grid, on_grid, reads)
     if fine.all():
         return mapped
     return Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from privstats.errors import SchemaError
 from privstats.moments.base import Moments
+from privstats.moments.kept_rows import KeptRows
 from privstats.moments.readable import Found, Measured, of_readable, whole_of_readable
 from privstats.schema import KINDS, Schema
 from privstats.tables import LazyRows
@@ -33,6 +35,7 @@ class Kind:
         real: from the schema and the same, noisy or not, to the sums in real units.
         in_batches: whether records of a schema may come in batches; else they are needed at once, or by name.
         named: columns that a schema reads from a table by name, and no target; empty where it reads features.
+        again: ``measure`` with what the same records became in a round before; None where nothing is kept.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -47,6 +50,7 @@ class Kind:
     real: Callable[[Any, dict[str, Any]], Any]
     in_batches: Callable[[Any], bool] = lambda _: True
     named: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    again: Callable[[KeptRows], Measured] | None = None
 
 
 def kind_of(schema: Schema) -> Kind:
@@ -155,7 +159,13 @@ def _gradients() -> Kind:
     from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
 
     readable = of_readable(measured_gradients)
-    return Kind(measured_gradients, readable, GradientMoments.of_sums, RealGradientMoments.of_sums)
+    return Kind(
+        measured_gradients,
+        readable,
+        GradientMoments.of_sums,
+        RealGradientMoments.of_sums,
+        again=lambda kept: partial(measured_gradients, kept=kept),
+    )
 
 
 def _calibration() -> Kind:

@@ -20,6 +20,7 @@ from privstats.moments.code_rows import behind, columns_asked, levels_of
 from privstats.moments.frames import Batches, batches_of, in_memory, named_target
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
+from privstats.moments.kept_rows import KeptRows
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import Schema, require_schema
@@ -143,8 +144,13 @@ def exact_moments(
     published: Published | None = None,
     unreadable: Unreadable = "refuse",
     progress: bool = False,
+    kept: KeptRows | None = None,
 ) -> Moments:
     """:func:`measure` without its warning of the clip, for a caller that measures many times or warns once for all.
+
+    Args:
+        schema, X, y, published, unreadable, progress: as there.
+        kept: what a caller that measures the same records in many rounds holds between them.
 
     Raises:
         DataError, PlanError, SchemaError: as there.
@@ -157,6 +163,8 @@ def exact_moments(
     """
     require_schema(schema, "measure(schema, X, y)")
     kind = kind_of(schema)
+    if kept is not None and kind.again is not None:
+        kind = replace(kind, measure=kind.again(kept))
     values = {} if published is None else published.read()
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):

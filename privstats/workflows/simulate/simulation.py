@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from privstats import session
 from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import warn_if_clipped, warn_if_empty
+from privstats.moments.kept_rows import MOST_BYTES, KeptRows
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
@@ -132,10 +133,13 @@ def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generat
             "[{}, {step: {1, 4}}]"
         )
 
+    require_shards(shards)
+    kept = {index: KeptRows(MOST_BYTES // len(shards)) for index in range(len(shards))}
+
     def release(round_: Round) -> Release | None:
         try:
             absent = _sitting_out(round_.plan, gone[round_.place : round_.place + 1])
-            return _ran(round_.plan, shards, absent, rng, tell=round_.place == 0).release
+            return _ran(round_.plan, shards, absent, rng, tell=round_.place == 0, kept=kept).release
         except AggregationError:
             return None
 
@@ -176,7 +180,13 @@ def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, r
 
 
 def _ran(
-    plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None, rng: Generator | None, *, tell: bool = True
+    plan: Plan,
+    shards: Sequence[Shard],
+    dropouts: Dropouts | None,
+    rng: Generator | None,
+    *,
+    tell: bool = True,
+    kept: Mapping[int, KeptRows] | None = None,
 ) -> Run:
     """A run, which tells the caller what the clip did: once for all parties, in the first round of a course."""
     rng = checked(rng, allow_reproducible=True)
@@ -186,7 +196,7 @@ def _ran(
     watch: Stopwatch[str] = Stopwatch()
     dropouts = checked_dropouts(plan, dropouts)
     with watch.timing("measure"):
-        moments = measured(plan, shards)
+        moments = measured(plan, shards, kept)
     warn_if_empty(*moments)
     if tell:
         warn_if_clipped(*moments, stacklevel=4)

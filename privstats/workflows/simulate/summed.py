@@ -19,6 +19,7 @@ from privstats.encoding import RingVector
 from privstats.engines import loopback
 from privstats.errors import DataError, PlanError
 from privstats.moments import Moments, exact_moments
+from privstats.moments.kept_rows import KeptRows
 from privstats.plan import Plan
 from privstats.progress import progress_bar, track
 from privstats.randomness import Generator, uniform
@@ -132,8 +133,12 @@ def summed(plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Gene
     return Summed(outcome.total, outcome.survivors, exact, tuple(outcome.bytes_sent), outcome.openings)
 
 
-def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
+def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] | None = None) -> list[Moments]:
     """Moments of every shard.
+
+    Args:
+        plan, shards: as for ``simulate``.
+        kept: by shard, what its records became in a round before.
 
     Raises:
         DataError: shards that do not fit the plan.
@@ -151,9 +156,10 @@ def measured(plan: Plan, shards: Sequence[Shard]) -> list[Moments]:
                 "ps.measure(plan.schema, columns) in place of (X, y)"
             )
     moments: list[Moments] = []
-    for shard in track("measuring", shards):
+    for index, shard in enumerate(track("measuring", shards)):
         if not isinstance(shard, Moments):
-            shard = exact_moments(plan.schema, *shard, published=plan.published, unreadable=plan.unreadable)
+            terms: Any = {"published": plan.published, "unreadable": plan.unreadable, "kept": (kept or {}).get(index)}
+            shard = exact_moments(plan.schema, *shard, **terms)
         moments.append(shard)
     records = sum(each.records or 0 for each in moments)
     if records > plan.cohort.max_records:

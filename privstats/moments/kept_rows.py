@@ -1,0 +1,122 @@
+"""What records become behind a published map that is the same in every round, kept between rounds of one process.
+
+Mapping rows is most of a round's arithmetic, and gives the same whole numbers in every round of a course. They are kept
+in as few bits as hold them, by whoever measures the same records again, for as long as that call runs: never by a
+module, and never on a disk. Kept whole numbers are those that would be formed anew, so no sum depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["MOST_BYTES", "KeptRows", "MappedRows"]
+
+MOST_BYTES = 1 << 29
+"""Of mapped rows that are kept in one process."""
+_GOLDEN = 0.6180339887498949
+
+Whole = NDArray[np.float64]
+"""Whole numbers in float64."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MappedRows:
+    """Records behind the map, in whole numbers.
+
+    Attributes:
+        unit: u, ``(n, k)``.
+        grid: grid vectors, ``(n, d)``, where the rest of a round reads them; else None.
+        fine: which records are finite, ``(n,)``; the others are zero.
+    """
+
+    unit: Whole
+    grid: Whole | None
+    fine: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Tile:
+    """A tile of records as it came, by its mark, and what it became."""
+
+    mark: tuple[Any, ...]
+    unit: NDArray[Any]
+    grid: NDArray[Any] | None
+    fine: NDArray[np.bool_]
+
+    @property
+    def bytes(self) -> int:
+        return self.unit.nbytes + self.fine.nbytes + (0 if self.grid is None else self.grid.nbytes)
+
+
+class KeptRows:
+    """Mapped rows of one party's records, tile by tile.
+
+    A tile is used again where place, map, shape and contents are those of the round before: rows that were changed in
+    place, or that batches bring in another order, are mapped anew. What exceeds ``most_bytes`` is not kept.
+
+    Args:
+        most_bytes: held at once.
+    """
+
+    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+        self._most = most_bytes
+        self._map: object = None
+        self._tiles: dict[int, _Tile] = {}
+        self._bytes = 0
+
+    def behind(self, map_: object) -> KeptRows:
+        """These rows behind a map; what is kept behind another one, by ``==``, is dropped."""
+        if map_ != self._map:
+            self._map, self._tiles, self._bytes = map_, {}, 0
+        return self
+
+    def mapped(self, place: int, rows: NDArray[Any], form: Callable[[], MappedRows]) -> MappedRows:
+        """The rows of a tile behind the map, formed where they are not kept.
+
+        Args:
+            place: of the tile among those of the records.
+            rows: as they came.
+            form: maps them.
+        """
+        mark = _mark(rows)
+        tile = self._tiles.get(place)
+        if tile is not None and tile.mark == mark:
+            grid = None if tile.grid is None else tile.grid.astype(np.float64)
+            return MappedRows(tile.unit.astype(np.float64), grid, tile.fine)
+        found = form()
+        if tile is not None:
+            self._bytes -= self._tiles.pop(place).bytes
+        made = _Tile(mark, _packed(found.unit), None if found.grid is None else _packed(found.grid), found.fine)
+        if self._bytes + made.bytes <= self._most:
+            self._tiles[place] = made
+            self._bytes += made.bytes
+        return found
+
+
+def _packed(whole: Whole) -> NDArray[Any]:
+    """Whole numbers in the fewest bits of a type that hold them."""
+    low, high = float(whole.min(initial=0.0)), float(whole.max(initial=0.0))
+    for kind in (np.int16, np.int32):
+        limits = np.iinfo(kind)
+        if limits.min <= low and high <= limits.max:
+            return whole.astype(kind)
+    return whole.copy()
+
+
+def _mark(rows: NDArray[Any]) -> tuple[Any, ...]:
+    """Shape, type and a weighted sum of the entries, which differs where they do, and equals nothing with NaN."""
+    flat = np.asarray(rows, np.float64).ravel()
+    with np.errstate(all="ignore"):
+        return rows.shape, rows.dtype.str, float(flat @ _weights(1 << max(0, flat.size - 1).bit_length())[: flat.size])
+
+
+@cache
+def _weights(size: int) -> NDArray[np.float64]:
+    """Distinct numbers between 1 and 2."""
+    return 1.0 + np.modf(_GOLDEN * np.arange(size, dtype=np.float64))[0]
