@@ -93,8 +93,7 @@ class World:
             e, low = expit(u @ w[:-1] + w[-1]), schema.trim or 0.0
             weight = weight * {"ate": 1.0, "att": expit(self.treated(u)), "overlap": e * (1 - e)}[schema.estimand]
             weight = weight * (e <= 1 - low) * ((e >= low) | (schema.estimand == "att"))
-        untreated = self._mean(self.others(u) / (1 + place))
-        gain = self._mean((self.others(u) + self.effect(u)) / (1 + place)) - untreated
+        untreated, gain = _fresh_means(self, schema.width - 1, place)
         share = max(float(weight.sum()), 1e-9)
         if schema.measure:
             others = schema.middle + schema.half * float((weight * untreated).sum() / share)
@@ -210,6 +209,14 @@ def population_of(table: EffectTable) -> Array | None:
 def _fresh_blocks(schema: EffectSchema) -> NDArray[np.intp]:
     """The block of each of them."""
     return blocks_of(schema, _raw(schema, _fresh(schema.width - 1), np.zeros(_FRESH)))
+
+
+@cache
+def _fresh_means(world: World, width: int, place: int) -> tuple[Array, Array]:
+    """Means of their outcomes on one of several, untreated, and how much treatment adds."""
+    u = _fresh(width)
+    untreated = world._mean(world.others(u) / (1 + place))
+    return untreated, world._mean((world.others(u) + world.effect(u)) / (1 + place)) - untreated
 
 
 @cache
