@@ -6,7 +6,7 @@ This module decides the plans, their price and their order; ``inference.effect``
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -245,6 +245,8 @@ class Effect(Planned):
             DataError: records that do not fit the plan's schema.
             RecordError: one that cannot be read, whose arm is neither 0 nor 1, or that is in no subgroup.
         """
+        if isinstance(X, Iterator):  # of batches, which are read twice
+            X = list(X)
         try:
             _warn_of_one_arm(self.schema, measured(self.schema.rows, X, y, unreadable=unreadable))
             if self.schema.subgroups is not None:  # which earlier sessions do not read

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from privstats.inference.heterogeneity_summary import heterogeneity_said
-from privstats.inference.reporting import HIDDEN, Source, listed
+from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of, ends_of, number_of
 
 if TYPE_CHECKING:
@@ -133,13 +133,18 @@ def _estimated(table: EffectTable) -> str:
         lines = f" with linear outcome models of {adjusted} in each arm" if table.arms is not None else ""
         return (
             f"The effect of {arm}, assigned with {_chances(table)}, on {outcome} was estimated{_as_ratio(table)} by "
-            f"{weighted} at that probability{lines}. {_ASSIGNED}"
+            f"{weighted} at that probability{lines}. {_ASSIGNED}{_counted(table)}"
         )
     return (
         f"{_CONFOUNDING} The difference in {outcome} between records with {arm} and without was adjusted for "
         f"{adjusted} by {weighted}, with a logistic propensity and linear outcome models, both published before the "
-        f"last session. {_population(table)}"
+        f"last session. {_population(table)}{_counted(table)}"
     )
+
+
+def _counted(table: EffectTable) -> str:
+    """Which texts count as 0 and as 1, where columns hold texts."""
+    return "".join(f" Of texts, {said}." for _, said in texts_of(table.release))
 
 
 def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
@@ -172,6 +177,7 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
         *arms,
         design,
         ("outcome", f"from {low:g} to {high:g}"),
+        *texts_of(table.release),
         *([] if table.r_ is None else [("nuisances", f"at most {table.r_:.2f} of the other standard error")]),
     )
 

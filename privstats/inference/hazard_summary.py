@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from privstats.estimates.spectrum import Array
 from privstats.inference.proportionality import Proportionality
-from privstats.inference.reporting import HIDDEN, Source, listed
+from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of, ends_of, number_of
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ def hazard_summary(table: Regression, alpha: float, facts: HazardFacts) -> Summa
             *_proportional(facts),
             ("cap of 1", _cap(facts)),
             ("standard errors", f"of log ratios, {table.cov_reason}"),
+            *texts_of(table.release),
         ),
         columns=("", "ratio", *ends_of(alpha), "log ratio", "std err", "of it noise", "P>|t|"),
         rows=rows,

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from privstats.dp import Privacy, gaussian_epsilon
+from privstats.moments.code_rows import levels_of
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.version import __version__
 
-__all__ = ["HIDDEN", "Source", "listed"]
+__all__ = ["HIDDEN", "Source", "listed", "texts_of"]
 
 HIDDEN = "-"
 """Stands for what is not told."""
@@ -162,3 +163,9 @@ def listed(names: Sequence[str]) -> str:
     """
     *others, last = names or ("none",)
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def texts_of(release: Release) -> tuple[tuple[str, str], ...]:
+    """A row of a table's head: which texts of a release's columns count as 0 and as 1; none where all are numbers."""
+    levels = levels_of(release.plan.schema)
+    return () if levels is None else (("texts", levels.said),)

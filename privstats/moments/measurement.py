@@ -6,8 +6,8 @@ Arrays, files, tensors or an iterable of batches go in; frozen whole-number mome
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from privstats.moments.class_moments import ClassMoments
     from privstats.moments.record_files import RecordFile
     from privstats.moments.ridge_moments import RidgeMoments
+    from privstats.moments.table_parts import Asked
     from privstats.moments.within import WithinMoments
     from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, WithinSchema
 
@@ -209,9 +210,21 @@ def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whol
     if named := kind.named(schema):
         return _columns_of(file, named), None
     if kind.in_batches(schema) and not whole:
-        return file.batches(columns_asked(schema), unreadable=unreadable), None
+        return _FileBatches(file, columns_asked(schema), unreadable), None
     records = file.read(columns_asked(schema), unreadable=unreadable, texts=True)
     return records.X, records.y
+
+
+@dataclass(frozen=True, repr=False)
+class _FileBatches:
+    """The batches of a file; every pass reads it anew."""
+
+    file: RecordFile
+    asked: Asked
+    unreadable: Unreadable
+
+    def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
+        return self.file.batches(self.asked, unreadable=self.unreadable)
 
 
 def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:

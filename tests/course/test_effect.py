@@ -218,3 +218,13 @@ def test_it_runs_under_every_trust_model(model: str, unit: dict[str, Any]) -> No
     table = ps.inference.effect(ps.simulate(found, parts, rng=seeded(3)))
     assert table.nobs == pytest.approx(sum(len(y) for _, y in parts), abs=6 * table.release.sigma["N"] + 1e-9)
     assert unit or table.estimate == pytest.approx(0.2, abs=5 * table.bse)
+
+
+def test_batches_that_can_be_read_once_are_admitted_with_subgroups() -> None:
+    schema = ps.EffectSchema.of(
+        {"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5, subgroups=(ps.Bins("age", (20, 50, 90)),)
+    )
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6)
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 100), privacy)
+    X = np.column_stack([np.linspace(20, 90, 12), np.arange(12) % 2])
+    course.admits((each for each in [(X[:6], np.ones(6)), (X[6:], np.ones(6))]), None, "leave out")

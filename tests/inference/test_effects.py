@@ -496,3 +496,22 @@ def test_a_trial_whose_arms_its_probability_does_not_give_is_not_told(released: 
     assert np.isinf(table.conf_int()).all()
     skewed = course_of(4_000, 3.0, schema_of(probability=0.4))
     assert "0.4 does not give" in ps.inference.effect(played(skewed, X, y, seeded(7))).untold
+
+
+def test_a_table_says_which_text_is_the_treatment() -> None:
+    rng, n = np.random.default_rng(0), 4_000
+    arm = np.array(["placebo", "drug"])[np.arange(n) // 2 % 2]
+    well = np.array(["no", "yes"])[(rng.random(n) < 0.3 + 0.2 * (arm == "drug")) * 1]
+    X = np.column_stack([rng.uniform(20, 90, n).astype(object), arm])
+    schema = ps.EffectSchema.of(
+        {"age": (20, 90)}, treatment={"arm": ("placebo", "drug")}, outcome={"well": ("no", "yes")}, probability=0.5
+    )
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, n), privacy)
+    table = ps.inference.effect(ps.simulate(course, [(X[:n:2], well[:n:2]), (X[1::2], well[1::2])], rng=seeded(1)))
+    low, high = table.conf_int()
+    assert low < 0.2 < high
+    assert low > 0
+    said = "in arm 'placebo' counts as 0 and 'drug' as 1; in well 'no' counts as 0 and 'yes' as 1"
+    assert said in " ".join(str(table.summary()).split())
+    assert f"Of texts, {said}." in table.summary().methods

@@ -69,6 +69,7 @@ def test_several_outcomes_and_texts_come_from_one_file(tmp_path: Path) -> None:
         treatment={"arm": ("placebo", "drug")},
         outcome={"fell": ("no", "yes"), "well": (0, 1)},
         probability=0.5,
+        subgroups=(ps.Bins("age", (20, 26, 90)),),  # which makes a party read its file twice before it joins
     )
     course = ps.Effect.start(schema, ps.Cohort(2, 2, 100), PROMISE)
     study = course_study(tmp_path, course)
