@@ -263,6 +263,17 @@ ROWS: list[Row] = [
         lambda: privacy(unit="client"),
         "max_records_per_client must be a whole number .* give it",
     ),
+    (
+        "person unit without a limit",
+        lambda: privacy(unit="person"),
+        "max_records_per_person must be a whole number .* give it",
+    ),
+    (
+        "a person's clip below a row",
+        lambda: privacy(unit="person", max_records_per_person=4, person_clip=0.5),
+        "person_clip must lie between 1 and 4, got 0.5",
+    ),
+    ("ids and no clip", lambda: ps.measure(SCHEMA, X, Y, persons=Y), "persons= and person_clip= go together: give an"),
     ("shares that do not sum", lambda: privacy(shares={"N": 0.5}), "shares must sum to 1, got 0.5: divide each"),
     ("shares as a list", lambda: privacy(shares=[0.5, 0.5]), "shares must be a table of statistic = share"),
     # plan

@@ -106,6 +106,8 @@ def release(
     from threat_models.audits.release_file import audit_release
 
     existing = ps.Release.load(path)
+    if existing.plan.person_clip is not None:
+        raise ps.PlanError("known inputs are rows without ids, and this release is of persons: audit noise and canary")
     parties = known_inputs(known, existing.plan.schema)
     _finish([audit_release(existing, parties, _rng(seed))], json)
 

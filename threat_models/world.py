@@ -68,9 +68,12 @@ class Pool:
 
     def measure(self, plan: Plan, rows: NDArray[np.int64]) -> Moments:
         """Exact sums of some private records, by the library's own ``measure``."""
+        clip = plan.person_clip
+        persons: Any = {} if clip is None else {"persons": np.arange(len(rows)), "person_clip": clip}  # one row each
         if not self.behind_transform:
-            return exact_moments(plan.schema, self.X[rows], self.y[rows])
-        bare: Any = exact_moments(replace(of_records(plan.schema), transform=()), self.X[rows], self.y[rows])
+            return exact_moments(plan.schema, self.X[rows], self.y[rows], **persons)
+        small = replace(of_records(plan.schema), transform=())
+        bare: Any = exact_moments(small, self.X[rows], self.y[rows], **persons)
         moments: Moments = replace(bare, schema=plan.schema)
         return moments
 

@@ -130,6 +130,10 @@ def records(
             "--kept-out", help="Of a plan that scores a head: take exactly those that the split kept out of its sums."
         ),
     ] = False,
+    persons: Annotated[
+        str | None,
+        typer.Option(help="Of a plan that promises patients: the column that says whose a row is.", metavar="COLUMN"),
+    ] = None,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
     decimal: Decimal = ".",
@@ -142,7 +146,7 @@ def records(
     template = _template().joinpath("party", "records.py").read_bytes()
     folder = Party.open(home).folder
     goal = targets_of(folder.course, target)
-    brought = RecordFile(file, goal, split, seed, encoding, separator, decimal, kept_out)
+    brought = RecordFile(file, goal, split, seed, encoding, separator, decimal, kept_out, persons)
     named = name_file(folder, brought, template)
     others = "stay out: they may have made the head" if kept_out else "held out"
     kept = f", {named.held_out:,} {others}" if named.held_out else ""

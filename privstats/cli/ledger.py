@@ -62,7 +62,7 @@ def _without_accounts(path: Path) -> ps.dp.Ledger:
 def cap(
     path: LedgerFile,
     dataset: Annotated[str, typer.Argument(help="The data set's name in this ledger.", metavar="DATASET")],
-    unit: Annotated[str, typer.Option(help="record or client.")],
+    unit: Annotated[str, typer.Option(help="record, person or client.")],
     adjacency: Annotated[str, typer.Option(help="add-remove or replace-one.")],
     epsilon: Annotated[float, typer.Option(help="Bound on everything together.")],
     delta: Annotated[float, typer.Option(help="Below 1; 0 admits nothing but pure epsilon.")],

@@ -122,10 +122,17 @@ def init(
         str | None, typer.Option(help="Who adds noise: central, distributed or local.", rich_help_panel=_PROMISE)
     ] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Who is protected: record or client.", rich_help_panel=_PROMISE)
+        str | None, typer.Option(help="Who is protected: record, person or client.", rich_help_panel=_PROMISE)
     ] = None,
     max_records_per_client: Annotated[
         int | None, typer.Option(help="With unit client: records of one party.", rich_help_panel=_PROMISE)
+    ] = None,
+    max_records_per_person: Annotated[
+        int | None,
+        typer.Option(help="With unit person: rows that count in full.", rich_help_panel=_PROMISE),
+    ] = None,
+    person_clip: Annotated[
+        float | None, typer.Option(help="Likewise: rows that a patient weighs at most.", rich_help_panel=_PROMISE)
     ] = None,
     adjacency: Annotated[str | None, typer.Option(help="add-remove or replace-one.", rich_help_panel=_PROMISE)] = None,
     epsilon: Annotated[float | None, typer.Option(help="The promise.", rich_help_panel=_PROMISE)] = None,
@@ -169,6 +176,8 @@ def init(
         "epsilon": epsilon,
         "delta": delta,
         "max_records_per_client": max_records_per_client,
+        "max_records_per_person": max_records_per_person,
+        "person_clip": person_clip,
     }
     given = {name: value for name, value in answers.items() if value is not None}
     told = example or any((table, public, target, drop, public_file))

@@ -283,6 +283,11 @@ def _check_plan(plan: Plan) -> None:
         raise PlanError("delta = 0 is offered for one release, and a stream has many: give its plan a delta above 0")
     if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
         raise PlanError("client_clip bounds one upload and a stream has many; leave it out of the plan")
+    if plan.person_clip is not None:
+        raise PlanError(
+            "unit='person' shortens all rows of a person together, and a stream brings them in several uploads: "
+            "promise records, or clients with max_records_per_client"
+        )
     if isinstance(plan.privacy, Privacy) and plan.privacy.trust.drawn_by == "member":
         raise PlanError(
             "a panel adds its noise to one sum and a stream has many, which its server weighs or takes back by its own "

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from privstats.dp.min_count import noise_copies as noise_copies
     from privstats.dp.min_count import suppressed as suppressed
     from privstats.dp.min_count import without_rare as without_rare
+    from privstats.dp.persons import person_clip as person_clip
     from privstats.dp.privacy import NoPrivacy as NoPrivacy
     from privstats.dp.privacy import Privacy as Privacy
     from privstats.dp.pure import joint_epsilon as joint_epsilon

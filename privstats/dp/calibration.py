@@ -7,15 +7,16 @@ one ``Noise``, from which all later code reads the levels.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
+from typing import Any
 
 from privstats.dp.allocation import allocate, checked_shares, pure_shares
 from privstats.dp.gaussian import Guarantee, compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.dp.noise_layers import layer_sigmas, level_at
-from privstats.dp.privacy import Privacy
+from privstats.dp.privacy import Adjacency, Privacy
 from privstats.dp.pure import laplace_mu, laplace_sigma, laplace_tail, scales_of, unit_l1
 from privstats.dp.samplers import MAX_SCALE, MAX_SIGMA
 from privstats.dp.sensitivities import client_mu, sensitivity
@@ -23,7 +24,7 @@ from privstats.encoding import Segment, layout_of
 from privstats.errors import PlanError
 from privstats.schema import Schema
 
-__all__ = ["LEAST_SHARE", "LEAST_TOTAL", "Noise", "NoiseRow", "calibrate"]
+__all__ = ["LEAST_SHARE", "LEAST_TOTAL", "Noise", "NoiseRow", "apart", "calibrate"]
 
 LEAST_TOTAL = 64.0
 """Least guaranteed sigma of a segment, in grid steps."""
@@ -306,13 +307,39 @@ def _check_members(trust: TrustModel, members: int) -> None:
 def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: float) -> dict[str, float]:
     """Noise levels at which one unit costs ``mu``.
 
-    A clipped client has sum_s share_s ||v_s||^2 / Delta_s^2 <= client_clip^2 and may put all of it into one statistic,
-    also where no record can (a logistic round), so sigma_s = Delta_s client_clip / (mu sqrt(share_s)) alone keeps mu.
+    A clipped client or person has sum_s share_s ||v_s||^2 / Delta_s^2 <= clip^2 and may put all of it into one
+    statistic, also where no record can (a logistic round), so sigma_s = Delta_s clip / (mu sqrt(share_s)) alone keeps
+    mu; of two persons each statistic moves by at most ``apart`` times the root mean square.
     """
-    if privacy.client_clip is not None:
-        worth = mu / privacy.client_clip
-        return {s: sensitivity(schema, s, "add-remove") / (worth * math.sqrt(share)) for s, share in shares.items()}
+    if privacy.clip is not None:
+        worth = mu / privacy.clip
+        far = {s: sensitivity(schema, s, "add-remove") * apart(schema, s, privacy.adjacency) for s in shares}
+        return {s: far[s] / (worth * math.sqrt(share)) for s, share in shares.items()}
     return allocate(schema, shares, mu, privacy.adjacency, privacy.max_records_per_client)
+
+
+def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
+    """How far two clipped persons are apart in a statistic, over the root mean square of their lengths; 1 where one is
+    none.
+
+    ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)`` for any two vectors, and half of that where no entry is negative. Cutting a
+    positive matrix entry by entry may leave it indefinite, so that alone tells nothing.
+    """
+    if adjacency == "add-remove":
+        return 1.0
+    unsigned = _UNSIGNED[schema.task](schema) if schema.task in _UNSIGNED else ""
+    return math.sqrt(2) if statistic in unsigned else 2.0
+
+
+_UNSIGNED: Mapping[str, Callable[[Any], str]] = {
+    "classes": lambda schema: "NABSD" if schema.nonnegative else "ND",
+    "ridge": lambda schema: "Gq" if schema.nonnegative else "q",
+    "counts": lambda _: "T",
+    "scoring": lambda _: "T",
+    "gradients": lambda _: "k",
+    "mean": lambda schema: "x" if schema.nonnegative else "",
+}
+"""By the schema's task, the letters of which no record has a negative entry."""
 
 
 def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: float) -> NoiseRow:
@@ -323,7 +350,10 @@ def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: 
 
 
 def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> float:
-    """Sensitivity of one statistic alone to one unit; a clipped client may put all its norm into it."""
+    """Sensitivity of one statistic alone to one unit; a clipped client or person may put all its norm into it."""
+    if privacy.unit == "person":
+        far = sensitivity(schema, statistic, "add-remove") * apart(schema, statistic, privacy.adjacency)
+        return far * privacy.group / math.sqrt(share)
     record, most = sensitivity(schema, statistic, privacy.adjacency), privacy.max_records_per_client
     if most is None:
         return record

@@ -8,7 +8,6 @@ A client clips its vector after the layout and before it adds its noise share.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +16,10 @@ from privstats.dp.allocation import checked_shares
 from privstats.dp.privacy import Privacy
 from privstats.dp.sensitivities import sensitivity
 from privstats.encoding import clip_vector, weighted_square_norm
+from privstats.encoding.client_clip import ROUNDING
 from privstats.schema import Schema
 
-__all__ = ["client_norm", "clip_client"]
-
-_ROUNDING = 1 - 2.0**-40
-"""Covers the float64 rounding of the weights; the clip itself is exact."""
+__all__ = ["client_norm", "clip_client", "clip_weights"]
 
 
 def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> float:
@@ -39,7 +36,7 @@ def client_norm(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
         >>> round(ps.dp.client_norm(schema, privacy, vector), 2)  # two records whose directions cancel
         0.28
     """
-    return math.sqrt(weighted_square_norm(schema, vector, _weights(schema, privacy)))
+    return math.sqrt(weighted_square_norm(schema, vector, clip_weights(schema, privacy)))
 
 
 def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -65,9 +62,10 @@ def clip_client(schema: Schema, privacy: Privacy, vector: NDArray[np.int64]) -> 
     """
     if privacy.client_clip is None:
         return vector
-    return clip_vector(schema, vector, _weights(schema, privacy), privacy.client_clip * _ROUNDING).vector
+    return clip_vector(schema, vector, clip_weights(schema, privacy), privacy.client_clip * ROUNDING).vector
 
 
-def _weights(schema: Schema, privacy: Privacy) -> Mapping[str, float]:
+def clip_weights(schema: Schema, privacy: Privacy) -> dict[str, float]:
+    """By letter, share / sensitivity^2: the weights in which one record has a norm of at most 1."""
     shares = checked_shares(schema, privacy.shares)
     return {s: share / sensitivity(schema, s, "add-remove") ** 2 for s, share in shares.items()}

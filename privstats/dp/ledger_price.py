@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from privstats.dp.accounts import TOLERANCE, Account, Cap
-from privstats.dp.calibration import Noise
+from privstats.dp.calibration import Noise, apart
 from privstats.dp.gaussian import compose
 from privstats.dp.ledger_records import Part
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy
@@ -166,11 +166,16 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
         _check_sized(schema, privacy, noise)
         parts = tuple(Part(row.statistic, row.sigma, row.mu) for row in noise.rows)
         return Price(noise.mu, parts, noise.epsilon if noise.pure else math.inf)
-    if cap.unit == "client":
+    if cap.unit != "record":
         raise LedgerError(
-            f"account {dataset!r} is kept per client under {cap.adjacency} and the plan promises per {privacy.unit} "
-            f"under {privacy.adjacency}: use unit='client' in the plan under {cap.adjacency}, so that the cost of a "
-            "client is known"
+            f"account {dataset!r} is kept per {cap.unit} under {cap.adjacency} and the plan promises per "
+            f"{privacy.unit} under {privacy.adjacency}: use unit={cap.unit!r} in the plan under {cap.adjacency}, so "
+            f"that the cost of a {cap.unit} is known"
+        )
+    if privacy.unit == "person":
+        raise LedgerError(
+            f"account {dataset!r} is kept per record and the plan shortens whole persons: one record can move all that "
+            "its person adds then, so keep an account per person for such plans"
         )
     if privacy.client_clip is not None or schema.refusal("record"):
         raise LedgerError(
@@ -202,12 +207,13 @@ def _check_sized(schema: Schema, privacy: Privacy, noise: Noise) -> None:
 
 def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
     """mu of this noise for the unit and adjacency of the promise, as ``calibrate`` sizes it."""
-    sigma, records, clip = noise.sigma, privacy.max_records_per_client, privacy.client_clip
+    sigma, records, clip = noise.sigma, privacy.max_records_per_client, privacy.clip
     if noise.pure:
         return compose(laplace_mu(schema, noise.scales, privacy.adjacency, records or 1).values())
     if clip is not None:  # all of the clip may be in one statistic, whose share is its part of the clip's square
         shares = {row.statistic: row.share for row in noise.rows}
-        return max(sensitivity(schema, s, "add-remove") * clip / (sigma[s] * math.sqrt(shares[s])) for s in sigma)
+        reach = {s: sensitivity(schema, s, "add-remove") * apart(schema, s, privacy.adjacency) for s in sigma}
+        return max(reach[s] * clip / (sigma[s] * math.sqrt(shares[s])) for s in sigma)
     if records is None:
         return joint_mu(schema, sigma, privacy.adjacency)
     return client_mu(schema, sigma, privacy.adjacency, records)

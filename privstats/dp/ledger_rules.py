@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from privstats.dp.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
 from privstats.dp.gaussian import compose
@@ -48,8 +49,8 @@ _SHOWN = 3
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
     """A cap; its epsilon and delta have the bounds of a plan's promise (PlanError otherwise)."""
-    most = 1 if unit == "client" else None
-    Privacy(model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, max_records_per_client=most)
+    most: Any = {"client": {"max_records_per_client": 1}, "person": {"max_records_per_person": 1}}.get(unit, {})
+    Privacy(model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, **most)
     return Cap(at, unit, adjacency, float(epsilon), float(delta))
 
 

@@ -17,7 +17,7 @@ from privstats.python_values import python_fields
 
 __all__ = ["Adjacency", "NoPrivacy", "Privacy", "Unit"]
 
-Unit: TypeAlias = Literal["record", "client"]
+Unit: TypeAlias = Literal["record", "client", "person"]
 Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
 
 _EPSILON_RANGE = (1e-3, 100.0)
@@ -32,10 +32,11 @@ _DELTA_REASONS: Reasons = (
     "take 0, which is pure epsilon with Laplace noise, or something below 1 / records",
     "a delta of that size lets whole records out; take something below 1 / records",
 )
-_CLIP_REASONS: Reasons = (
-    "below 1 a single record is cut",
-    "above max_records_per_client the clip never acts; lower it, or leave it out",
-)
+_OF_UNIT = {
+    "client": ("max_records_per_client", "client_clip"),
+    "person": ("max_records_per_person", "person_clip"),
+}
+"""By unit, what says how many records one has, and what it is clipped to."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,9 @@ class Privacy:
             ``"distributed"``: every client, a share inside the masked sum. ``"local"``: every client, all of it.
             ``"panel"``: leader and each helper of ``protocol="split"``, each all of it; one of them must be honest, and
             no party sees the exact sum.
-        unit: whose presence is hidden: one ``"record"``, or one ``"client"`` with all its records.
-        adjacency: ``"add-remove"`` or ``"replace-one"``; the latter is for the record unit, and for whole parties
-            (``PartySchema``).
+        unit: whose presence is hidden: one ``"record"``, one ``"client"`` with all its records, or one ``"person"``
+            with all rows at one party. A person at p parties has p times mu.
+        adjacency: ``"add-remove"`` or ``"replace-one"``; of clients the latter is for whole parties (``PartySchema``).
         epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1], or 0: pure epsilon by discrete
             Laplace noise, for ``model="central"`` and the statistics of ``dp.l1_sensitivity``.
         shares: part of mu**2, or of a pure epsilon, that each statistic may spend, summing to 1; None takes
@@ -70,6 +71,10 @@ class Privacy:
             under a ``PartySchema``, of which a whole party is one record.
         client_clip: optional with the client unit: shrink a client's whole vector to the norm of this many worst-case
             records, which replaces ``max_records_per_client`` in the sensitivity. See ``dp.clip_client``.
+        max_records_per_person: needed with the person unit: k, the rows of a person that count in full. Further rows
+            are admitted: all rows of such a person shrink together to the weight of k.
+        person_clip: optional with the person unit: c from 1 to k, the worst-case records that a person weighs at most.
+            None: k. See ``moments.PersonMoments``.
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
@@ -93,6 +98,8 @@ class Privacy:
     shares: Mapping[str, float] | None = field(default=None, hash=False)
     max_records_per_client: int | None = None
     client_clip: float | None = None
+    max_records_per_person: int | None = None
+    person_clip: float | None = None
 
     def __post_init__(self) -> None:
         python_fields(self)
@@ -120,30 +127,53 @@ class Privacy:
         return self.delta == 0
 
     @property
+    def held(self) -> str:
+        """Whose data one unit is, in words for officers."""
+        if self.unit != "person":
+            return "one record" if self.unit == "record" else "one party with all its records"
+        k, c = self.max_records_per_person, self.group
+        rows = "1 row" if k == 1 else f"up to {k} rows"
+        weighed = "" if c == k else f", weighed as at most {c:.3g} rows"
+        return f"one patient with {rows} at one party{weighed}"
+
+    @property
+    def clip(self) -> float | None:
+        """The worst-case records to which a whole client or person is shortened; None where no unit is."""
+        if self.unit == "person":
+            return self.person_clip or float(self.max_records_per_person or 1)
+        return self.client_clip
+
+    @property
     def group(self) -> float:
-        """How many worst-case records one unit is worth: 1, ``client_clip`` or ``max_records_per_client``."""
-        if self.client_clip is not None:
-            return self.client_clip
-        return float(self.max_records_per_client or 1)
+        """How many worst-case records one unit is worth: 1, :attr:`clip` or ``max_records_per_client``."""
+        return float(self.max_records_per_client or 1) if self.clip is None else self.clip
 
 
 def _check_unit(privacy: Privacy) -> None:
-    if privacy.unit == "record":
-        for name in ("max_records_per_client", "client_clip"):
+    for unit, names in _OF_UNIT.items():
+        for name in names if unit != privacy.unit else ():
             if getattr(privacy, name) is not None:
-                raise PlanError(f"{name} has no meaning with unit='record': leave it out, or use unit='client'")
-        return
-    most = privacy.max_records_per_client
-    if privacy.adjacency == "replace-one" and (most != 1 or privacy.client_clip is not None):
+                said = f"{name} has no meaning with unit={privacy.unit!r}: leave it out, or use unit={unit!r}"
+                raise PlanError(said)
+    if privacy.unit != "record":
+        _check_whole_unit(privacy, *_OF_UNIT[privacy.unit])
+
+
+def _check_whole_unit(privacy: Privacy, most_of: str, clip_of: str) -> None:
+    most = getattr(privacy, most_of)
+    whole = privacy.unit == "person" or (most == 1 and privacy.client_clip is None)
+    if privacy.adjacency == "replace-one" and not whole:
         raise PlanError(
             "adjacency 'replace-one' is not offered with unit='client': use 'add-remove', and twice its mu bounds the "
             "exchange of one client for another; a PartySchema with max_records_per_client=1 has it"
         )
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise PlanError("max_records_per_client must be a whole number of at least 1 with unit='client': give it")
-    if privacy.client_clip is not None:
-        _require_range("client_clip", privacy.client_clip, (1.0, float(most)), _CLIP_REASONS)
-        object.__setattr__(privacy, "client_clip", float(privacy.client_clip))
+        raise PlanError(f"{most_of} must be a whole number of at least 1 with unit={privacy.unit!r}: give it")
+    clip = getattr(privacy, clip_of)
+    if clip is not None:
+        reasons = ("below 1 a single record is cut", f"above {most_of} the clip never acts; lower it, or leave it out")
+        _require_range(clip_of, clip, (1.0, float(most)), reasons)
+        object.__setattr__(privacy, clip_of, float(clip))
 
 
 def _check_pure(privacy: Privacy) -> None:
@@ -152,6 +182,8 @@ def _check_pure(privacy: Privacy) -> None:
             f"delta = 0 is offered with model='central' only: with model={privacy.model!r} {privacy.trust.impure}; "
             "change the model, or give a delta above 0"
         )
+    if privacy.pure and privacy.unit == "person":
+        raise PlanError("a person is shortened in L2, which bounds no pure epsilon: give a delta above 0")
     if privacy.pure and privacy.client_clip is not None:
         raise PlanError(
             "client_clip shortens a client in L2, which bounds no pure epsilon: leave it out, or give a delta above 0"

@@ -18,7 +18,10 @@ from privstats.encoding.layout import Segment, layout_of
 from privstats.errors import DataError
 from privstats.schema import Schema
 
-__all__ = ["ClippedVector", "clip_vector", "weighted_square_norm"]
+__all__ = ["ROUNDING", "ClippedVector", "clip_vector", "weighted_square_norm"]
+
+ROUNDING = 1 - 2.0**-40
+"""A factor on the norm that covers the float64 rounding of the weights; the clip itself is exact."""
 
 _FACTOR_BITS = 31
 _TILE = 1 << 20  # squares of 21-bit limbs sum below 2**63
@@ -129,6 +132,9 @@ def _exact(field: str, value: float) -> Fraction:
 
 def _square_sum(values: NDArray[np.int64]) -> int:
     """Sum of squares as a Python integer, by 21-bit limbs whose products sum exactly in int64."""
+    peak = max(-int(values.min()), int(values.max())) if values.size else 0
+    if peak * peak * values.size < 1 << 63:
+        return int(np.dot(values, values))
     total = 0
     for start in range(0, values.size, _TILE):
         rest = np.abs(values[start : start + _TILE]).view(np.uint64)

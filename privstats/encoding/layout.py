@@ -24,7 +24,7 @@ from privstats.schema.statistic import Statistic
 if TYPE_CHECKING:
     from privstats.moments import Moments
 
-__all__ = ["Layout", "Segment", "flatten", "layout_of", "to_real", "unflatten"]
+__all__ = ["Layout", "Segment", "blocks_of", "flatten", "layout_of", "to_real", "unflatten"]
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def flatten(moments: Moments) -> NDArray[np.int64]:
         if row.symmetric:
             _write_symmetric(array, *parts[row.letter])
         else:
-            np.multiply(array.reshape(-1), row.kept, out=parts[row.letter][0])
+            np.multiply(array.reshape(-1), 1 if moments.in_wire_steps else row.kept, out=parts[row.letter][0])
     return out
 
 
@@ -138,7 +138,7 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
     """
     from privstats.moments import kind_of  # a plan knows layouts, and its check need not wait for what forms sums
 
-    arrays = _blocks(schema, vector)
+    arrays = blocks_of(schema, vector)
     for row in schema.sent:
         if (arrays[row.letter] % row.kept).any():
             raise DataError("vector has fractional counts, so it is not a plain sum of moments; read it with to_real")
@@ -163,7 +163,7 @@ def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
     """
     from privstats.moments import kind_of
 
-    return kind_of(schema).real(schema, _blocks(schema, vector))
+    return kind_of(schema).real(schema, blocks_of(schema, vector))
 
 
 def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
@@ -177,7 +177,7 @@ def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[
     return parts
 
 
-def _blocks(schema: Schema, vector: NDArray[np.int64]) -> dict[str, Any]:
+def blocks_of(schema: Schema, vector: NDArray[np.int64]) -> dict[str, Any]:
     """The vector as arrays in the shapes of the moments."""
     parts = _split(schema, vector)
     arrays: dict[str, Any] = {}

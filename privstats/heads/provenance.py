@@ -218,7 +218,8 @@ def _terms(release: Release) -> object:
     privacy = release.plan.privacy
     if not isinstance(privacy, Privacy):
         return None
-    return privacy.model, privacy.unit, privacy.adjacency, privacy.max_records_per_client, privacy.client_clip
+    of_unit = privacy.max_records_per_client, privacy.max_records_per_person, privacy.clip
+    return privacy.model, privacy.unit, privacy.adjacency, *of_unit
 
 
 def _possible(epsilon: float | None, delta: float | None) -> bool:

@@ -277,11 +277,16 @@ def require_records(release: object) -> Release:
     """The release, if its sums are sums of whole records.
 
     Raises:
-        ReleaseError: not a release, or one whose plan clips whole clients.
+        ReleaseError: not a release, or one whose plan clips whole clients or persons.
     """
     if not isinstance(release, Release):
         raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
     privacy = release.plan.privacy
+    if isinstance(privacy, Privacy) and privacy.unit == "person":
+        raise ReleaseError(
+            "the plan promises persons with several rows, which are not independent, and shortens some of them, so no "
+            "interval is valid; give each person one row, and promise records"
+        )
     if isinstance(privacy, Privacy) and privacy.client_clip is not None:
         raise ReleaseError(
             "the plan clips whole clients (client_clip), so its sums may not be sums of records and no interval is "

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from privstats.moments.measurement import warn_if_clipped as warn_if_clipped
     from privstats.moments.measurement import warn_if_empty as warn_if_empty
     from privstats.moments.moments_delta import MomentsDelta as MomentsDelta
+    from privstats.moments.persons import PersonMoments as PersonMoments
     from privstats.moments.record_files import RecordFile as RecordFile
     from privstats.moments.record_files import Records as Records
     from privstats.moments.ridge_moments import RealRidgeMoments as RealRidgeMoments

@@ -86,6 +86,9 @@ class Moments(ABC):
     prefix: ClassVar[str] = ""
     """In front of a statistic's letter in the name of its field."""
 
+    in_wire_steps: ClassVar[bool] = False
+    """Whether counts are kept as they are sent, in ``COUNT_SCALE`` steps, because they need not be whole."""
+
     shown: ClassVar[tuple[str, ...]]
     """Public fields of the schema that a repr shows."""
 
@@ -133,7 +136,8 @@ class Moments(ABC):
     def wire(self) -> dict[str, Any]:
         """The sums by letter in wire steps."""
         found = {row: self.sums(row) for row in self.schema.sent}
-        return {row.letter: array if row.kept == 1 else array * float(row.kept) for row, array in found.items()}
+        whole = self.in_wire_steps
+        return {r.letter: array if whole or r.kept == 1 else array * float(r.kept) for r, array in found.items()}
 
     def __add__(self, other: Self) -> Self:
         """The moments of both sets of records together.

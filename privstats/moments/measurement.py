@@ -6,6 +6,7 @@ Arrays, files, tensors or an iterable of batches go in; frozen whole-number mome
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
@@ -22,6 +23,8 @@ from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kept_rows import KeptRows
 from privstats.moments.kinds import Kind, kind_of
+from privstats.moments.left_out import LeftOut
+from privstats.moments.persons import Clip, PersonMoments, of_persons
 from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import Schema, require_schema
 from privstats.schema.public_values import Published, Values
@@ -38,6 +41,7 @@ __all__ = [
     "Unreadable",
     "exact_moments",
     "measure",
+    "persons_in",
     "quantize",
     "records_in",
     "remarks_on",
@@ -73,8 +77,11 @@ def measure(
     *,
     published: Published | None = None,
     unreadable: Unreadable = "refuse",
+    persons: None = None,
+    person_clip: None = None,
     progress: bool = False,
 ) -> Moments: ...
+@overload
 def measure(
     schema: Schema,
     X: Any,
@@ -82,6 +89,19 @@ def measure(
     *,
     published: Published | None = None,
     unreadable: Unreadable = "refuse",
+    persons: Any,
+    person_clip: Clip | None,
+    progress: bool = False,
+) -> PersonMoments: ...
+def measure(
+    schema: Schema,
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    persons: Any = None,
+    person_clip: Clip | None = None,
     progress: bool = False,
 ) -> Moments:
     """Exact moments of records: transformed, clipped, rounded to the grid and summed in whole numbers.
@@ -105,6 +125,9 @@ def measure(
         unreadable: what becomes of a record with a gap, a value that is no number, a label that is no class or a value
             without a cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn how many were. Give
             ``plan.unreadable``: under a promise a refusal would tell of that record.
+        persons: under a promise per person an id for each row, ``(n,)``: texts or whole numbers below 2**53, each read
+            by itself, ``007``, ``7`` and ``7.0`` alike. Rows without one are left out. No batches then.
+        person_clip: how far a person counts: ``plan.person_clip``.
         progress: show a progress bar at once; else a terminal has one after two seconds.
 
     Guarantee:
@@ -117,8 +140,13 @@ def measure(
             share in the sentence is exact: it is for the holder of the records.
         UnreadableRecordsWarning: so many records were left out; likewise.
 
+    Returns:
+        Moments; with ``persons`` :class:`~privstats.moments.PersonMoments`, in which no person weighs more than the
+        plan's clip and what each adds follows from the rows of that person alone.
+
     Raises:
-        DataError: records that do not fit the schema: columns are missing, arrays of another shape.
+        DataError: records that do not fit the schema: columns are missing, arrays of another shape; one of ``persons``
+            and ``person_clip`` without the other.
         RecordError: one that cannot be read; never with ``unreadable="leave out"``.
         PlanError: the published values are missing or do not fit the schema; no record is read then.
         SchemaError: ``schema`` is not a schema, for example because it was left out.
@@ -132,7 +160,8 @@ def measure(
         >>> ps.measure(schema, X[:1], y[:1]) + ps.measure(schema, X[1:], y[1:]) == moments
         True
     """
-    moments = exact_moments(schema, X, y, published=published, unreadable=unreadable, progress=progress)
+    named: Any = {"persons": persons, "person_clip": person_clip}
+    moments = exact_moments(schema, X, y, published=published, unreadable=unreadable, progress=progress, **named)
     warn_if_clipped(moments)
     return moments
 
@@ -144,13 +173,15 @@ def exact_moments(
     *,
     published: Published | None = None,
     unreadable: Unreadable = "refuse",
+    persons: Any = None,
+    person_clip: Clip | None = None,
     progress: bool = False,
     kept: KeptRows | None = None,
 ) -> Moments:
     """:func:`measure` without its warning of the clip, for a caller that measures many times or warns once for all.
 
     Args:
-        schema, X, y, published, unreadable, progress: as there.
+        schema, X, y, published, unreadable, persons, person_clip, progress: as there.
         kept: what a caller that measures the same records in many rounds holds between them.
 
     Raises:
@@ -163,25 +194,45 @@ def exact_moments(
         (1.0, [1, 1])
     """
     require_schema(schema, "measure(schema, X, y)")
+    _check_persons(schema, persons, person_clip)
     kind = kind_of(schema)
-    if kept is not None and kind.again is not None:
+    if kept is not None and kind.again is not None and persons is None:  # persons are measured one by one
         kind = replace(kind, measure=kind.again(kept))
     values = {} if published is None else published.read()
     schema.check_values(values)
     if unreadable not in ("refuse", "leave out"):
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
+    unread = Counter[str]()
+
+    def summed(X: Any, y: Any) -> tuple[Any, LeftOut]:
+        X, y, more = in_codes(schema, X, y, refuse=unreadable == "refuse")
+        found = _measured(kind, schema, X, y, values, unreadable, progress and persons is None)
+        unread.update(more)
+        return found
+
     records, y = _opened(kind, schema, X, y)
+    moments: Any
     try:
-        X, y, unread = in_codes(schema, records, y, refuse=unreadable == "refuse")
-        moments: Any = _measured(kind, schema, X, y, values, unreadable, progress)
+        if persons is None or person_clip is None:
+            (moments, left_out), unnamed = summed(records, y), 0
+        else:
+            moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, progress)
     finally:
         if isinstance(records, Batches):
             records.close()
+    _tell_left_out(moments, left_out, unnamed)
     if unread:
         warnings.warn(unread_remark(schema, unread), UnreadableRecordsWarning, stacklevel=3)
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
     return moments  # type: ignore[no-any-return]
+
+
+def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
+    if (persons is None) != (clip is None):
+        raise DataError("persons= and person_clip= go together: give an id for each row, and plan.person_clip")
+    if clip is not None and schema.no_persons:
+        raise DataError(f"these are no sums over persons: {schema.no_persons}; leave persons out")
 
 
 def _opened(kind: Kind, schema: Schema, X: Any, y: Any) -> tuple[Any, Any]:
@@ -227,6 +278,23 @@ class _FileBatches:
         return self.file.batches(self.asked, unreadable=self.unreadable)
 
 
+def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
+    """X, y and the ids of a file whose column of ids is named, as :func:`measure` takes them: all records at once.
+
+    Raises:
+        DataError: no column of ids is named; and as for :func:`records_in`.
+    """
+    if file.persons is None:
+        raise DataError(
+            "the plan promises persons: say with --persons (in Python persons=) which column tells whose a record is"
+        )
+    if named := kind_of(schema).named(schema):
+        columns = _columns_of(file, (*named, file.persons))
+        return columns, None, columns.pop(file.persons)
+    records = file.read(columns_asked(schema), unreadable=unreadable, texts=True)
+    return records.X, records.y, records.persons
+
+
 def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
     """The values of a table by the names of the schema, each as it stands."""
     if file.split is not None:
@@ -243,23 +311,34 @@ def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
 
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
-) -> Any:
+) -> tuple[Any, LeftOut]:
+    """The moments, and the records that were left out of them."""
     worded = levels_of(schema) is not None  # which numbers in their place must not pass for
     if unreadable == "refuse" and not worded:
-        return kind.measure(schema, X, y, values, progress)
+        return kind.measure(schema, X, y, values, progress), LeftOut()
     lists = is_list(X) or is_list(y)  # whose shape one record may change
     if y is not None and not lists and not worded:  # nearly always every record can be read
         try:
-            return kind.measure(schema, X, y, values, progress)
+            return kind.measure(schema, X, y, values, progress), LeftOut()
         except RecordError:
             pass
     moments, left_out = kind.readable(schema, X, y, values, progress)
-    if left_out.records:
-        remark = left_out.remark(none_left=moments.records == 0)
-        if unreadable == "refuse":
-            raise RecordError(remark)
+    if left_out.records and unreadable == "refuse":
+        raise RecordError(left_out.remark(none_left=moments.records == 0))
+    return moments, left_out
+
+
+def _tell_left_out(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
+    """Warn the holder of the records of those that are in no sum."""
+    said = [left_out.remark(none_left=moments.records == 0)] if left_out.records else []
+    if unnamed:
+        said.append(
+            f"{unnamed:,} of the records say of no person that they are theirs and are left out of every sum: an id is "
+            "missing, or a number that is not whole or from 2**53 on, before which a letter helps. This number stays "
+            "here"
+        )
+    for remark in said:
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
-    return moments
 
 
 def remarks_on(*moments: Moments) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ class Records:
         X: ``(n, features)``; of declared columns their :class:`~privstats.moments.code_rows.Codes`.
         y: ``(n,)``; of an archive ``(n,)`` or ``(n, targets)``.
         names: of the features, in the order of the columns of X; empty for an archive.
+        persons: ``(n,)``, whose each is, as the file has it; None where no column of ids was named.
 
     Example:
         >>> from privstats.moments import Records
@@ -46,6 +47,7 @@ class Records:
     X: Any
     y: NDArray[Any]
     names: tuple[str, ...] = ()
+    persons: NDArray[Any] | None = None
 
     def split(self, share: float, seed: int) -> tuple[Records, Records]:
         """Two parts, of which the second has about this share of the records.
@@ -85,7 +87,8 @@ class Records:
         return held_out(self.X.codes if isinstance(self.X, Codes) else self.X, share, seed)
 
     def _where(self, chosen: NDArray[np.bool_]) -> Records:
-        return Records(self.X[chosen], self.y[chosen], self.names)
+        persons = None if self.persons is None else self.persons[chosen]
+        return Records(self.X[chosen], self.y[chosen], self.names, persons)
 
 
 @dataclass(frozen=True)
@@ -106,9 +109,11 @@ class RecordFile:
         decimal: its decimal mark, a point or a comma.
         kept_out: take exactly the records that the split keeps out of every sum, to score a head that was made with the
             same split, seed and columns.
+        persons: under a promise per person the column that says whose a record is, of an npz file the array; it stays
+            in this process.
 
     Raises:
-        DataError: no such encoding, separator or mark; or ``kept_out`` without a split.
+        DataError: no such encoding, separator or mark; ``kept_out`` without a split, or ``persons`` with one.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -127,9 +132,15 @@ class RecordFile:
     separator: str = ","
     decimal: str = "."
     kept_out: bool = False
+    persons: str | None = None
 
     def __post_init__(self) -> None:
         _ = self.dialect
+        if self.persons is not None and self.split is not None:
+            raise DataError(
+                "a split goes by records, and rows of one person would be on both sides of it: leave --split out (in "
+                "Python split=), and keep whole persons out of the file to score on"
+            )
         if self.kept_out and self.split is None:
             raise DataError(
                 "which records were kept out follows from the split: give --split (in Python split=) as it was given "
@@ -240,8 +251,8 @@ class RecordFile:
         """Every record of the file; raises as :meth:`read` does."""
         gaps = unreadable == "leave out"
         if not self.is_table:
-            arrays = read_archive(self.path, "X y")
-            return Records(arrays["X"], arrays["y"])
+            arrays = read_archive(self.path, f"X y {self.persons or ''}")
+            return Records(arrays["X"], arrays["y"], (), arrays[self.persons] if self.persons else None)
         return Records(*joined(parts_of(self, names, gaps=gaps), gaps=gaps, texts=texts))
 
 

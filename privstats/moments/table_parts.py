@@ -27,7 +27,7 @@ from privstats.transforms.reading import Readings, read, reading
 if TYPE_CHECKING:
     from privstats.moments.record_files import RecordFile
 
-__all__ = ["Asked", "Part", "joined", "labels_of", "parts_of", "present"]
+__all__ = ["Asked", "Part", "joined", "labels_of", "parts_of", "persons_column", "present"]
 
 Asked: TypeAlias = Cells | tuple[str, ...] | None
 """What is asked for of a table: declared columns, names of features, or all."""
@@ -42,11 +42,13 @@ class Part:
         goals: the target of each, ``(n,)``, or of several ``(n, targets)``, as the file has it; with gaps what it is
             read as, None where it is missing.
         names: of the features, in the order of the columns of X.
+        persons: the id in front of each, as the file has it; None where the file names no such column.
     """
 
     X: Any
     goals: NDArray[np.object_]
     names: tuple[str, ...]
+    persons: NDArray[np.object_] | None = None
 
 
 def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
@@ -64,27 +66,55 @@ def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
         MissingExtraError: a Parquet file, and pyarrow is not installed.
     """
     table = table_file(Path(file.path), file.dialect)
-    targets = _targets(file, table.names)
+    targets, persons = _targets(file, table.names), persons_column(file, table.names)
     if isinstance(asked, Cells):
         names = [column.name for column in asked.columns]
     else:
-        names = [name for name in table.names if name not in targets] if asked is None else list(asked)
+        names = [name for name in table.names if name not in (*targets, persons)] if asked is None else list(asked)
     found = _found(file, table.names, names, targets)
+    if persons in (*found, *targets):
+        raise DataError(f"{file.path}: {persons!r} says whose a record is, and the plan reads it; name another column")
+    columns = _Columns(tuple(found), tuple(targets), persons)
     if isinstance(asked, Cells):
-        yield from _of_cells(file, table, asked, found, targets, gaps=gaps)
+        yield from _of_cells(file, table, asked, columns, gaps=gaps)
     else:
-        yield from _of_features(file, table, names, found, targets, gaps=gaps)
+        yield from _of_features(file, table, names, columns, gaps=gaps)
 
 
-def joined(parts: Iterable[Part], *, gaps: bool, texts: bool = False) -> tuple[Any, NDArray[Any], tuple[str, ...]]:
-    """All parts as one: X, where texts are NaN unless asked for; labels in the narrowest kind; and the names."""
+@dataclass(frozen=True)
+class _Columns:
+    """What is read of a table, as its header has it."""
+
+    features: tuple[str, ...]
+    targets: tuple[str, ...]
+    persons: str | None
+
+    @property
+    def all(self) -> list[str]:
+        return [*self.features, *self.targets, *([] if self.persons is None else [self.persons])]
+
+    def ids(self, part: Mapping[str, Any]) -> NDArray[np.object_] | None:
+        return None if self.persons is None else _object(part[self.persons])
+
+
+def persons_column(file: RecordFile, names: list[str]) -> str | None:
+    """The column of ids, as the table's header has it; None where the file names none."""
+    return None if file.persons is None else present(file, names, [file.persons])[0]
+
+
+def joined(
+    parts: Iterable[Part], *, gaps: bool, texts: bool = False
+) -> tuple[Any, NDArray[Any], tuple[str, ...], NDArray[np.object_] | None]:
+    """All parts as one: X, where texts are NaN unless asked for; labels in the narrowest kind; the names; and ids."""
     rows, goals, unread, names = list[NDArray[Any]](), list[NDArray[np.object_]](), Counter[str](), tuple[str, ...]()
+    ids = list[NDArray[np.object_]]()
     coded = False
     for part in parts:
         coded, names = isinstance(part.X, Codes), part.names
         rows.append(part.X.codes if coded else part.X if texts else _numbers(part.X))
         unread.update(part.X.unread if coded else {})
         goals.append(part.goals)
+        ids += [] if part.persons is None else [part.persons]
     X = np.empty(
         (sum(map(len, rows)), rows[0].shape[1]), object if any(each.dtype == object for each in rows) else float
     )
@@ -94,7 +124,7 @@ def joined(parts: Iterable[Part], *, gaps: bool, texts: bool = False) -> tuple[A
         X[start - len(last) : start] = last
         start -= len(last)
     y = np.concatenate(goals)
-    return Codes(X, unread) if coded else X, y if gaps else labels_of(y), names
+    return Codes(X, unread) if coded else X, y if gaps else labels_of(y), names, np.concatenate(ids) if ids else None
 
 
 def _numbers(rows: NDArray[Any]) -> NDArray[np.float64]:
@@ -138,42 +168,29 @@ def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> li
 
 
 def _of_features(
-    file: RecordFile,
-    table: TableFile,
-    names: Sequence[str],
-    features: Sequence[str],
-    targets: Sequence[str],
-    *,
-    gaps: bool,
+    file: RecordFile, table: TableFile, names: Sequence[str], columns: _Columns, *, gaps: bool
 ) -> Iterator[Part]:
     """Features as numbers, each value read by itself; no other column is looked at."""
-    for part in table.parts([*features, *targets], gaps=gaps):
-        columns = {name: read(part[place]) for name, place in zip(names, features, strict=True)}
-        X = side_by_side(list(columns.values())) if columns else np.empty((0, 0))
+    for part in table.parts(columns.all, gaps=gaps):
+        found = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
+        X = side_by_side(list(found.values())) if found else np.empty((0, 0))
         if not gaps:
-            _require_numbers(file, columns, {target: part[target] for target in targets})
-        yield Part(X, _goals(part, targets, gaps=gaps), tuple(names))
+            _require_numbers(file, found, {target: part[target] for target in columns.targets})
+        yield Part(X, _goals(part, columns.targets, gaps=gaps), tuple(names), columns.ids(part))
 
 
-def _of_cells(
-    file: RecordFile,
-    table: TableFile,
-    cells: Cells,
-    features: Sequence[str],
-    targets: Sequence[str],
-    *,
-    gaps: bool,
-) -> Iterator[Part]:
+def _of_cells(file: RecordFile, table: TableFile, cells: Cells, columns: _Columns, *, gaps: bool) -> Iterator[Part]:
     """Codes of the declared columns; a line that is no record is left out, and counted."""
-    names, broken = tuple(column.name for column in cells.columns), 0
-    for part in table.parts([*features, *targets], gaps=gaps):
+    names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
+    for part in table.parts(columns.all, gaps=gaps):
         whole = table.records(part)
-        coded = cells.read({name: whole[place] for name, place in zip(names, features, strict=True)})
+        coded = cells.read({name: whole[place] for name, place in zip(names, columns.features, strict=True)})
         missing = [] if gaps else [target for target in targets if _lacks(whole[target])]
         if missing:
             raise RecordError(f"{file.path} has missing values in {', '.join(missing)}; leave out these records first")
         broken += len(part[targets[0]]) - len(whole[targets[0]])
-        yield Part(Codes(coded.codes, coded.unread), _goals(whole, targets, gaps=gaps), names)
+        goals = _goals(whole, targets, gaps=gaps)
+        yield Part(Codes(coded.codes, coded.unread), goals, names, columns.ids(whole))
     if broken:
         warnings.warn(
             f"{broken} lines of {file.path} have not one field for each name and are left out: one line is one record",

@@ -85,13 +85,13 @@ _ON_THE_WIRE = (
     ),
 )
 _PRIVATE = (
-    Column("sensitivity", "the most that one record, or client, can change it", lambda row: f"{row.sensitivity:.4g}"),
+    Column("sensitivity", "the most that one record, client or person moves it", lambda row: f"{row.sensitivity:.4g}"),
     Column(
         "sigma", "guaranteed standard deviation of the noise on each of its numbers", lambda row: f"{row.sigma:.4g}"
     ),
     Column(
         "mu",
-        "what can be told of one record, or client: 0 nothing, 1 much, 4 nearly all",
+        "what can be told of one record, client or person: 0 nothing, 1 much, 4 nearly all",
         lambda row: f"{row.mu:.4f}",
     ),
     Column("epsilon alone", "the promise if nothing else were released", lambda row: f"{row.epsilon:.4f}"),
@@ -201,6 +201,7 @@ def budget_of(
     rooms: Sequence[Headroom],
     *,
     promise: str,
+    per_person: bool = False,
     max_records: int,
     upload_bytes: int,
     masking_failure: float = 0.0,
@@ -220,7 +221,7 @@ def budget_of(
         promise=promise,
         upload_bytes=upload_bytes,
         masking_failure=masking_failure,
-        conditions=conditions(schema) if noise else (),
+        conditions=conditions(schema, per_person=per_person) if noise else (),
     )
 
 
@@ -289,11 +290,12 @@ def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: 
     return tuple(rows)
 
 
-def conditions(schema: Schema) -> tuple[str, ...]:
+def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
     """The conditions of a plan's promise, for a plan with DP.
 
     Args:
         schema: the plan's; its fields show which bounds were chosen.
+        per_person: whether the promise is for a person with several rows.
 
     Guarantee:
         Epsilon bounds what the *released sums* reveal. Anything else that depends on a record (whether a party refuses,
@@ -303,7 +305,9 @@ def conditions(schema: Schema) -> tuple[str, ...]:
     """
     chosen = [name for name in _CHOSEN if hasattr(schema, name)]
     public = "classes, columns and expected" if hasattr(schema, "expected_records") else "classes, columns and"
+    ids = "each party knows its patients by right ids: one who is at two parties, or under two ids, has mu twice"
     return (
+        *((ids,) if per_person else ()),
         "a refusal tells nothing: whether a party refuses or stays away may depend on its records, and is not counted",
         f"the {public} numbers of records in a plan are public: they come from no private record",
         f"{', '.join(chosen)} and shares were chosen without private records: a choice by looking at them, by a sweep "

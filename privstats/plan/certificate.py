@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from privstats.dp import Noise, Privacy, client_mu, joint_mu
-from privstats.dp.calibration import NoiseRow
+from privstats.dp.calibration import NoiseRow, apart
 from privstats.dp.exact import gaussian_delta_bounds
 from privstats.encoding import Segment
 from privstats.errors import PlanError
@@ -89,8 +89,9 @@ def _certificate(plan: Plan, privacy: Privacy, noise: Noise) -> dict[str, Any]:
 
 def _statistic(plan: Plan, privacy: Privacy, noise: Noise, row: NoiseRow) -> dict[str, Any]:
     bound = row.sensitivity
-    if privacy.client_clip is not None:  # the clip alone, whatever the client's records could reach
-        bound = joint_mu(plan.schema, {row.statistic: 1.0}, "add-remove") * privacy.client_clip / math.sqrt(row.share)
+    if privacy.clip is not None:  # the clip alone, whatever the records of a client or person could reach
+        one = joint_mu(plan.schema, {row.statistic: 1.0}, "add-remove")
+        bound = one * apart(plan.schema, row.statistic, privacy.adjacency) * privacy.clip / math.sqrt(row.share)
     square = (bound * plan.schema.scale_of(row.statistic)) ** 2
     return {
         "sensitivity_squared": _interval(*_enclosed(square)),
@@ -121,12 +122,12 @@ def _worst(plan: Plan, privacy: Privacy, weights: dict[str, float]) -> dict[str,
 def _mu_square(plan: Plan, privacy: Privacy, noise: Noise) -> float:
     """mu^2 of the declared noise for the plan's unit, by the closed forms of ``sensitivity``."""
     schema, sigma = plan.schema, dict(noise.sigma)
-    if privacy.client_clip is not None:
+    if privacy.clip is not None:
         alone = (
-            joint_mu(schema, {s: sigma[s]}, "add-remove") ** 2 / row.share
+            (joint_mu(schema, {s: sigma[s]}, "add-remove") * apart(schema, s, privacy.adjacency)) ** 2 / row.share
             for s, row in zip(sigma, noise.rows, strict=True)
         )
-        return privacy.client_clip**2 * max(alone)
+        return privacy.clip**2 * max(alone)
     if privacy.max_records_per_client is not None:
         return client_mu(schema, sigma, privacy.adjacency, privacy.max_records_per_client) ** 2
     return joint_mu(schema, sigma, privacy.adjacency) ** 2

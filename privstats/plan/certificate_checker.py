@@ -49,7 +49,8 @@ KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is 
     "plan": "version schema cohort privacy aggregation={} published? validity? devices?",
     "cohort": "clients min_survivors max_records colluders=0", "validity": "level most_records",
     "devices": "organisations registrar registrar_key page most_runs stated_epsilon? words? exact?",
-    "privacy": "model unit adjacency epsilon delta shares? max_records_per_client? client_clip?",
+    "privacy": "model unit adjacency epsilon delta shares? max_records_per_client? client_clip? "
+    "max_records_per_person? person_clip?",
     "aggregation": 'min_count=0 graph="auto" merge?={} protocol?="interactive" panel?=[] spare_bits?=0 '
     'excess_noise?="kept"',
     "published": 'sha256 after?=""', "values": "name values other?=false missing?=false",
@@ -72,20 +73,20 @@ WHOLE = {  # whole numbers, from and to
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),
     "clients": (2, 1 << 24), "min_survivors": (1, MOST), "max_records": (1, MOST), "colluders": (0, MOST),
-    "max_records_per_client": (1, MOST), "min_count": (0, MOST), "spare_bits": (1, 32), "most_records": (1, MOST),
-    "most_runs": (1, 10_000), "expected_events": (1, MOST), "outcomes": (2, 8),
-    "head_bytes": (1, 1 << 25), "score_bins": (2, 1000)}
+    "max_records_per_client": (1, MOST), "max_records_per_person": (1, MOST), "min_count": (0, MOST),
+    "spare_bits": (1, 32), "most_records": (1, MOST), "most_runs": (1, 10_000), "expected_events": (1, MOST),
+    "outcomes": (2, 8), "head_bytes": (1, 1 << 25), "score_bins": (2, 1000)}
 REAL: Table = {
     **dict.fromkeys(["clip_norm", "target_bound", "target_scale", "reach"], (TINY, 1 / TINY)), "pull": (TINY, 10**9),
     **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
     "probability": (Fraction("0.05"), Fraction("0.95")), "trim": (Fraction("0.02"), Fraction("0.4")),
     "epsilon": (Fraction("0.001"), 100), "delta": (Fraction("1e-15"), Fraction("0.1")),
-    "shrinkage": (0, 1), "client_clip": (1, MOST), "stated_epsilon": (TINY, 10**9), "cap": (1, 1),
-    "balance": (Fraction("0.05"), Fraction("0.5"))}
-WORDS = {"model": "central distributed local panel", "unit": "record client", "adjacency": "add-remove replace-one",
-         "family": "logistic poisson", "graph": "auto complete robust sparse", "protocol": "split", "closed": "right",
-         "level": "moments norm", "open": "above below none", "estimand": "ate att overlap",
-         "score": "probability margin", "measure": "ratio", "excess_noise": "removed"}
+    "shrinkage": (0, 1), "client_clip": (1, MOST), "person_clip": (1, MOST), "stated_epsilon": (TINY, 10**9),
+    "cap": (1, 1), "balance": (Fraction("0.05"), Fraction("0.5"))}
+WORDS = {"model": "central distributed local panel", "unit": "record client person",
+         "adjacency": "add-remove replace-one", "family": "logistic poisson", "graph": "auto complete robust sparse",
+         "protocol": "split", "closed": "right", "level": "moments norm", "open": "above below none",
+         "estimand": "ate att overlap", "score": "probability margin", "measure": "ratio", "excess_noise": "removed"}
 KIND: dict[type, str] = {
     bool: "nonnegative reference other missing by_class",
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
@@ -122,6 +123,9 @@ HELD: dict[str, tuple[str, Any]] = {  # vectors of a record and what counts its 
 OF_RECORDS = [
     "classes", "ridge", "counts", "sites", "within", "mean", "score", "hazard", "gradients", "calibration", "effect",
     "scoring"]
+UNSIGNED = {  # of whose sums over a person's rows no entry is negative; the second where no feature is
+    "classes": ("ND", "NABSD"), "ridge": ("q", "Gq"), "mean": ("", "x"), "gradients": ("k", "k"),
+    **dict.fromkeys(("counts", "scoring"), ("T", "T")), **dict.fromkeys(("score", "calibration"), ("", ""))}
 # fmt: on
 
 
@@ -588,11 +592,11 @@ def _fits(name: str, value: Any) -> bool:
 
 def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
     """Refuse values that do not go together, as far as a bound, the noise or the work depends on it."""
-    cohort, client, own = plan["cohort"], privacy["unit"] == "client", plan["aggregation"]
+    cohort, own = plan["cohort"], plan["aggregation"]
     fine = cohort["colluders"] < cohort["min_survivors"] <= cohort["clients"]
-    fine &= ("max_records_per_client" in privacy) == client
-    if "client_clip" in privacy and fine:
-        fine = client and privacy["client_clip"] <= privacy["max_records_per_client"]
+    for unit, most, clip in ((unit, f"max_records_per_{unit}", f"{unit}_clip") for unit in ("client", "person")):
+        fine &= (most in privacy) == (privacy["unit"] == unit)
+        fine = fine and (clip not in privacy or (most in privacy and privacy[clip] <= privacy[most]))
     fine &= ("protocol" in own) == ("panel" in own) and (privacy["model"] != "panel" or "panel" in own)
     fine &= "excess_noise" not in own or (privacy["model"] == "distributed" and "panel" not in own)
     fine &= "excess_noise" not in own or cohort["min_survivors"] < cohort["clients"] <= 256
@@ -722,31 +726,44 @@ def _usual(schema: Table) -> dict[str, Fraction]:
 
 
 def _proved(schema: Table, privacy: Table) -> tuple[int, Any]:
-    """The records of a client and its clip, 0 where there are none, if a sensitivity is proved for the unit."""
+    """The records of a client and the unit's clip, 0 where there are none, if a sensitivity is proved for the unit."""
     client, local = privacy["unit"] == "client", any(step["kind"] == "transport" for step in schema["transform"])
     held = privacy["max_records_per_client"] if client else 0
-    clip = sum(privacy[name] for name in ("client_clip",) if name in privacy)
+    clip = next((privacy[s] for s in ("client_clip", "person_clip", "max_records_per_person") if s in privacy), 0)
     usual = privacy["adjacency"] == "add-remove" if client else not local
     match schema["task"]:
         case "gaussians":
-            proved = usual and clip
+            proved = usual and client and clip
         case "party-softmax" | "party-update":
             proved = held == 1 and not clip
         case task:
-            proved = usual and task in OF_RECORDS
+            proved = usual and task in (UNSIGNED if privacy["unit"] == "person" else OF_RECORDS)
     require(proved, "unit", "no sensitivity is proved for it")
     return held, clip
 
 
 def unit_bound(plan: Table, weights: Mapping[str, Fraction]) -> Fraction:
-    """:func:`bound` for the plan's unit: a record, a client of so many records, or one clipped to so many."""
+    """:func:`bound` for the plan's unit: a record, a client of so many records, or one or a person clipped to so
+    many."""
     schema, adjacency, held, clip = plan["schema"], plan["privacy"]["adjacency"], plan["held"], Fraction(plan["clip"])
     if clip:
-        alone = [bound(schema, {s: w}, adjacency, 0) / plan["shares"][s] for s, w in weights.items()]
+        alone = [
+            bound(schema, {s: w}, "add-remove", 0) * apart(plan, s) / plan["shares"][s] for s, w in weights.items()
+        ]
         return clip * clip * Fraction(max(alone))
     if schema["task"] == "sites":
         return bound(schema, weights, adjacency, held)
     return Fraction(max(held, 1) ** 2) * bound(schema, weights, adjacency, 0)  # so many steps of one record
+
+
+def apart(plan: Table, statistic: str) -> int:
+    """The square of how far two clipped units are apart in a statistic, over the mean of their squared lengths.
+
+    ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)``, and half of it where no entry is negative; one alone is its own length.
+    """
+    schema, moved = plan["schema"], plan["clip"] and plan["privacy"]["adjacency"] == "replace-one"
+    some = moved and statistic in UNSIGNED[schema["task"]]["nonnegative" in schema and schema["nonnegative"]]
+    return 2 if some else 4 if moved else 1
 
 
 def _honest(cohort: Table, own: Table) -> list[int]:
@@ -789,8 +806,9 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     require(len(records) <= 8 and all(_belongs(schema, each) for each in records), "pair", "not records of the schema")
     sizes = [sum(record["times"] for record in row[side]) for side in ("gone", "come")]
     beside = schema["task"] in ("sites", "within")
-    unit = 0 if schema["task"] == "gaussians" else 1 if plan["clip"] else max(plan["held"], 1)  # no record, and a clip
-    swap = int(privacy["adjacency"] == "replace-one")
+    whole = int(plan["clip"]) if privacy["unit"] == "person" else 1  # rows of a person that count in full
+    unit = 0 if schema["task"] == "gaussians" else whole if plan["clip"] else max(plan["held"], 1)  # of a clip one
+    swap = whole * int(privacy["adjacency"] == "replace-one")
     fits = sizes == [swap, unit] or (swap and sizes == [0, unit] and schema["task"] == "effect")  # one is left out
     require(fits and (not row["beside"] or (beside and not plan["held"])), "pair", "the data sets are not adjacent")
     old, new = (_sums(schema, row["beside"] + row[side]) for side in ("gone", "come"))
@@ -840,7 +858,7 @@ def _checked(plan_text: str, certificate_text: str) -> str:
         _between(rows[s]["sensitivity_squared"], most, most, "sensitivity")
         _worst(plan, rows[s]["worst"], {s: one}, most)
     added = {**plan, "privacy": {"adjacency": "add-remove"}, "clip": 0, "held": 0 if plan["clip"] else plan["held"]}
-    parts = [weights[s] * unit_bound(added, {s: one}) / plan["shares"][s] for s in letters]
+    parts = [weights[s] * apart(plan, s) * unit_bound(added, {s: one}) / plan["shares"][s] for s in letters]
     require(max(parts) <= min(parts) * (1 + TIGHT), "sigma", "the noise is not in the proportions of the shares")
     square = unit_bound(plan, weights)
     reached = _worst(plan, claimed["joint"]["worst"], weights, square)

@@ -60,6 +60,11 @@ def _check_setting(privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int)
             f"a client's noise cannot be in a vector that it proves, and model={privacy.model!r} adds it: choose "
             "model='panel' or 'central', or leave validity out"
         )
+    if isinstance(privacy, Privacy) and privacy.unit == "person":
+        raise PlanError(
+            "no statement is about sums of persons, whose counts need not be whole and whose ids no report may carry: "
+            "leave validity out, or promise records or clients"
+        )
     if spare_bits:
         raise PlanError("a stream weighs sums, which the group of proved sums does not allow: leave validity out")
 

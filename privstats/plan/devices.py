@@ -297,6 +297,8 @@ def _check_one_message(plan: Plan) -> None:
 
 
 def _check_unit(plan: Plan, devices: Devices) -> None:
+    if plan.person_clip is not None:
+        raise PlanError("a device is one person: promise it with unit='client' and max_records_per_client")
     per_record = isinstance(plan.privacy, Privacy) and plan.privacy.unit == "record"
     if per_record and devices.words is None:
         raise PlanError(

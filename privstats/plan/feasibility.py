@@ -100,6 +100,10 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
     refusal = schema.refusal(privacy.unit if isinstance(privacy, Privacy) else None)
     if refusal:
         raise PlanError(refusal)
+    if isinstance(privacy, Privacy) and privacy.unit == "person" and schema.no_persons:
+        said = f"unit='person' is not offered for task={schema.task!r}: {schema.no_persons}"
+        several = "; where one person has m rows, unit='record' promises that person m times mu (dp.group_mu)"
+        raise PlanError(said if schema.refusal("record") else said + several)
 
 
 def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
@@ -309,7 +313,7 @@ def check_parties(schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy) 
             f"a party is one record of a PartySchema, so max_records must be at least clients, {cohort.clients}, "
             f"not {cohort.max_records}"
         )
-    if isinstance(privacy, NoPrivacy) or privacy.unit == "record":
+    if isinstance(privacy, NoPrivacy) or privacy.unit != "client":
         return
     if not schema.whole_parties:
         if privacy.adjacency == "replace-one":
@@ -383,13 +387,13 @@ _COHORTS: Mapping[str, Callable[[Any, Cohort, Privacy | NoPrivacy, bool], None]]
 
 
 def check_local_maps(schema: Schema, privacy: Privacy | NoPrivacy) -> None:
-    """Refuse a promise per record after a map that was fitted on the client's own records.
+    """Refuse a promise per record or person after a map that was fitted on the client's own records.
 
     Raises:
         PlanError: naming the map.
     """
     local = [step.kind for step in schema.transform if step.local]
-    if local and isinstance(privacy, Privacy) and privacy.unit == "record":
+    if local and isinstance(privacy, Privacy) and privacy.unit != "client":
         raise PlanError(
             f"transform {local[0]!r} is fitted on each client's own records, so one record moves the features of all "
             'of them, and no useful bound is known for that: give unit="client", NoPrivacy(), or leave the map out'

@@ -45,6 +45,7 @@ from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
+    from privstats.encoding import PersonClip
     from privstats.secagg.statements import Claim, Prime
 
 __all__ = ["Plan"]
@@ -160,6 +161,15 @@ class Plan:
         members = {"members": 1 + self.helpers} if self._noisy_helpers else {}
         return calibrate(self.schema, self.privacy, honest_shares=honest, levels=self._levels, **members)
 
+    @cached_property
+    def person_clip(self) -> PersonClip | None:
+        """How far one person counts, for ``measure``; None unless the plan promises persons."""
+        if not isinstance(self.privacy, Privacy) or self.privacy.unit != "person":
+            return None
+        from privstats.dp import person_clip
+
+        return person_clip(self.schema, self.privacy)
+
     @property
     def _levels(self) -> tuple[int, ...]:
         """The numbers of clients that a client's noise can be left sized for; empty where excess noise is kept."""
@@ -255,6 +265,7 @@ class Plan:
             self.noise,
             self.headroom,
             promise=_promise(self.privacy, self.masking.condition),
+            per_person=self.person_clip is not None,
             masking_failure=self.masking.failure,
             max_records=self.cohort.max_records,
             upload_bytes=self.masking.upload_bytes,
@@ -348,4 +359,5 @@ def _promise(privacy: Privacy | NoPrivacy, condition: str) -> str:
     if isinstance(privacy, NoPrivacy):
         return f"no differential privacy: masking hides who sent what, the total is released as it is{server}"
     law = " Laplace" if privacy.pure else ""
-    return f"{privacy.model}{law} noise, one {privacy.unit}, {privacy.adjacency}{server}"
+    held = privacy.held if privacy.unit == "person" else f"one {privacy.unit}"
+    return f"{privacy.model}{law} noise, {held}, {privacy.adjacency}{server}"

@@ -61,7 +61,7 @@ class Case:
     Attributes:
         beside: records of the same party in both data sets, where a record's weight depends on them.
         gone: the record of the first data set alone; empty where a unit is added.
-        come: the record of the second alone, or the client's.
+        come: the record of the second alone, or those of a client or a person.
         moves: squared distances in wire steps, by letter.
     """
 
@@ -97,6 +97,11 @@ def _candidates(schema: Schema, privacy: Privacy, weights: Mapping[str, float]) 
     pairs = row.pairs(schema, weights)
     if not pairs:
         yield (), (), ()
+        return
+    if privacy.unit == "person":  # of so many rows as count in full, alone or beside another
+        whole = [tuple({**each, "times": math.floor(privacy.group)} for each in pair) for pair in pairs]
+        gone = privacy.adjacency == "replace-one"
+        yield from (((), (one,) if gone else (), (other if gone else one,)) for one, other in whole)
         return
     if privacy.adjacency == "replace-one":
         yield from ((beside, (one,), (other,)) for beside in row.exchanged(schema) for one, other in pairs)

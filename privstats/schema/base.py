@@ -36,6 +36,7 @@ class Schema(ABC):
         optional: letters of the statistics that a plan may leave out.
         suppressible: whether a release may leave rare classes out (``min_count``).
         whole_parties: whether a party is one record of it, however many records it holds.
+        no_persons: why no plan may promise one person with several rows; empty where its sums are sums over rows.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
 
     Example:
@@ -50,6 +51,7 @@ class Schema(ABC):
     optional: ClassVar[str] = ""
     suppressible: ClassVar[bool] = False
     whole_parties: ClassVar[bool] = False
+    no_persons: ClassVar[str] = "no sum of a person's rows can be shortened where the sums are no sums over rows"
 
     if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
 

@@ -54,6 +54,7 @@ class ClassSchema(Schema):
     """
 
     task: ClassVar[str] = "classes"
+    no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = CLASS_TABLE
     predicts: ClassVar[Predicted | None] = "classes"
     optional: ClassVar[str] = CLASS_STATISTICS.replace("N", "").replace("A", "")

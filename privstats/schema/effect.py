@@ -101,6 +101,7 @@ class EffectSchema(Schema):
     """
 
     task: ClassVar[str] = "effect"
+    no_persons: ClassVar[str] = "the interval of an effect needs records that are independent: one row a person"
     nonnegative: ClassVar[bool] = False
 
     features: int = GIVEN

@@ -85,6 +85,7 @@ class GradientSchema(Schema):
     """
 
     task: ClassVar[str] = "gradients"
+    no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = GRADIENT_TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
 

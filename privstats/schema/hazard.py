@@ -76,6 +76,7 @@ class HazardSchema(Schema):
     """
 
     task: ClassVar[str] = "hazard"
+    no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
     table: ClassVar[tuple[Statistic, ...]] = HAZARD_TABLE
     statistics: ClassVar[str] = letters_of(HAZARD_TABLE)
 

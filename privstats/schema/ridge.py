@@ -48,6 +48,7 @@ class RidgeSchema(Schema):
     """
 
     task: ClassVar[str] = "ridge"
+    no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = RIDGE_TABLE
     statistics: ClassVar[str] = RIDGE_STATISTICS
     predicts: ClassVar[Predicted | None] = "ridge"

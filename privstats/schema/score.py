@@ -64,6 +64,7 @@ class ScoreSchema(Schema):
     """
 
     task: ClassVar[str] = "score"
+    no_persons: ClassVar[str] = ""
     statistics: ClassVar[str] = letters_of(LOGISTIC_TABLE)
 
     features: int = GIVEN

@@ -80,6 +80,7 @@ class ScoringSchema(Schema):
     """
 
     task: ClassVar[str] = "scoring"
+    no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = COUNT_TABLE
     statistics: ClassVar[str] = letters_of(COUNT_TABLE)
     clip_norm: ClassVar[float] = 1.0

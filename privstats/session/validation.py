@@ -11,7 +11,7 @@ from typing import Any
 from privstats import secagg
 from privstats.dp import NoPrivacy
 from privstats.errors import DataError, LocalProtocolError
-from privstats.moments import Moments
+from privstats.moments import Moments, PersonMoments
 from privstats.plan import Plan
 from privstats.secagg.protocols import protocol_of
 
@@ -80,6 +80,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
         )
     if moments.records is None:
         raise DataError("these moments have no number of records; give the result of measure")
+    _require_persons(plan, moments)
     limits = {"cohort.max_records": plan.cohort.max_records}
     if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:
         limits["privacy.max_records_per_client"] = plan.privacy.max_records_per_client
@@ -88,6 +89,20 @@ def require_moments(plan: Plan, moments: Moments) -> None:
     for field, limit in limits.items():
         if moments.records > limit:
             raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")
+
+
+def _require_persons(plan: Plan, moments: Moments) -> None:
+    """Refuse sums in which a person may count for more than the plan promises, and sums that shortened for nothing."""
+    clip = getattr(moments, "clip", None) if isinstance(moments, PersonMoments) else None
+    if clip != plan.person_clip:
+        raise DataError(
+            "the plan promises persons, and these sums were not made of persons under it; measure with persons=ids, "
+            "person_clip=plan.person_clip"
+            if plan.person_clip
+            else "these sums are of persons, and the plan promises none; measure without persons"
+        )
+    if isinstance(moments, PersonMoments) and moments.parties != 1:
+        raise DataError("these are sums over several parties, in which a person may count twice; give one party's")
 
 
 def required_survivors(plan: Plan) -> tuple[int, ...] | None:

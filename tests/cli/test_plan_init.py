@@ -110,6 +110,19 @@ def test_a_party_is_promised_what_somebody_chose(init, terminal):
     assert "nothing says --adjacency" in str(init("--yes", "--force", *words).exception)
 
 
+def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, terminal):
+    """Both numbers are asked, each in its bounds, and the plan says whom it protects."""
+    done = init(*options(unit="person"), input="0\n5\n6\n2.5\n")
+    assert done.exit_code == 0, done.output
+    assert "max_records_per_person must be a whole number" in done.output
+    assert "person_clip must lie between 1 and 5, got 6.0" in done.output
+    privacy = ps.Plan.read("plan.toml").privacy
+    assert (privacy.max_records_per_person, privacy.person_clip, privacy.adjacency) == (5, 2.5, "replace-one")
+    assert "one patient with up to 5 rows at one party" in ps.Plan.read("plan.toml").budget().promise
+    words = options(unit="person", max_records_per_person=5)
+    assert "nothing says --person-clip" in str(init("--yes", "--force", *words).exception)
+
+
 def test_without_a_terminal_and_answers_the_example_is_written(init):
     assert init().exit_code == 0
     assert "# The plan of one aggregation. Every party" in Path("plan.toml").read_text()
@@ -136,7 +149,7 @@ def test_yes_takes_what_is_given(init):
         (options(task="trees", classes=None), "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score'"),
         (options(vanish=8), "vanish must be 0 to 7 of 8"),
         (options(model="panel"), "protocol"),
-        (options(unit="patient"), "unit must be 'record' or 'client', got 'patient': record: one record"),
+        (options(unit="patient"), "unit must be 'record' or 'person' or 'client', got 'patient': record: one record"),
         (options(task="trees"), "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score', got 'trees'"),
         (options(unit="client", max_records_per_client=9), "'replace-one' is not offered with unit='client'"),
     ],

@@ -28,6 +28,7 @@ from tests.mutation.machines import MACHINES
 from tests.mutation.mutant import Mutant
 from tests.mutation.noise_layers_catalogue import NOISE_LAYERS_MUTANTS
 from tests.mutation.panel_catalogue import PANEL_MUTANTS
+from tests.mutation.persons_catalogue import PERSONS_MUTANTS
 from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in, row_in
 from tests.mutation.proof_catalogue import PROOF_MUTANTS
 from tests.mutation.readers import READERS
@@ -570,6 +571,7 @@ MUTANTS: dict[str, Mutant] = {
     **HTTP_MUTANTS,
     **INSIDE_MUTANTS,
     **PANEL_MUTANTS,
+    **PERSONS_MUTANTS,
     **PROOF_MUTANTS,
     **READERS,
     **STREAM_MUTANTS,

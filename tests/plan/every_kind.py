@@ -24,6 +24,7 @@ __all__ = ["PLANS", "Certified", "certified", "with_tables"]
 
 NAMES = tuple(f"member {place}" for place in range(len(PANEL)))
 CLIPPED = {"unit": "client", "max_records_per_client": 4, "client_clip": 3.0}
+PERSONS = {"unit": "person", "max_records_per_person": 4}
 MODELS = ("central", "distributed", "local")
 MAPS = (
     ps.transforms.Centre((0.5, 0.0, -1.0, 2.0)),
@@ -101,6 +102,10 @@ def _others() -> dict[str, ps.Plan]:
         "cells": made.plan(replace(classes, features=CELLS.width, transform=(CELLS,)), COHORT, made.promise()),
         "transport": made.plan(replace(classes, transform=(transport,)), COHORT, made.promise(**CLIPPED)),
         "client": made.plan(replace(classes, statistics="NABSD"), COHORT, made.promise("local", **by_sites)),
+        "persons": made.plan(classes, COHORT, made.promise("distributed", **PERSONS)),
+        "persons exchanged": made.plan(
+            ridge, COHORT, made.promise(adjacency="replace-one", **{**PERSONS, "person_clip": 2.5})
+        ),
         "client of sites": made.plan(ps.SitesSchema(5, 1.0, groups=6), _many_sites(), made.promise(**by_sites)),
         "clipped score": made.plan(
             ps.ScoreSchema(4, 1.0, rate=0.1, transform=(ps.transforms.ConstantFeature(1.0),)),

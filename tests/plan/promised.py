@@ -103,9 +103,20 @@ def mu_of(plan: ps.Plan, privacy: Privacy, sigma: dict[str, float]) -> float:
         shares = privacy.shares or ps.dp.default_shares(plan.schema)
         alone = [joint_mu(plan.schema, {s: level}, "add-remove") ** 2 / shares[s] for s, level in sigma.items()]
         return privacy.client_clip * max(alone) ** 0.5
+    if privacy.unit == "person":
+        shares = privacy.shares or ps.dp.default_shares(plan.schema)
+        far = {s: 1.0 if privacy.adjacency == "add-remove" else opposed(plan.schema, s) for s in sigma}
+        alone = [joint_mu(plan.schema, {s: sigma[s]}, "add-remove") * far[s] / shares[s] ** 0.5 for s in sigma]
+        return (privacy.person_clip or privacy.max_records_per_person or 0) * max(alone)
     if privacy.max_records_per_client is not None:
         return client_mu(plan.schema, sigma, privacy.adjacency, privacy.max_records_per_client)
     return joint_mu(plan.schema, sigma, privacy.adjacency)
+
+
+def opposed(schema: Any, statistic: str) -> float:
+    """How far two persons of equal length are apart at most: opposed, or without a place in common."""
+    features = schema.nonnegative and statistic in "ABSGx"
+    return 2**0.5 if statistic in "NDTqk" or features else 2.0
 
 
 def _within(claimed: dict[str, Any], value: float) -> None:

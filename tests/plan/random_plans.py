@@ -167,6 +167,11 @@ def _privacy(chance: random.Random, schema: Schema, model: Any) -> ps.Privacy:
         most = chance.randint(1, 200)
         clip = {"client_clip": chance.uniform(1, most)} if chance.random() < 0.5 or schema.task == "gaussians" else {}
         unit = {"unit": "client", "adjacency": "add-remove", "max_records_per_client": most, **clip}
+    if not schema.no_persons and chance.random() < 0.2:
+        most = chance.randint(1, 200)
+        clip = {"person_clip": chance.uniform(1, most)} if chance.random() < 0.5 else {}
+        unit = {**unit, "unit": "person", "max_records_per_person": most, **clip}
+        unit = {key: value for key, value in unit.items() if "client" not in key}
     if isinstance(schema, ps.PartySchema):
         unit = {
             "unit": "client",

@@ -432,6 +432,7 @@ def test_a_model_less_sure_than_of_one_in_so_many_is_no_record() -> None:
             check(plan.to_toml(), json.dumps(document))
 
 
+PERSONS = {"unit": "person", "max_records_per_person": 50, "person_clip": 7.5}
 CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
 
 
@@ -449,6 +450,9 @@ CLIPPED = {"unit": "client", "max_records_per_client": 50, "client_clip": 5.0}
         ),
         ("central", ps.CalibrationSchema(4, 3, expected_records=9, course_mu=1.0), {"adjacency": "replace-one"}),
         ("central", ps.MeanSchema(4, 1.0), {"adjacency": "replace-one"}),
+        ("central", ps.MeanSchema(4, 1.0), {"adjacency": "replace-one", **PERSONS}),
+        ("distributed", ps.RidgeSchema(4, clip_norm=1.0, target_bound=3.0, nonnegative=True), PERSONS),
+        ("local", ps.ScoreSchema(4, 1.0), {"adjacency": "replace-one", **PERSONS}),
         ("distributed", ps.MeanSchema(4, 1.0, nonnegative=True), {"adjacency": "replace-one"}),
         ("central", ps.RidgeSchema(4, clip_norm=1.0, target_bound=3.0, folds=4), {"adjacency": "replace-one"}),
         ("distributed", ps.PartySchema(3, 4), PARTY),
@@ -481,6 +485,36 @@ def test_of_parties_the_checker_takes_no_other_unit(schema: Any, changes: dict[s
     document["plan_digest"] = hashlib.sha256(document["plan"].encode()).hexdigest()
     with pytest.raises(Refused, match=r"^unit: no sensitivity is proved for it"):
         check(tomli_w.dumps(tables), json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("changes", "claim"),
+    [
+        ({"max_records_per_person": 2}, "plan"),
+        ({"person_clip": 4.5}, "plan"),
+        ({"person_clip": 2.0}, "pair|sensitivity|sigma|promise"),
+        ({"unit": "record"}, "plan"),
+        ({"unit": "client"}, "plan"),
+        ({"adjacency": "add-remove"}, "adjacency|pair|sensitivity"),
+    ],
+)
+def test_another_promise_per_person_is_refused(changes: dict[str, Any], claim: str) -> None:
+    _, text, tables, document = certified("persons exchanged")
+    tables["privacy"] = {**tables["privacy"], **changes}
+    with pytest.raises(Refused, match=f"^({claim}):"):
+        check(tomli_w.dumps(tables), with_tables(document, tables))
+    check(text, json.dumps(document))
+
+
+@pytest.mark.parametrize("kind", ["within", "sites", "hazard", "effect", "party-softmax"])
+def test_of_kinds_without_a_proof_for_persons_the_checker_takes_none(kind: str) -> None:
+    """Tables that the library refuses to make."""
+    name = next(name for name in PLANS if name.endswith(f" {kind}"))
+    _, _, tables, document = certified(name)
+    kept = {key: value for key, value in tables["privacy"].items() if "client" not in key}
+    tables["privacy"] = {**kept, "unit": "person", "max_records_per_person": 3}
+    with pytest.raises(Refused, match="^unit: no sensitivity is proved for it"):
+        check(tomli_w.dumps(tables), with_tables({**document, "unit": "person"}, tables))
 
 
 @pytest.mark.parametrize("graph", ["sparse", "robust"])

@@ -5,6 +5,8 @@ Arithmetic on the noise of a plan; the other audits measure.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from privstats.dp import client_mu, gaussian_epsilon, joint_mu, operating_point
 from privstats.dp.privacy import Adjacency
 from privstats.plan import dropout_table
@@ -47,6 +49,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
                 between = (f"{unit} {_SHORT[adjacency]}{mark}", unit, adjacency)
                 epsilon = gaussian_epsilon(mu, delta) if mu else 0.0  # a pooled count, between records exchanged
                 rows.append((name, *between, mu, epsilon, *operating_point(mu)))
+    rows += _of_persons(target)
     notes = [
         f"the plan promises epsilon {promise.epsilon:.4g} at delta {promise.delta:g} per {promise.unit} under "
         f"{promise.adjacency}; a search finds mu {found:.6g} under its noise, the promise is mu {promise.mu:.6g}",
@@ -64,6 +67,17 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
         notes.append("client rows need the records of a client: give --client-records")
     violated = found > promise.mu * (1 + _TOLERANCE)
     return Report("budget", _COLUMNS, tuple(rows), tuple(notes), violated, ("between",), ("unit", "adjacency"))
+
+
+def _of_persons(target: Target) -> Iterator[tuple[Value, ...]]:
+    """The rows of a whole person, whose clip alone bounds every statistic and all of them together."""
+    noise, privacy = target.noise, target.privacy
+    if target.plan.person_clip is None:
+        return
+    for name in (*noise.sigma, "joint"):
+        between = f"person {_SHORT[privacy.adjacency]}{' *' if name == 'joint' else ''}"
+        at = gaussian_epsilon(noise.mu, privacy.delta)
+        yield name, between, "person", privacy.adjacency, noise.mu, at, *operating_point(noise.mu)
 
 
 def audit_dropouts(target: Target) -> Report:

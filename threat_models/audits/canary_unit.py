@@ -28,6 +28,7 @@ _BYSTANDERS = 12
 _STRETCHES = (1.0, 4.0)
 _STARTS = 4
 _COPIES = 50
+_MOST_ROWS = 400
 _STEPS = 20  # of a search for a party: its direction is about as long wherever the search begins
 
 
@@ -36,8 +37,9 @@ def canary_shift(target: Target, sigmas: Mapping[str, float], rng: Generator) ->
 
     The record comes from the adversarial search, not from the closed form that is under audit. It is tried at the
     schema's bounds and four times beyond them, where a clip has to act. Under the record unit it stands in front of
-    bystanders, who must not move; under the client unit a whole client is copies of it, more of them than the plan
-    admits if no check refuses. A party of a ``PartySchema`` comes from its own search: one record, and many equal ones.
+    bystanders, who must not move, and under the person unit so do four times the rows that count in full. Under the
+    client unit a whole client is copies of it, more of them than the plan admits if no check refuses. A party of a
+    ``PartySchema`` comes from its own search: one record, and many equal ones.
 
     Raises:
         SchemaError: no canary is written for schemas of this kind.
@@ -101,6 +103,12 @@ def _worlds(target: Target, pair: WorstPair, stretch: float, rng: Generator) -> 
     return present, moments_of(target.schema, *others)
 
 
+def _rows_of_one(target: Target, beside: int) -> int:
+    """How many rows of the worst record one unit brings: where a clip bounds them, more than count in full."""
+    room = target.plan.cohort.max_records - beside
+    return min(room, _MOST_ROWS, 4 * (target.privacy.max_records_per_person or 0)) or 1
+
+
 def _whole_client(target: Target, one: Moments, rng: Generator) -> Moments:
     most = target.privacy.max_records_per_client or 1
     if target.privacy.client_clip is not None:
@@ -122,6 +130,9 @@ def _measured(
         y: NDArray[np.generic] = np.array([which if pair.apart else 0])
     else:
         y = stretch * pair.targets[which : which + 1]
-    if others is not None:
-        x, y = np.vstack([x, others[0]]), np.concatenate([y, others[1]])
-    return moments_of(target.schema, x, y)
+    if others is None:
+        return moments_of(target.schema, x, y)
+    mine, clip = _rows_of_one(target, len(others[0])), target.plan.person_clip
+    x, y = np.vstack([np.repeat(x, mine, axis=0), others[0]]), np.concatenate([np.repeat(y, mine, axis=0), others[1]])
+    ids = np.maximum(np.arange(len(x)) - mine + 1, 0)  # all rows of the canary are of person 0
+    return moments_of(target.schema, x, y, **({} if clip is None else {"persons": ids, "person_clip": clip}))

@@ -17,7 +17,7 @@ from privstats.randomness import Generator
 from privstats.schema import ClassSchema, PartySchema, RidgeSchema, bare, row_of
 from threat_models.audits.counts import records_at, tables_in
 from threat_models.audits.kinds import row_part
-from threat_models.audits.target import Moments, Target, moments_of
+from threat_models.audits.target import Moments, Target, moments_of, of_single_rows
 
 __all__ = ["copies_of", "known_parties", "known_records", "of_rows", "of_tables"]
 
@@ -53,7 +53,7 @@ def known_parties(target: Target, rng: Generator) -> list[Moments]:
     each = min(_RECORDS_PER_CLIENT, cohort.max_records // cohort.clients)
     each = min(each, target.privacy.max_records_per_client or each)
     party = row_part("party", target.schema, "party of known records")
-    return [party(target, each, rng) for _ in range(cohort.clients)]
+    return [of_single_rows(target.plan, party(target, each, rng)) for _ in range(cohort.clients)]
 
 
 def of_tables(target: Target, count: int, rng: Generator) -> Moments:

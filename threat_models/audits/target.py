@@ -18,7 +18,7 @@ from privstats import session
 from privstats.dp import Noise, Privacy, clip_client
 from privstats.encoding import Layout, RingVector, Segment, flatten
 from privstats.errors import AggregationError, PlanError, PrivstatsError
-from privstats.moments import Moments, exact_moments
+from privstats.moments import Moments, PersonMoments, exact_moments
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import SEED_BYTES, Generator, secure, seeded
@@ -64,7 +64,15 @@ _DRAWS = {
 
 def upload(plan: Plan, moments: Moments, rng: Generator | None) -> RingVector:
     """One client's vector before masking: the library's own contribution, clip and noise share included."""
-    return session.contribution(plan, moments, rng, allow_reproducible=True).vector
+    return session.contribution(plan, of_single_rows(plan, moments), rng, allow_reproducible=True).vector
+
+
+def of_single_rows(plan: Plan, moments: Moments) -> Moments:
+    """Moments as the plan takes them: under a promise per person each row is of a person of its own."""
+    if plan.person_clip is None or isinstance(moments, PersonMoments):
+        return moments
+    arrays = {row.letter: moments.sums(row) * row.kept for row in moments.schema.sent}
+    return PersonMoments(moments.schema, arrays, plan.person_clip, moments.records)
 
 
 def publish(
@@ -82,9 +90,9 @@ def publish(
         return str(abort)
 
 
-def moments_of(schema: Schema, X: NDArray[np.float64], y: NDArray[np.generic]) -> Moments:
+def moments_of(schema: Schema, X: NDArray[np.float64], y: NDArray[np.generic], **persons: Any) -> Moments:
     """Moments of vectors that already stand behind the public transform, by the library's own measuring."""
-    plain: Any = exact_moments(bare(schema), X, y)
+    plain: Any = exact_moments(bare(schema), X, y, **persons)
     moments: Moments = replace(plain, schema=schema)
     return moments
 
@@ -236,6 +244,10 @@ class Target:
     @cached_property
     def empty(self) -> Moments:
         """The moments of a client without records."""
+        return of_single_rows(self.plan, self._empty)
+
+    @property
+    def _empty(self) -> Moments:
         schema = self.schema
         if isinstance(schema, CountSchema):
             none: Any = exact_moments(bare(schema), {variable.name: [] for variable in schema.variables})

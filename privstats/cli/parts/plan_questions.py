@@ -131,9 +131,24 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "unit",
         "Who is protected?",
-        "record: one record, and with ten of them less; client: all that one party holds.",
+        "record: one record, and with ten of them less; person: all rows of a patient at one party; client: all that "
+        "one party holds.",
         str,
-        ("record", "client"),
+        ("record", "person", "client"),
+    ),
+    Question(
+        "max_records_per_person",
+        "How many rows may a patient have, to count in full?",
+        "A patient with more rows counts as so many; each party has a column that says whose a row is.",
+        int,
+        where=("unit", ("person",)),
+    ),
+    Question(
+        "person_clip",
+        "How many rows may a patient weigh at most?",
+        "Noise grows with it; at 1 rows that are alike count as one, which was best on all data that were tried.",
+        float,
+        where=("unit", ("person",)),
     ),
     Question(
         "max_records_per_client",
@@ -145,8 +160,8 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "adjacency",
         "What must stay a secret?",
-        "add-remove: whether a record (with unit client: a party) is in the data at all; replace-one: only what is in "
-        "a record, with unit record alone.",
+        "add-remove: whether a record (or what unit says) is in the data at all; replace-one: only what is in "
+        "a record or a patient, not with unit client.",
         str,
         ("add-remove", "replace-one"),
     ),
@@ -280,7 +295,8 @@ def _cohort(answers: Answers) -> ps.Cohort:
 
 
 def _privacy(answers: Answers) -> ps.Privacy:
-    names = ("model", "unit", "adjacency", "epsilon", "delta", "max_records_per_client")
+    of_unit = ("max_records_per_client", "max_records_per_person", "person_clip")
+    names = ("model", "unit", "adjacency", "epsilon", "delta", *of_unit)
     choices: Any = {name: answers.get(name) for name in names}
     return ps.Privacy(**choices)
 
@@ -291,7 +307,7 @@ _CHECKS: Mapping[str, Callable[[Answers], object]] = {
     "head": score_questions.scoring_of,
     **dict.fromkeys(("clients", "vanish", "colluders", "max_records"), _cohort),
     **dict.fromkeys(
-        ("max_records_per_client", "adjacency", "epsilon", "delta"),
+        ("max_records_per_client", "max_records_per_person", "person_clip", "adjacency", "epsilon", "delta"),
         lambda answers: _privacy({**answers, "model": "central"}),
     ),
 }

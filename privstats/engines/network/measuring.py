@@ -21,6 +21,7 @@ import numpy as np
 from privstats.course.kinds import admits_of
 from privstats.dp import Account
 from privstats.encoding import flatten, unflatten
+from privstats.encoding.layout import blocks_of
 from privstats.engines import dask
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.held_out import bind_split, require_hidden, require_hidden_in
@@ -28,8 +29,9 @@ from privstats.engines.network.operator_log import PARTY, ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
-from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, RecordFile, exact_moments
-from privstats.moments.measurement import records_in
+from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, PersonMoments, RecordFile, exact_moments
+from privstats.moments.measurement import persons_in, records_in
+from privstats.plan import Plan
 from privstats.schema import Bins
 from privstats.secagg.wire import HiddenRepr
 from privstats.session import Charge, RoundCharge
@@ -93,7 +95,7 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     kept = None if anew else _kept(folder)
     if kept is not None:
         parts = np.frombuffer(kept.vector, "<i8").astype(np.int64).reshape(1 + kept.variants, -1)
-        found: Any = unflatten(folder.plan.schema, parts[0])
+        found: Any = _kept_moments(folder.plan, parts[0], kept.records)
         if kept.variants:
             found = replace(found, variants=tuple(unflatten(folder.plan.schema, part) for part in parts[1:]))
         if kept.clips is not None:
@@ -202,12 +204,34 @@ def _measured(folder: RoundFolder, said: Mapping[str, Any], account: str) -> Mom
             require_hidden_in(_account(folder, account), folder.above.course)
         if isinstance(found, RecordFile) and (believed := bind_split(folder.above, found)):
             PARTY.warning("%s", believed)
-        plan, pair = folder.plan, _pair(folder, found)
+        if (plan := folder.plan).person_clip is not None:
+            return _of_persons(plan, found)
+        pair = _pair(folder, found)
         measured = dask.measure if dask.on_cluster(pair[0]) else exact_moments
         if (admits := admits_of(folder.above.course)) and folder.place == 0:
             admits(folder.above.course, *pair, plan.unreadable, measured)
             pair = _pair(folder, _loaded(load))  # batches are read once
         return measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
+
+
+def _of_persons(plan: Plan, found: Any) -> Moments:
+    """The sums of what ``load()`` returned under a promise per person: a file, or X, y and ids."""
+    if isinstance(found, RecordFile):
+        found = persons_in(found, plan.schema, plan.unreadable)
+    if not isinstance(found, tuple) or len(found) != 3:
+        raise DataError(
+            f"the plan promises persons: load() in {SCRIPT} returns X, y and an id for each row, or a RecordFile with "
+            "persons="
+        )
+    X, y, ids = found
+    given: Any = {"published": plan.published, "unreadable": plan.unreadable}
+    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given)
+
+
+def _kept_moments(plan: Plan, vector: Any, records: int | None) -> Moments:
+    if plan.person_clip is None:
+        return unflatten(plan.schema, vector)
+    return PersonMoments(plan.schema, blocks_of(plan.schema, vector), plan.person_clip, records)
 
 
 def _loaded(load: Callable[[], Any]) -> Any:

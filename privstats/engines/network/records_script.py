@@ -9,6 +9,7 @@ import os
 import re
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from privstats.course.kinds import admits_of
 from privstats.engines.network.folder import Folder
@@ -16,11 +17,11 @@ from privstats.engines.network.held_out import bind_split, require_hidden, requi
 from privstats.engines.network.measuring import SCRIPT, forget_moments
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
-from privstats.moments import RecordFile, exact_moments, remarks_on
+from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
 from privstats.moments.code_rows import columns_asked
 from privstats.moments.csv_lines import Dialect
 from privstats.moments.kinds import kind_of
-from privstats.moments.measurement import records_in
+from privstats.moments.measurement import persons_in, records_in
 from privstats.plan import Plan
 
 __all__ = ["Named", "name_file"]
@@ -73,8 +74,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     require_unseen(folder, plan, file)
     if admits := admits_of(folder.course):  # counts read no labels, and what follows them does
         admits(folder.course, *records_in(file, plan.schema, plan.unreadable), plan.unreadable)
-    pair = records_in(file, plan.schema, plan.unreadable)
-    moments = exact_moments(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
+    moments = _summed(plan, file)
     remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
     believed = bind_split(folder, file)
     forget_moments(folder)  # of an earlier file of this name
@@ -83,6 +83,16 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     held_out = 0 if file.split is None else _rows(replace(file, split=None, kept_out=False), plan) - _rows(file, plan)
     remarks = (*([believed] if believed else []), *remarks)
     return Named(script, _rows(file, plan) if counted is None else counted, held_out, remarks)
+
+
+def _summed(plan: Plan, file: RecordFile) -> Moments:
+    given: Any = {"published": plan.published, "unreadable": plan.unreadable}
+    if plan.person_clip is None:
+        if file.persons is not None:
+            raise DataError("the plan promises no persons, so no column of ids is read: leave --persons out")
+        return exact_moments(plan.schema, *records_in(file, plan.schema, plan.unreadable), **given)
+    X, y, ids = persons_in(file, plan.schema, plan.unreadable)
+    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given)
 
 
 def _rows(file: RecordFile, plan: Plan) -> int:
@@ -103,7 +113,7 @@ def _arguments(file: RecordFile, home: Path) -> str:
     near = path.relative_to(home) if path.is_relative_to(home) else path
     given: dict[str, object] = {"target": file.target, "split": file.split}
     given["seed"] = file.seed if file.split is not None else None
-    given["kept_out"] = file.kept_out or None
+    given["kept_out"], given["persons"] = file.kept_out or None, file.persons
     given |= {name: value for name, value in asdict(file.dialect).items() if value != getattr(Dialect, name)}
     named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
     return ", ".join([repr(os.fspath(near)), *named])

@@ -73,7 +73,7 @@ def ethics_page(statement: Statement) -> str:
         plan=plan,
         course=course,
         in_short=[*_taking_part(plan), *told, *_leaves(sessions)],
-        records=_records(sessions),
+        records=[*_records(sessions), *explanations.persons(plan)],
         sums=_sums(sessions),
         made=[*_made(sessions), _OPENED],
         headline=explanations.headline(plan, statement.guarantee),
@@ -203,7 +203,7 @@ def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None
 
 
 def _hidden(privacy: Privacy, devices: Devices | None) -> str:
-    unit = "the record" if privacy.unit == "record" else "the party"
+    unit = {"record": "the record", "person": "the patient"}.get(privacy.unit, "the party")
     if devices is not None:
         return f"Nobody can tell well what is in {unit}; that somebody has answered is no secret."
     return f"Nobody can tell well {word_for(HIDDEN, privacy.adjacency, 'the adjacency').format(unit=unit)}."
@@ -236,7 +236,15 @@ def _guess(kept: Guarantee) -> str:
 
 def _several(plan: Plan, course: Course | None, noise: Noise, kept: Guarantee) -> Iterator[tuple[str, str]]:
     privacy = plan.privacy
-    if not isinstance(privacy, Privacy) or privacy.unit != "record":
+    if not isinstance(privacy, Privacy) or privacy.unit == "client":
+        return
+    if privacy.unit == "person":
+        twice = explanations.found(kept.of_group(2))
+        yield (
+            "several parties",
+            f"At 1 false alarm in 100, at most {explanations.found(kept):g} of 100 patients are found who are at one "
+            f"party, and {twice:g} of 100 who are at two.",
+        )
         return
     alone = course is None and plan.devices is None
     found = [

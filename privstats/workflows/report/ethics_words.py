@@ -83,6 +83,7 @@ KEYS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
 
 UNITS: Mapping[str, str] = {
     "record": "One record: a patient of whom the data have one. Who has several is promised less, as below.",
+    "person": "One patient with all rows at one party. Who is at two parties, or under two ids, has less.",
     "client": "One party with all of its records, and so every patient in them, however many records one has.",
 }
 """By the unit of a promise, whom it is made to."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from privstats.course import Course
 from privstats.course.kinds import course_kind
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
-from privstats.dp.privacy import Adjacency
+from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan, dropout_table
 from privstats.plan.budget import columns
@@ -34,13 +34,24 @@ __all__ = [
     "left_out",
     "not_promised",
     "of_group",
+    "persons",
     "promised",
     "rests_on",
     "worth",
 ]
 
 _FALSE_ALARMS = 0.01
-_MANY_RECORDS = (1, 2, 5, 10, 20)
+_WHOM: dict[Unit, str] = {
+    "record": "records",
+    "client": "parties (each with all its records)",
+    "person": "patients (each with all rows at one party)",
+}
+_SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
+    "record": ("records of one person", (1, 2, 5, 10, 20)),
+    "client": ("parties", (1,)),
+    "person": ("parties at which a patient is", (1, 2, 3)),
+}
+"""By unit, of what somebody may have several, and for how many the worth of a promise is shown."""
 
 
 def guarantee_of(plan: Plan) -> Guarantee:
@@ -61,7 +72,7 @@ def headline(plan: Plan, kept: Guarantee | None = None) -> str:
             "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
             "total is released as it is."
         )
-    whom = "parties (each with all its records)" if _by_client(plan) else "records"
+    whom = _WHOM[_unit(plan)]
     if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
         kept, whom = _told_apart(plan, plan.noise, plan.devices.most_runs), "answers"
     return (
@@ -80,6 +91,7 @@ def collected(plan: Plan) -> list[str]:
         f"{cohort.clients} parties take part, {parts} "
         f"and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party.",
         *bounded(schema),
+        *persons(plan),
         *left_out(plan),
     ]
 
@@ -97,6 +109,18 @@ def left_out(plan: Plan) -> list[str]:
 def bounded(schema: Schema) -> list[str]:
     """What a record is, what becomes of it before it is added up, and what bounds its weight."""
     return [f"A record is {schema.record}.", *_mapped(schema), schema.clipping]
+
+
+def persons(plan: Plan) -> list[str]:
+    """What becomes of several rows of one patient."""
+    if plan.person_clip is None:
+        return []
+    most = f"{plan.person_clip.records:.3g}"
+    return [
+        f"All rows of one patient at one party are added up first. Where they weigh more than {most} rows can, all of "
+        "them are shrunk by one factor, so that no patient weighs more. Whose a row is, a party tells by an id of its "
+        "own, which does not leave it; a row without an id is left out."
+    ]
 
 
 def _mapped(schema: Schema) -> list[str]:
@@ -186,21 +210,20 @@ def not_promised(plan: Plan) -> list[str]:
 def worth(plan: Plan, noise: Noise) -> Table:
     """What the promise is worth to somebody, by how many of the records are theirs."""
     header: tuple[Text, ...] = (
-        Cell("parties" if _by_client(plan) else "records of one person"),
+        Cell(_SEVERAL[_unit(plan)][0]),
         Cell("found of 100", ("at most, at 1 false alarm in 100; guessing finds 1",)),
         Cell("told from a stranger", ("of 100 pairs, in how many the right one is picked; guessing has 50",)),
     )
-    counts = (1,) if _by_client(plan) else _MANY_RECORDS
     rows = []
-    for count in counts:
+    for count in _SEVERAL[_unit(plan)][1]:
         kept = noise.guarantee if count == 1 else of_group(plan, noise, count)
         rows.append((str(count), f"{found(kept):g}", f"{math.ceil(1000 * kept.auc) / 10:g}"))
     return Table("what the promise is worth", header, rows)
 
 
 def of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
-    """What so many records together are promised."""
-    if noise.pure:
+    """What so many records together are promised, or a patient at so many parties."""
+    if noise.pure or plan.person_clip is not None:
         return noise.guarantee.of_group(count)
     return Guarantee(max(noise.mu, group_mu(plan.schema, noise.sigma, _adjacency(plan), count)))
 
@@ -279,9 +302,12 @@ def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
         yield _invited(plan, plan.devices, plan.noise)
         return
     budget, noise = plan.budget(), plan.noise
-    whom = "Each party, with all its records" if _by_client(plan) else "The person behind each record"
+    unit = _unit(plan)
+    whom = {"client": "Each party, with all its records", "person": "Each patient, with all rows at one party"}.get(
+        unit, "The person behind each record"
+    )
     change = "added or taken away" if _adjacency(plan) == "add-remove" else "exchanged for another"
-    what = "party" if _by_client(plan) else "record"
+    what = {"client": "party", "person": "rows"}.get(unit, "record")
     yield (
         whom,
         f"With their {what} {change}, nothing that is released gets more than {math.exp(budget.epsilon):.3g} times as "
@@ -321,8 +347,13 @@ def _parties(plan: Plan) -> tuple[str, str, str]:
 def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
     """Where the promise of the noise ends."""
     cohort = plan.cohort
-    if not _by_client(plan):
+    if _unit(plan) == "record":
         yield "As much for somebody with several records: the table above says how much less."
+    if _unit(plan) == "person":
+        yield (
+            "As much for a patient who is at several parties, or under two ids at one: the table above says how much "
+            "less. Each party tells by its own ids who is one patient; nobody can check them."
+        )
     if noise.trust.drawn_by == "server":
         yield "Anything towards the server: it sees the exact total before it adds the noise."
     elif noise.trust.drawn_by == "member":
@@ -349,8 +380,8 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else many}"
 
 
-def _by_client(plan: Plan) -> bool:
-    return not isinstance(plan.privacy, NoPrivacy) and plan.privacy.unit == "client"
+def _unit(plan: Plan) -> Unit:
+    return "record" if isinstance(plan.privacy, NoPrivacy) else plan.privacy.unit
 
 
 def _adjacency(plan: Plan) -> Adjacency:

@@ -93,10 +93,9 @@ def _loss(statement: Statement, privacy: Privacy) -> dict[str, Any]:
     alone = statement.course is None
     epsilon = budget.epsilon if alone else gaussian_epsilon(statement.guarantee.mu, budget.delta)
     whole = "one release" if alone else "all releases of the course together"
-    held = "one record" if privacy.unit == "record" else "one party with all its records"
     return {
         "privacy_unit": f"{privacy.unit}-level",
-        "privacy_unit_details": f"Adjacent data sets differ in {held}, {_ADJACENT[privacy.adjacency]}.",
+        "privacy_unit_details": f"Adjacent data sets differ in {privacy.held}, {_ADJACENT[privacy.adjacency]}.",
         "privacy_parameters": {"epsilon": epsilon, "delta": budget.delta},
         "privacy_parameters_details": f"Of {whole}: {_accounted(privacy, statement.guarantee.mu)}.",
     }

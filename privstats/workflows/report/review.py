@@ -70,9 +70,9 @@ def _unit(plan: Plan) -> str:
     privacy = plan.privacy
     if isinstance(privacy, NoPrivacy):
         return "None."
-    held = "One record" if privacy.unit == "record" else "One party with all its records"
-    more = " A person with several records has less." if privacy.unit == "record" else ""
-    return f"{held}, {_ADJACENT[privacy.adjacency]}.{more}"
+    held = f"{privacy.held[:1].upper()}{privacy.held[1:]}"
+    more = {"record": " A person with several records has less.", "person": " At two parties the person has mu twice."}
+    return f"{held}, {_ADJACENT[privacy.adjacency]}.{more.get(privacy.unit, '')}"
 
 
 def _algorithms(plan: Plan) -> str:

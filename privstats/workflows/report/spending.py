@@ -17,7 +17,7 @@ from privstats.workflows.report.layout import Cell, Table, Text
 
 __all__ = ["Together", "accounts_table", "charges", "headline", "rooms", "together"]
 
-_WHOM = {"record": "records", "client": "parties (each with all its records)"}
+_WHOM = {"record": "records", "client": "parties (each with all its records)", "person": "patients (each at one party)"}
 
 
 @dataclass(frozen=True)

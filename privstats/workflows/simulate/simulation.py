@@ -84,7 +84,8 @@ def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None
 
     Args:
         plan: the plan, or a course of plans.
-        shards: one ``(X, y)`` pair or measured moments per client of the cohort. For a stream a list of these, one per
+        shards: one ``(X, y)`` pair or measured moments per client of the cohort; under a promise per person ``(X, y,
+            ids)``. For a stream a list of these, one per
             epoch, with what entered in it; ``moments.MomentsDelta`` where records leave as well.
         dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
             sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a

@@ -78,7 +78,7 @@ def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
     return np.asarray(draws / total) if total > 0 else np.eye(size)[0]
 
 
-Shard: TypeAlias = Moments | tuple[Any, Any]
+Shard: TypeAlias = Moments | tuple[Any, Any] | tuple[Any, Any, Any]
 Dropouts: TypeAlias = Mapping[str, Collection[int]]
 
 _MEANT = "call simulate(plan, [(X, y), ...])"
@@ -149,17 +149,17 @@ def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] |
             f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
         )
     for index, shard in enumerate(shards):
-        pair = isinstance(shard, tuple | list) and len(shard) == 2
-        if not pair and not isinstance(shard, Moments):
+        parts, given = 2 if plan.person_clip is None else 3, "(X, y)" if plan.person_clip is None else "(X, y, ids)"
+        whole = isinstance(shard, tuple | list) and len(shard) == parts
+        if not whole and not isinstance(shard, Moments):
             raise DataError(
-                f"shards[{index}] must be (X, y) or moments, got {type(shard).__name__}; {_MEANT}, or with "
-                "ps.measure(plan.schema, columns) in place of (X, y)"
+                f"shards[{index}] must be {given} or moments, got {type(shard).__name__}; "
+                f"{_MEANT.replace('(X, y)', given)}, or with ps.measure(plan.schema, columns) in place of {given}"
             )
     moments: list[Moments] = []
     for index, shard in enumerate(track("measuring", shards)):
         if not isinstance(shard, Moments):
-            terms: Any = {"published": plan.published, "unreadable": plan.unreadable, "kept": (kept or {}).get(index)}
-            shard = exact_moments(plan.schema, *shard, **terms)
+            shard = _sums(plan, *shard, kept=(kept or {}).get(index))
         moments.append(shard)
     records = sum(each.records or 0 for each in moments)
     if records > plan.cohort.max_records:
@@ -167,6 +167,11 @@ def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] |
             f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
         )
     return moments
+
+
+def _sums(plan: Plan, X: Any, y: Any, persons: Any = None, *, kept: Any) -> Moments:
+    terms: Any = {"published": plan.published, "unreadable": plan.unreadable, "kept": kept}
+    return exact_moments(plan.schema, X, y, persons=persons, person_clip=plan.person_clip, **terms)
 
 
 def require_shards(shards: object) -> None:

@@ -177,6 +177,8 @@ def _promise(plan: Plan, point: Point, schema: Any, records_per_client: int | No
     """The plan's promise at a point; shares of other statistics and limits of another unit are left out."""
     privacy: Any = plan.privacy
     most, clip = None, None
+    if point.unit == "person":
+        raise PlanError("a sweep's rows have no ids, so none of its sums are over persons: sweep unit='record'")
     if point.unit == "client":
         most, clip = privacy.max_records_per_client or records_per_client, privacy.client_clip
         if most is None:

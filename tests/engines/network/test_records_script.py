@@ -219,3 +219,88 @@ def test_a_helper_brings_no_records(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="party 5 brings no records: its identity.pem is a helper's, or not on roster"):
         named(study, 5, RecordFile(csv_of(study, 0, tmp_path / "patients.csv"), "outcome"))
     assert not (study.home(5) / "records.py").exists()
+
+
+PERSONS = ps.Privacy(
+    model="central",
+    unit="person",
+    adjacency="add-remove",
+    epsilon=4.0,
+    delta=1e-5,
+    max_records_per_person=2,
+)
+
+
+def opened(home: Path) -> None:
+    """An account, kept per person."""
+    ledger = ps.dp.Ledger.create(home / "ledger")
+    ledger.set_cap("ward", unit="person", adjacency="add-remove", epsilon=9.0, delta=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
+def test_a_session_of_persons_sums_what_a_session_of_measured_persons_sums(kind: str, tmp_path: Path) -> None:
+    """The column of ids is read beside the features, kept sums are those of persons, and ids are in no file of ours."""
+    net = FolderNet(study_of(tmp_path, schema=NUMBERED, privacy=PERSONS))
+    plan, parts = net.study.plan, []
+    opened(net.study.host)
+    for peer in range(5):
+        opened(net.study.home(peer))
+        X, y = arrays_of(peer)
+        X, ids = np.abs(X), np.array([f"patient-{row // 4}" for row in range(len(X))])
+        path = net.study.home(peer) / f"visits.{kind}"
+        table = pandas.DataFrame(X, columns=COLUMNS).assign(outcome=y, pid=ids)
+        if kind == "csv":
+            table.to_csv(path, index=False)
+        elif kind == "parquet":
+            pytest.importorskip("pyarrow")
+            table.to_parquet(path)
+        else:
+            np.savez(path, X=X, y=y, pid=ids)
+        found = named(net.study, peer, RecordFile(path, None if kind == "npz" else "outcome", persons="pid"))
+        assert found.summed == len(X)
+        assert "persons='pid')" in found.script.read_text()
+        parts.append(ps.measure(NUMBERED, X, y, persons=ids, person_clip=plan.person_clip))
+        folder = Folder.open(net.study.home(peer)).round(0)
+        assert records_of(folder).moments == records_of(folder).moments == parts[-1]  # measured, and then kept
+        assert records_of(folder).moments.clip == plan.person_clip
+    assert sum(part.shrunk for part in parts) > 0
+    assert isinstance(net.run(), Ended)
+    for path in (each for each in tmp_path.rglob("*") if each.is_file() and not each.name.startswith("visits")):
+        assert b"patient-" not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize(
+    ("promise", "how", "words"),
+    [
+        (PERSONS, {}, "say with --persons .* which column tells whose a record is"),
+        (PROMISE, {"persons": "pid"}, "the plan promises no persons, so no column of ids is read"),
+        (PERSONS, {"persons": "nobody"}, "lacks 'nobody' of the plan's columns"),
+        (PERSONS, {"persons": "age"}, "'age' says whose a record is, and the plan reads it"),
+    ],
+)
+def test_ids_are_named_where_the_plan_promises_persons_and_nowhere_else(
+    promise: ps.Privacy, how: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    study = study_of(tmp_path, schema=NUMBERED, privacy=promise)
+    path = study.home(0) / "visits.csv"
+    path.write_text("age,dose,mass,outcome,pid\n1,2,3,0,a\n1,2,3,1,b\n")
+    with pytest.raises(DataError, match=words):
+        named(study, 0, RecordFile(path, "outcome", **how))
+    assert "visits.csv" not in (study.home(0) / "records.py").read_text()
+
+
+def test_a_split_of_persons_is_refused() -> None:
+    with pytest.raises(DataError, match="rows of one person would be on both sides of it"):
+        RecordFile("visits.csv", "outcome", split=0.5, persons="pid")
+
+
+def test_load_gives_ids_beside_arrays_where_the_plan_promises_persons(tmp_path: Path) -> None:
+    study = study_of(tmp_path, schema=NUMBERED, privacy=PERSONS)
+    opened(study.home(0))
+    script = study.home(0) / "records.py"
+    with pytest.raises(DataError, match="returns X, y and an id for each row, or a RecordFile with persons="):
+        records_of(Folder.open(study.home(0)).round(0))
+    script.write_text("import numpy as np\n\n\ndef load():\n    return np.ones((4, 3)), [0, 1, 0, 1], [1, 1, 1, 2]\n")
+    X, y = np.ones((4, 3)), [0, 1, 0, 1]
+    want = ps.measure(NUMBERED, X, y, persons=[1, 1, 1, 2], person_clip=study.plan.person_clip)
+    assert records_of(Folder.open(study.home(0)).round(0)).moments == want

@@ -93,7 +93,7 @@ def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of
 @pytest.mark.parametrize("unit", get_args(Unit))
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_the_promise_is_the_one_that_the_audit_of_the_budget_bounds(unit: str, epsilon: float) -> None:
-    several = {} if unit == "record" else {"max_records_per_client": 7}
+    several = {} if unit == "record" else {f"max_records_per_{unit}": 7}
     plan = replace(PLAN, privacy=made.promise("central", epsilon=epsilon, unit=unit, **several))
     said = of(plan)
     right = 100 * NormalDist().cdf(plan.noise.mu / 2)  # of two equally likely cases, by the best test there is
@@ -103,6 +103,7 @@ def test_the_promise_is_the_one_that_the_audit_of_the_budget_bounds(unit: str, e
     assert "but for a chance of 1 in 100,000" in said
     assert ethics_words.UNITS[unit] in said
     assert ("10 records of one patient" in said) == (unit == "record")
+    assert ("of 100 who are at two" in said) == (unit == "person")
 
 
 def test_a_pure_promise_has_no_exception() -> None:

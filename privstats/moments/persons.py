@@ -1,0 +1,249 @@
+"""Sums over persons with several rows each, of whom none counts for more than a public number of records.
+
+``measure(..., persons=ids)`` comes here. Who is one person follows from the ids, each read by itself; what a person
+adds from the rows of that person and the plan. Ids and numbers of persons stay in this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from privstats.errors import DataError
+from privstats.moments.arrays import is_list, is_tensor, sparse_rows
+from privstats.moments.base import Moments, readonly_array
+from privstats.moments.clip_report import ClipReport
+from privstats.moments.code_rows import Codes
+from privstats.moments.edge_report import EdgeReport
+from privstats.moments.exact_sum import require_room
+from privstats.moments.kinds import kind_of
+from privstats.moments.left_out import LeftOut
+from privstats.progress import progress_bar
+from privstats.schema import Schema
+from privstats.schema.statistic import Statistic
+from privstats.transforms.reading import UNREADABLE, read
+
+__all__ = ["Clip", "PersonMoments", "of_persons"]
+
+_LARGEST = 2.0**53  # above it a float stands for several whole numbers
+
+Summed: TypeAlias = Callable[[Any, Any], tuple[Moments, LeftOut]]
+"""From X and y to their moments, and the records that were left out."""
+
+
+class Clip(Protocol):
+    """What bounds one person: ``plan.person_clip``."""
+
+    @property
+    def records(self) -> float:
+        """A person of at most so many rows counts in full."""
+
+    def clipped(self, moments: Moments) -> tuple[dict[str, Any], bool]:
+        """What one person adds, by letter in wire steps, and whether it was shrunk."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PersonMoments(Moments):
+    """Exact sums in which no person counts for more than ``clip.records``, in wire steps, int64.
+
+    A person's rows are added up, and where they weigh more they are shrunk together by one factor: counts are
+    fractions then, and means stay means. Sums of several parties add up; a person at two of them counts at both.
+
+    Attributes:
+        schema: what was measured.
+        arrays: by letter, blocks first, in wire steps.
+        clip: what bounds a person.
+        records: rows in the sums. Private, and never sent, as all below.
+        shrunk: persons who were shrunk.
+        parties: of how many parties this is the sum.
+        published: digest of the published values that were read.
+        clip_report, edge_report: of the rows, as of any moments.
+
+    Raises:
+        DataError: not the arrays of the schema.
+
+    Example:
+        >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
+        ...     max_records_per_person=2)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=privacy)
+        >>> X, y, ids = np.ones((5, 2)), [0, 0, 0, 0, 1], ["anna", "anna", "anna", "anna", "ben"]
+        >>> moments = ps.measure(plan.schema, X, y, persons=ids, person_clip=plan.person_clip)
+        >>> moments.real().N.round(3).tolist()  # four rows of one person weigh two
+        [2.0, 1.0]
+    """
+
+    in_wire_steps: ClassVar[bool] = True
+    shown: ClassVar[tuple[str, ...]] = ("statistics", "features")
+
+    schema: Schema
+    arrays: Mapping[str, NDArray[np.int64]]
+    clip: Clip
+    records: int | None = None
+    shrunk: int = 0
+    parties: int = 1
+    published: str = ""
+    clip_report: ClipReport | None = field(default=None, compare=False)
+    edge_report: EdgeReport | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        shapes = {row.letter: row.shape(self.schema.sizes) for row in self.schema.sent}
+        if {letter: np.shape(array) for letter, array in self.arrays.items()} != shapes:
+            raise DataError(f"sums over persons under this schema have arrays of {shapes}; build them with measure()")
+        kept = {letter: np.atleast_1d(readonly_array(array, np.int64)) for letter, array in self.arrays.items()}
+        object.__setattr__(self, "arrays", {s: array.reshape(shapes[s]) for s, array in kept.items()})
+
+    def sums(self, row: Statistic) -> NDArray[np.int64]:
+        """The exact sums of one statistic in wire steps, blocks first."""
+        return self.arrays[row.letter]
+
+    def real(self) -> Any:
+        """The same in real units, float64."""
+        return kind_of(self.schema).real(self.schema, self.wire())
+
+    def __add__(self, other: PersonMoments) -> PersonMoments:
+        """The sums of both parties.
+
+        Raises:
+            DataError: another schema, clip or published values, or totals that could pass 2**63.
+        """
+        if not isinstance(other, PersonMoments):
+            return NotImplemented
+        if (other.schema, other.clip, other.published) != (self.schema, self.clip, self.published):
+            raise DataError("sums over persons under different plans cannot be added; measure both with one plan")
+        records = None if self.records is None or other.records is None else self.records + other.records
+        require_room(records or 0, self.schema.bound)
+        arrays = {letter: array + other.arrays[letter] for letter, array in self.arrays.items()}
+        reports = {name: _both(getattr(self, name), getattr(other, name)) for name in ("clip_report", "edge_report")}
+        told = self.shrunk + other.shrunk, self.parties + other.parties, self.published
+        return PersonMoments(self.schema, arrays, self.clip, records, *told, **reports)
+
+
+def of_persons(
+    X: Any, y: Any, persons: Any, clip: Clip, summed: Summed, progress: bool
+) -> tuple[PersonMoments, LeftOut, int]:
+    """Sums over persons, the records that cannot be read, and how many have no id.
+
+    Persons of at most ``clip.records`` rows are added up at once: they weigh no more, whatever the rows are.
+
+    Raises:
+        DataError: not one id for each row, or records in a container of which no rows can be taken.
+    """
+    if isinstance(persons, str | bytes):
+        raise DataError(f"persons must be an id for each row, got a text: give table[{str(persons)!r:.40}]")
+    if y is None and is_list(X):
+        raise DataError("a batch says nothing of whose its rows are: give X and y whole beside persons")
+    codes = _persons_of(persons)
+    if _length(X) != len(codes) or (y is not None and _length(y) != len(codes)):
+        raise DataError(f"persons has {len(codes)} ids, and X or y another number of rows; give one id for each row")
+    few, many = _by_size(codes, clip.records)
+    whole, left_out = summed(*_rows(X, y, few))
+    total = _Total(whole)
+    X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # what its reader could not read was counted with the first
+    with progress_bar("persons", len(many), at_once=progress and bool(many)) as advance:
+        for rows in many:
+            person, unread = summed(*_rows(X, y, rows))
+            total.add(person, clip)
+            left_out += unread
+            advance(1)
+    return total.moments(clip), left_out, int((codes < 0).sum())
+
+
+class _Total:
+    """Sums in wire steps: of rows that all count in full, and then person by person."""
+
+    def __init__(self, whole: Moments) -> None:
+        self._schema, self._records, self._shrunk = whole.schema, whole.records or 0, 0
+        self._arrays = {row.letter: whole.sums(row) * row.kept for row in whole.schema.sent}
+        self._reports = {name: getattr(whole, name, None) for name in _REPORTS}
+
+    def add(self, person: Moments, clip: Clip) -> None:
+        """All rows of one more person."""
+        arrays, shrunk = clip.clipped(person)
+        for letter, array in arrays.items():
+            self._arrays[letter] += array
+        self._records, self._shrunk = self._records + (person.records or 0), self._shrunk + shrunk
+        self._reports = {name: _both(kept, getattr(person, name, None)) for name, kept in self._reports.items()}
+
+    def moments(self, clip: Clip) -> PersonMoments:
+        """The sums of all."""
+        require_room(self._records, self._schema.bound)
+        clips, edges = (self._reports[name] for name in _REPORTS)
+        told: Any = {"records": self._records, "shrunk": self._shrunk, "clip_report": clips, "edge_report": edges}
+        return PersonMoments(self._schema, self._arrays, clip, **told)
+
+
+_REPORTS = ("clip_report", "edge_report")
+
+
+def _both(left: Any, right: Any) -> Any:
+    return None if left is None or right is None else left + right
+
+
+def _persons_of(ids: Any) -> NDArray[np.intp]:
+    """A number for each person, ``(n,)``; -1 where an id is missing, or a number that is not whole or from 2**53 on.
+
+    Such numbers are left out in every container, because a gap beside them makes whole numbers floats in some.
+    """
+    found = read(ids)
+    numbers = found.numbers
+    whole = np.flatnonzero((numbers == np.rint(numbers)) & (np.abs(numbers) < _LARGEST))
+    codes = np.full(len(numbers), -1, np.intp)
+    known, codes[whole] = np.unique(numbers[whole], return_inverse=True)
+    texts: dict[str, int] = {}
+    for place, text in found.texts.items():
+        if text != UNREADABLE:
+            codes[place] = len(known) + texts.setdefault(text, len(texts))
+    return codes
+
+
+def _by_size(codes: NDArray[np.intp], most: float) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
+    """The rows of all persons who have at most so many, and those of each who has more."""
+    order = np.argsort(codes, kind="stable")
+    order = order[np.searchsorted(codes[order], 0) :]
+    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
+    groups = np.split(order, starts[1:])
+    few = [rows for rows in groups if len(rows) <= most]
+    return np.sort(np.concatenate([np.zeros(0, np.intp), *few])), [rows for rows in groups if len(rows) > most]
+
+
+def _rows(X: Any, y: Any, where: NDArray[np.intp]) -> tuple[Any, Any]:
+    return _taken(X, where), None if y is None else _taken(y, where)
+
+
+def _taken(values: Any, where: NDArray[np.intp]) -> Any:
+    """These rows of an array, a frame, a mapping of columns, or a list."""
+    if isinstance(values, Mapping):
+        return {name: _taken(column, where) for name, column in values.items()}
+    if is_list(values):
+        return [values[place] for place in where.tolist()]
+    if hasattr(values, "iloc"):
+        return values.iloc[where]
+    if is_tensor(values) or isinstance(values, Codes):
+        return values[where]
+    if issparse(values):
+        return sparse_rows(values, "X")[where]
+    if hasattr(values, "take") and hasattr(values, "schema"):  # a table of Arrow
+        return values.take(where)
+    if hasattr(values, "shape") and hasattr(values, "__getitem__"):
+        return values[where]
+    raise _no_rows(values)
+
+
+def _length(values: Any) -> int:
+    if isinstance(values, Mapping):
+        return min((_length(column) for column in values.values()), default=0)
+    if hasattr(values, "shape"):
+        return int(values.shape[0]) if values.shape else 0
+    if not is_list(values):
+        raise _no_rows(values)
+    return len(values)
+
+
+def _no_rows(values: Any) -> DataError:
+    kind = type(values).__name__
+    return DataError(f"no rows of one person can be taken of a {kind}; give arrays, a frame or columns by name")

@@ -1,0 +1,160 @@
+"""No person is worth more than the promise, however many rows there are and whoever stands in for whom."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.dp.calibration import apart
+from privstats.encoding import flatten
+from privstats.errors import PlanError
+from tests import made
+
+CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
+SCHEMAS: tuple[Any, ...] = (
+    CLASSES,
+    ps.ClassSchema(2, 3, "NAS", 2.0, grid_bits=6),
+    ps.ClassSchema(2, 3, "NABD", 2.0, nonnegative=True),
+    ps.RidgeSchema(3, 2, clip_norm=1.0, target_bound=4.0, folds=2),
+    ps.MeanSchema(3, 1.0, grid_bits=6),
+    ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60))), (("sex", "age"), ("age",))),
+)
+ADJACENCIES = ("add-remove", "replace-one")
+
+
+def plan_of(schema: Any, clip: float | None = None, **changes: Any) -> ps.Plan:
+    terms = {"unit": "person", "max_records_per_person": 5, "person_clip": clip, **changes}
+    return made.plan(schema, ps.Cohort(3, 3, 1000), made.promise(**terms))
+
+
+def rows_of(schema: Any, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Rows of one person: alike, of one line or of none, at most as long as the bounds or far beyond."""
+    if schema.task == "counts":
+        return {"sex": rng.choice(["f", "m"], n), "age": rng.choice([1.0, 50.0, 70.0, -2.0], n)}, None
+    base, spread = rng.standard_normal(schema.features), rng.choice([0.0, 0.1, 10.0])
+    X = (base + spread * rng.standard_normal((n, schema.features))) * rng.choice([0.01, 1.0, 100.0])
+    y = rng.integers(0, 2, n) * rng.integers(0, 2) if schema.task != "ridge" else rng.standard_normal((n, 2)) * 3
+    return X, y
+
+
+def added(plan: ps.Plan, X: Any, y: Any) -> np.ndarray:
+    n = len(X["sex"]) if isinstance(X, dict) else len(X)
+    found = ps.moments.exact_moments(plan.schema, X, y, persons=["only"] * n, person_clip=plan.person_clip)
+    return flatten(found)
+
+
+def far(plan: ps.Plan, moved: np.ndarray) -> float:
+    """How many times mu a change of the sums is worth, by the noise of the plan alone."""
+    layout, noise = plan.layout, plan.noise
+    assert noise is not None
+    parts = zip(layout.segments, layout.slices, strict=True)
+    square = math.fsum(float(((moved[place] / noise.grid_sigma(each)) ** 2).sum()) for each, place in parts)
+    return math.sqrt(square) / noise.mu
+
+
+@settings(deadline=None)
+@given(
+    schema=st.sampled_from(SCHEMAS),
+    adjacency=st.sampled_from(ADJACENCIES),
+    sizes=st.tuples(st.integers(0, 40), st.integers(0, 40)),
+    clip=st.sampled_from([1.0, 2.0, math.sqrt(5), 5.0]),
+    seed=st.integers(0, 2**32),
+)
+def test_no_person_and_no_exchange_of_persons_passes_the_promise(
+    schema: Any, adjacency: str, sizes: tuple[int, int], clip: float, seed: int
+) -> None:
+    plan, rng = plan_of(schema, clip, adjacency=adjacency), np.random.default_rng(seed)
+    one, other = (added(plan, *rows_of(schema, n, rng)) for n in sizes)
+    assert far(plan, one) <= 1 + 1e-12
+    if adjacency == "replace-one":
+        assert far(plan, one - other) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("clip", [1.0, math.sqrt(5), 3.0])
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_person_of_many_rows_comes_as_near_as_the_grid_allows(schema: Any, clip: float) -> None:
+    """So no smaller noise would do; on a grid of few bits the cut toward zero shows."""
+    plan = plan_of(schema, clip)
+    X, y = rows_of(schema, 60, np.random.default_rng(3))
+    coarse = schema.task != "counts" and schema.grid_bits < 8
+    assert far(plan, added(plan, X, y)) > (0.95 if coarse else 0.999)
+
+
+@pytest.mark.parametrize(
+    ("schema", "pair"),
+    [
+        (ps.MeanSchema(2, 1.0), [([[1.0, 0.0]], [0]), ([[-1.0, 0.0]], [0])]),
+        (ps.MeanSchema(2, 1.0, nonnegative=True), [([[1.0, 0.0]], [0]), ([[0.0, 1.0]], [0])]),
+        (ps.ClassSchema(2, 2, "NABD", 1.0, nonnegative=True), [([[1.0, 0.0]], [0]), ([[0.0, 1.0]], [1])]),
+    ],
+)
+def test_the_worst_exchange_is_attained(schema: Any, pair: list[tuple[Any, Any]]) -> None:
+    plan = plan_of(schema, 2.0, adjacency="replace-one")
+    one, other = (added(plan, np.repeat(X, 9, axis=0), np.repeat(y, 9)) for X, y in pair)
+    assert 0.999 < far(plan, one - other) <= 1
+
+
+def test_a_statistic_alone_is_attained_under_both_adjacencies() -> None:
+    """Of a mean of opposed rows, of counts in other cells, and of rows without a length: all of the norm is in N."""
+    plan = plan_of(CLASSES, 2.0, adjacency="replace-one")
+    assert plan.noise is not None
+    counts = added(plan, np.zeros((50, 4)), np.zeros(50, int)) - added(plan, np.zeros((50, 4)), np.ones(50, int))
+    N = np.linalg.norm(counts[plan.layout.slices[0]] / plan.layout.segments[0].scale)
+    assert 0.999 < N / plan.noise.rows[0].sensitivity <= 1
+
+
+@pytest.mark.parametrize(("statistic", "letters"), [("N", math.sqrt(2)), ("A", 2.0), ("B", 2.0)])
+def test_how_far_two_persons_are_apart(statistic: str, letters: float) -> None:
+    assert apart(CLASSES, statistic, "replace-one") == letters
+    assert apart(CLASSES, statistic, "add-remove") == 1
+
+
+def test_a_cut_matrix_may_oppose_another_so_it_counts_twice() -> None:
+    """Why B has 2 and not sqrt 2: (1, 1, 1) and (1, 1, -2) have orthogonal matrices, and cut ones may oppose."""
+    plan, found = plan_of(ps.ClassSchema(2, 3, "NAB", 1.0, grid_bits=6), adjacency="replace-one"), []
+    for size in range(1, 16):
+        sums = (
+            added(plan, np.repeat([side], 99, axis=0) * size / 64, np.zeros(99, int))
+            for side in ([1.0, 1.0, 1.0], [1.0, 1.0, -2.0])
+        )
+        (*_, diagonal, off), (*_, beside, across) = (np.split(each, [2, 8, 11]) for each in sums)
+        found.append(int(diagonal @ beside + 2 * off @ across))
+    assert min(found) < 0
+
+
+def test_more_rows_than_count_in_full_cost_no_more() -> None:
+    """k says which rows count in full; the promise holds for any number of them."""
+    plan = plan_of(CLASSES, max_records_per_person=2)
+    assert plan.person_clip is not None
+    assert plan.person_clip.records == 2.0
+    X = np.array([[1.0, 0, 0, 0]])
+    lengths = [far(plan, added(plan, np.repeat(X, n, axis=0), np.zeros(n, int))) for n in (1, 2, 3, 500)]
+    assert lengths[0] == pytest.approx(0.5)
+    assert lengths[1:] == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"max_records_per_person": None}, "max_records_per_person must be a whole number of at least 1"),
+        ({"person_clip": 6.0}, "person_clip must lie between 1 and 5, got 6.0: above max_records_per_person"),
+        ({"person_clip": 0.5}, "below 1 a single record is cut"),
+        ({"client_clip": 2.0}, "client_clip has no meaning with unit='person'.* use unit='client'"),
+        ({"delta": 0}, "a person is shortened in L2, which bounds no pure epsilon"),
+        ({"unit": "record"}, "max_records_per_person has no meaning with unit='record'.* use unit='person'"),
+    ],
+)
+def test_a_promise_per_person_is_whole(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        plan_of(CLASSES, **changes)
+
+
+def test_only_persons_are_clipped_as_persons() -> None:
+    with pytest.raises(PlanError, match="unit='record' shortens no person"):
+        ps.dp.person_clip(CLASSES, made.promise())

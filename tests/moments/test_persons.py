@@ -1,0 +1,198 @@
+"""Who is one person follows from the ids, each by itself, and what a person adds from the rows of that person alone."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import privstats as ps
+from privstats.encoding import flatten
+from privstats.errors import DataError, UnreadableRecordsWarning
+from privstats.moments import PersonMoments, exact_moments
+from privstats.randomness import seeded
+from privstats.workflows.simulate.simulation import run
+from tests import made
+
+CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
+COUNTS = ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60))), (("sex", "age"), ("age",)))
+PROMISE = {"unit": "person", "max_records_per_person": 4, "person_clip": 2.0}
+PLAN = made.plan(CLASSES, ps.Cohort(3, 3, 1000), made.promise(**PROMISE))
+NOBODY = ("", None, math.nan, "n/a", 2**53, float(2**60), str(2**53), 1.5, "1.5", math.inf)
+
+
+def records(schema: Any, n: int, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    if schema is COUNTS:
+        return {"sex": rng.choice(["f", "m"], n), "age": rng.choice([1.0, 50.0, 59.0], n)}, None
+    return rng.standard_normal((n, 4)) * 0.6, rng.integers(0, 3, n)
+
+
+def summed(X: Any, y: Any, ids: Any, schema: Any = CLASSES, **how: Any) -> PersonMoments:
+    plan = PLAN if schema is CLASSES else made.plan(schema, PLAN.cohort, PLAN.privacy)
+    found = exact_moments(schema, X, y, persons=ids, person_clip=plan.person_clip, **how)
+    assert isinstance(found, PersonMoments)
+    return found
+
+
+def some(values: Any, where: Any) -> Any:
+    return {name: column[where] for name, column in values.items()} if isinstance(values, dict) else values[where]
+
+
+@pytest.mark.parametrize("schema", [CLASSES, COUNTS])
+@given(owners=st.lists(st.integers(0, 6), max_size=30), parties=st.integers(1, 3), seed=st.integers(0, 2**32))
+def test_parties_together_sum_what_all_persons_at_one_party_sum(
+    schema: Any, owners: list[int], parties: int, seed: int
+) -> None:
+    """Bit for bit, for every partition of persons and every order of rows."""
+    ids, rng = np.array(owners, np.int64), np.random.default_rng(seed)
+    X, y = records(schema, len(ids), seed)
+    whole = summed(X, y, ids, schema)
+    parts = []
+    for party in range(parties):
+        mine = rng.permutation(np.flatnonzero(ids % parties == party))
+        parts.append(summed(some(X, mine), None if y is None else y[mine], ids[mine], schema))
+    assert sum(parts[1:], parts[0]) == whole
+    assert sum(part.records for part in parts) == whole.records == len(ids)
+
+
+@given(owners=st.lists(st.integers(0, 3), min_size=1, max_size=24), seed=st.integers(0, 2**32))
+def test_a_person_adds_the_same_beside_whomever(owners: list[int], seed: int) -> None:
+    ids = np.array(owners)
+    X, y = records(CLASSES, len(ids), seed)
+    one = ids == ids[0]
+    alone, others, both = (summed(X[rows], y[rows], ids[rows]) for rows in (one, ~one, one | ~one))
+    np.testing.assert_array_equal(flatten(alone) + flatten(others), flatten(both))
+
+
+def test_persons_of_few_rows_count_in_full_and_others_shrink_as_a_whole() -> None:
+    X, y = records(CLASSES, 6)
+    plain = exact_moments(CLASSES, X, y)
+    full = summed(X, y, [1, 1, 2, 2, 3, 3])
+    assert full.shrunk == 0
+    assert np.array_equal(flatten(full), flatten(plain))
+    one = summed(np.repeat(X[:1], 40, axis=0), np.repeat(y[:1], 40), [7] * 40)
+    weight = one.real().N[y[0]]
+    assert one.shrunk == 1
+    assert one.records == 40
+    assert 1 < weight < 40
+    np.testing.assert_allclose(
+        one.real().A[y[0]] / weight, exact_moments(CLASSES, X[:1], y[:1]).real().A[y[0]], atol=1e-3
+    )
+
+
+def test_an_id_says_the_same_in_every_container_and_beside_whatever_else() -> None:
+    pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    X, y = records(CLASSES, 9)
+    X, y, ids = np.abs(X), y * 0, [7, 7, 7, 12, 12, 12, 12, 9, 9]
+    want = summed(X, y, ids)
+    assert want.shrunk > 0
+    written: list[Any] = [
+        [str(each) for each in ids],
+        [f"{each:03d}" for each in ids],
+        [f" {each}.0 " for each in ids],
+        np.array(ids, float),
+        np.array(ids, np.uint8),
+        ["7", 7, 7.0, "12", 12.0, b"12", np.int8(12), "9", 9],
+        pandas.Series(ids, index=range(40, 49)),
+        pandas.Series(ids, dtype="Int64"),
+        torch.tensor(ids),
+    ]
+    for each in written:
+        assert summed(X, y, each) == want
+    for rows in (X.tolist(), csr_array(X), torch.tensor(X), pandas.DataFrame(X)):
+        assert summed(rows, y if not isinstance(rows, list) else y.tolist(), ids) == want
+
+
+def test_a_gap_beside_an_id_changes_no_other_person() -> None:
+    """It makes whole numbers floats in some containers, which tell two large ones not apart."""
+    X, y = records(CLASSES, 5)
+    with pytest.warns(UnreadableRecordsWarning, match="^1 of the records say of no person that they are theirs"):
+        found = summed(X, y, np.array([3, 3, 3, 4, math.nan]))
+    assert found == summed(X[:4], y[:4], [3, 3, 3, 4])
+
+
+@pytest.mark.parametrize("nobody", NOBODY)
+def test_a_row_of_nobody_is_left_out_and_counted(nobody: Any) -> None:
+    X, y = records(CLASSES, 4)
+    with pytest.warns(UnreadableRecordsWarning, match="^2 of the records say of no person") as said:
+        found = summed(X, y, ["a", nobody, "a", nobody], unreadable="leave out")
+    assert len(said) == 1
+    assert found.records == 2
+    assert found == summed(X[::2], y[::2], ["a", "a"])
+
+
+def test_a_row_that_cannot_be_read_leaves_its_person_and_nobody_else() -> None:
+    X, y = records(CLASSES, 8)
+    X[0, 2] = math.nan
+    ids = ["a"] * 4 + ["b"] * 4
+    with pytest.warns(UnreadableRecordsWarning, match="^1 of the records cannot be read") as said:
+        found = summed(X, y, ids, unreadable="leave out")
+    assert len(said) == 1
+    assert found.records == 7
+    assert found == summed(X[1:], y[1:], ids[1:])
+
+
+def test_ids_are_in_no_text() -> None:
+    X, y = records(CLASSES, 9)
+    found = summed(X, y, ["ANNA-SECRET"] * 9)
+    assert "SECRET" not in repr(found) + repr(vars(found))
+    assert repr(found).startswith("PersonMoments(statistics='NAB'")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda X, y: summed(X, y, [1, 2]), "persons has 2 ids, and X or y another number of rows"),
+        (lambda X, y: summed(X, y[:5], [1] * 6), "give one id for each row"),
+        (lambda X, y: summed([(X, y)], None, [1]), "a batch says nothing of whose its rows are"),
+        (lambda X, y: summed(iter([(X, y)]), None, [1]), "no rows of one person can be taken of a list_iterator"),
+        (lambda X, y: summed(X, y, "pid"), "persons must be an id for each row, got a text: give table\\['pid'\\]"),
+        (lambda X, y: ps.measure(CLASSES, X, y, persons=[1] * 6, person_clip=None), "go together"),
+        (lambda X, y: ps.measure(ps.SitesSchema(5, 1.0), X, X[:, 0], persons=[1] * 6, person_clip=PLAN.person_clip),
+            "these are no sums over persons: no sum of a person's rows can be shortened"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_summed_over_persons_is_refused(call: Any, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        call(*records(CLASSES, 6))
+
+
+def test_sums_of_other_promises_do_not_add_up() -> None:
+    X, y = records(CLASSES, 3)
+    wider = made.plan(CLASSES, PLAN.cohort, made.promise(**{**PROMISE, "person_clip": 3.0}))
+    other = exact_moments(CLASSES, X, y, persons=[1] * 3, person_clip=wider.person_clip)
+    with pytest.raises(DataError, match="under different plans cannot be added"):
+        summed(X, y, [1] * 3) + other
+
+
+def test_a_session_takes_one_partys_persons_and_nothing_else() -> None:
+    X, y = records(CLASSES, 6)
+    mine = summed(X, y, [1] * 6)
+    with pytest.raises(DataError, match="measure with persons=ids, person_clip=plan.person_clip"):
+        ps.session.contribution(PLAN, ps.measure(CLASSES, X, y))
+    with pytest.raises(DataError, match="sums over several parties, in which a person may count twice"):
+        ps.session.contribution(PLAN, mine + mine)
+    with pytest.raises(DataError, match="these sums are of persons, and the plan promises none"):
+        ps.session.contribution(made.plan(CLASSES, PLAN.cohort, made.promise()), mine)
+    assert ps.session.contribution(PLAN, mine).take().ring == PLAN.ring
+
+
+def test_a_simulation_gives_what_one_party_with_all_persons_would_give() -> None:
+    """Rows with ids as shards; without noise of its own the sum is the centralised one, by every integer."""
+    X, y = records(CLASSES, 60)
+    ids = np.arange(60) % 9
+    shards = [(X[ids % 3 == party], y[ids % 3 == party], ids[ids % 3 == party]) for party in range(3)]
+    simulated = run(PLAN, shards, rng=seeded(1))
+    assert simulated.exact
+    assert simulated.release.plan == PLAN
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with pytest.raises(DataError, match=r"shards\[0\] must be \(X, y, ids\) or moments"):
+            ps.simulate(PLAN, [(X, y)] * 3)

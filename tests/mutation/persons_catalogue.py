@@ -1,0 +1,68 @@
+"""Deliberate bugs of promises per person: who is one, how far one counts, and how far two are apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from privstats.dp import calibration
+from privstats.encoding import PersonClip
+from privstats.encoding.layout import blocks_of, flatten
+from tests.mutation.mutant import Mutant
+from tests.mutation.planting import everywhere, member, name_in
+
+__all__ = ["PERSONS_MUTANTS"]
+
+_BOUNDS = "tests/dp/test_persons.py::"
+_SUMS = "tests/moments/test_persons.py::"
+
+
+def _in_full(_: PersonClip, moments: Any) -> tuple[dict[str, Any], bool]:
+    return blocks_of(moments.schema, flatten(moments)), False
+
+
+def _each_apart(_: Any) -> Any:
+    return lambda ids: np.arange(len(ids))
+
+
+def _as_they_stand(_: Any) -> Any:
+    """Texts and numbers tell persons apart by how they are written."""
+
+    def places(ids: Any) -> Any:
+        known: dict[str, int] = {}
+        return np.array([known.setdefault(str(each), len(known)) for each in ids], np.intp)
+
+    return places
+
+
+PERSONS_MUTANTS: dict[str, Mutant] = {
+    "person clip skipped": Mutant(
+        "a person's rows all count in full, however many there are",
+        member(PersonClip, "clipped", _in_full),
+        "persons",
+        (_BOUNDS + "test_no_person_and_no_exchange_of_persons_passes_the_promise",),
+        ("canary",),
+    ),
+    "every row a person": Mutant(
+        "every row counts as a person of its own",
+        name_in("privstats.moments.persons", "_persons_of", _each_apart),
+        "persons",
+        (_SUMS + "test_persons_of_few_rows_count_in_full_and_others_shrink_as_a_whole",),
+        ("canary",),
+    ),
+    "ids by spelling": Mutant(
+        "an id that is written in two ways is two persons",
+        name_in("privstats.moments.persons", "_persons_of", _as_they_stand),
+        "persons",
+        (_SUMS + "test_an_id_says_the_same_in_every_container_and_beside_whatever_else",),
+        (),
+    ),
+    "persons never opposed": Mutant(
+        "two persons are taken to be no further apart than one is long",
+        everywhere(calibration.apart, lambda schema, statistic, adjacency: 1.0),
+        "persons swap",
+        (_BOUNDS + "test_the_worst_exchange_is_attained",),
+        ("budget", "sensitivity", "canary"),
+    ),
+}

@@ -1,0 +1,110 @@
+"""A plan that promises persons says so to officers, and whoever cannot keep the promise refuses it by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import privstats as ps
+from privstats.course import Newton, Rounds, Stream
+from privstats.errors import LedgerError, PlanError, ReleaseError
+from privstats.inference.counts import count_table
+from privstats.plan.certificate import certificate_text
+from privstats.plan.certificate_checker import check
+from privstats.schema.public_values import Published
+from privstats.workflows import report
+from tests import made
+from tests.plan.devices import sample_devices
+from tests.plan.random_plans import PANEL
+from tests.schema.samples import SCHEMAS
+
+COHORT = ps.Cohort(20, 15, 5000, 2)
+NAMES = tuple(f"member {place}" for place in range(len(PANEL)))
+DEVICES = sample_devices(organisations=NAMES)
+PERSONS: dict[str, Any] = {"unit": "person", "max_records_per_person": 5, "person_clip": 2.0}
+CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
+PROVED = {"classes", "ridge", "counts", "scoring", "score", "gradients", "calibration", "mean"}
+
+
+def plan_of(schema: Any = CLASSES, model: str = "central", more: Any = None, **changes: Any) -> ps.Plan:
+    published = Published("1" * 64) if schema.needs else None
+    promise = made.promise(model, **{**PERSONS, **changes})
+    return made.plan(schema, COHORT, promise, published=published, **(more or {}))
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.task)
+def test_every_kind_certifies_persons_or_refuses_them_by_name(schema: Any) -> None:
+    if schema.task not in PROVED or (schema.task == "classes" and "T" in schema.statistics):
+        with pytest.raises(PlanError, match="unit='person' is not offered for task|no sensitivity is proved for T"):
+            plan_of(schema)
+        return
+    for adjacency in ("add-remove", "replace-one"):
+        plan = plan_of(schema, adjacency=adjacency)
+        assert check(plan.to_toml(), certificate_text(plan)).startswith("holds:")
+        assert ps.Plan.from_toml(plan.to_toml()).tables == plan.tables
+
+
+def test_a_reader_of_before_refuses_a_key_that_it_does_not_know() -> None:
+    """A plan of persons has keys of its own; no other plan has them, so no digest has changed."""
+    assert {"max_records_per_person", "person_clip"} <= set(plan_of().tables["privacy"])
+    for unit in ({"unit": "record"}, {"unit": "client", "max_records_per_client": 3}):
+        kept = made.plan(CLASSES, COHORT, made.promise(**unit)).tables["privacy"]
+        assert not {"max_records_per_person", "person_clip"} & set(kept)
+
+
+def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
+    budget = plan_of().budget()
+    said = "one patient with up to 5 rows at one party, weighed as at most 2 rows, add-remove"
+    assert budget.promise == f"central noise, {said}"
+    assert "at two parties, or under two ids, has mu twice" in budget.conditions[0]
+    assert plan_of(max_records_per_person=1, person_clip=None).privacy.held == "one patient with 1 row at one party"
+    page = report.page_of(report.Statement(plan_of()))
+    assert "patients (each with all rows at one party)" in page
+    assert "parties at which a patient is" in page
+    assert "by one factor, so that no patient weighs more" in page
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: Stream(plan_of(), 4), "unit='person' shortens all rows of a person together"),
+        (lambda: Rounds.within(plan_of(), rounds=4), "unit='person' is offered for one plan and no course"),
+        (lambda: Newton.start(ps.ScoreSchema(2, 1.0), COHORT, made.promise(**PERSONS)), "for one plan and no course"),
+        (lambda: plan_of(more={"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity("moments", 500)})
+            .claim, "no statement is about sums of persons"),
+        (lambda: plan_of(SCHEMAS[3], "panel", {"protocol": "split", "panel": PANEL, "devices": DEVICES}),
+            "a device is one person: promise it with unit='client'"),
+        (lambda: plan_of(ps.ClassSchema(3, 4, "NAB", 1.0, transform=(ps.transforms.Transport(4, "ab" * 32, 0.4),))),
+            "fitted on each client's own records"),
+    ],
+)  # fmt: skip
+def test_what_has_no_proof_for_persons_is_refused_by_name(build: Any, words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        build()
+
+
+def test_no_interval_is_told_of_rows_that_are_not_independent() -> None:
+    counts = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+    plan = plan_of(counts)
+    sums = ps.measure(counts, {"sex": ["f", "m", "m"]}, persons=[1, 1, 2], person_clip=plan.person_clip)
+    release = ps.simulate(plan, [sums] * COHORT.clients)
+    with pytest.raises(ReleaseError, match="persons with several rows, which are not independent"):
+        count_table(release, "sex")
+
+
+def test_a_ledger_keeps_persons_in_an_account_of_their_own(tmp_path: Any) -> None:
+    ledger, plan = ps.dp.Ledger.create(tmp_path / "ledger.sqlite"), plan_of()
+    terms = {"adjacency": "add-remove", "epsilon": 3.0, "delta": 1e-5}
+    for unit in ("person", "record", "client"):
+        ledger.set_cap(unit, unit=unit, **terms)
+    ledger.spend("person", schema=plan.schema, privacy=plan.privacy, noise=plan.noise, plan=plan.digest, run=b"one")
+    assert next(each for each in ledger.accounts() if each.dataset == "person").mu == pytest.approx(plan.noise.mu)
+    others = {"record": "the plan shortens whole persons", "client": "is kept per client"}
+    for unit, words in others.items():
+        with pytest.raises(LedgerError, match=words):
+            ledger.spend(unit, schema=plan.schema, privacy=plan.privacy, noise=plan.noise, plan=plan.digest, run=b"one")
+    record = made.plan(CLASSES, COHORT, made.promise())
+    given = {"schema": CLASSES, "privacy": record.privacy, "noise": record.noise, "plan": record.digest}
+    with pytest.raises(LedgerError, match="is kept per person"):
+        ledger.spend("person", **given, run=b"two")
