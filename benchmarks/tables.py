@@ -110,6 +110,21 @@ def names() -> Cells:
     return [["", *sets.values()], *([way, *(f"{accuracy[name][way]:.1f}" for name in sets)] for way in ways)]
 
 
+def persons() -> Cells:
+    """docs/moments_numbers.md: a clip of the whole person beside k times the noise of a row."""
+    sets = {"agnews": "AG News", "banking77": "BANKING77", "digits": "digits"}
+    promises = {"one person, c = 5": "k times the noise (c = 5)", "one person, c = sqrt 5": "c = sqrt 5"}
+    promises |= {"one person, c = 1": "c = 1", "one row": "one row is promised"}
+    lines = [["data, rows of a person", *promises.values(), "largest standard error"]]
+    for name, shown in sets.items():
+        rows = [row for row in results("dp.persons")[f"accuracy, %: {name}"] if row["epsilon"] == 1]
+        for how in dict.fromkeys(row["rows of a person"] for row in rows):
+            found = {row["promise"]: row for row in rows if row["rows of a person"] == how}
+            scores = [f"{found[promise]['accuracy']:.1f}" for promise in promises]
+            lines.append([f"{shown}, {how}", *scores, f"{max(row['standard error'] for row in found.values()):.1f}"])
+    return lines
+
+
 def graphs() -> Cells:
     """docs/protocol.md: neighbours and failure bounds of sparse graphs."""
     rows = results("secagg.graphs")["10 % collude, 10 % drop"]
@@ -297,6 +312,7 @@ TABLES: Tables = {
         grid_ridge_private,
         sums,
         names,
+        persons,
         graphs,
         sessions,
         heads_without_noise,
