@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema, listed
 from privstats.schema.checks import GIVEN, checked_vectors, settle
-from privstats.schema.counts import Bins, Categories, Variable, plain_variable
+from privstats.schema.counts import Variable, plain_variable
 from privstats.schema.effect_blocks import (
+    check_columns,
     checked_outcomes,
     checked_range,
     checked_site_groups,
@@ -135,7 +136,7 @@ class EffectSchema(Schema):
         settle(self, outcome_names=checked_outcomes(self.outcome_names))
         _check_design(self)
         _check_maps(self)
-        _check_columns(self)
+        check_columns(self)
 
     @property
     def site_groups(self) -> int:
@@ -390,36 +391,3 @@ def _check_maps(schema: EffectSchema) -> None:
         "transform must end in ConstantFeature and then ByArm, so that each arm has a constant of its own; build the "
         "schema with EffectSchema.of"
     )
-
-
-def _check_columns(schema: EffectSchema) -> None:
-    """Refuse subgroups of what is no column, or twice of the same one, or of the treatment."""
-    names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
-    first: Any = schema.transform[0] if schema.transform else None
-    levels = first if first is not None and first.kind == "levels" else None
-    goals = levels.outcomes if levels is not None else ()
-    if goals and tuple(each.name for each in goals) != schema.outcome_names:
-        raise SchemaError("outcomes of Levels must be those that outcome_names names, in order, or none at all")
-    arm = names[last.column] if isinstance(last, ByArm) and names else None
-    told = [each.name for each in schema.subgroups or ()]
-    for name in told:
-        if name not in names or name == arm or told.count(name) > 1:
-            raise SchemaError(
-                f"subgroups must each be of another of the columns measured before treatment, {listed(names)}, and "
-                f"{name!r} is not; name it in feature_names"
-            )
-    for each in schema.subgroups or ():
-        texts = levels.of(each.name) if levels is not None else None
-        _check_codes(each, texts)
-
-
-def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
-    """Refuse subgroups by values that the column does not hold."""
-    if isinstance(subgroups, Bins):
-        return
-    if texts is not None and set(subgroups.values) != set(texts.values):
-        raise SchemaError(
-            f"subgroups by {subgroups.name!r} must be of its two texts, {', '.join(map(str, texts.values))}"
-        )
-    if texts is None and not all(type(value) is int for value in subgroups.values):
-        raise SchemaError(f"subgroups by {subgroups.name!r} must be of whole numbers, the codes in that column")

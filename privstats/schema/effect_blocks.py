@@ -9,15 +9,19 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from privstats.errors import SchemaError
-from privstats.schema.counts import Bins, Variable, variable_of
+from privstats.schema.base import listed
+from privstats.schema.counts import Bins, Categories, Variable, variable_of
 from privstats.schema.sites import checked_groups
 from privstats.schema.statistic import BALANCE, INFLUENCES, Statistic
+from privstats.transforms import ByArm
 from privstats.transforms.names import checked_names
 
 if TYPE_CHECKING:
+    from privstats.schema.effect import EffectSchema
     from privstats.transforms import Levels
 
 __all__ = [
+    "check_columns",
     "checked_outcomes",
     "checked_range",
     "checked_site_groups",
@@ -86,7 +90,7 @@ def levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], ou
         raise SchemaError("outcome must name the column of these two texts: {'recovered': ('no', 'yes')}")
     if not any(map(is_worded, (*columns.values(), *arm.values(), *goals_of(outcome).values()))):
         return ()
-    from privstats.transforms import Categories, Levels, Numeric
+    from privstats.transforms import Levels, Numeric
 
     told = tuple(Categories(name, tuple(each)) for name, each in {**columns, **arm}.items() if is_worded(each))
     outcomes = goals_of(outcome) if any(map(is_worded, goals_of(outcome).values())) else {}
@@ -179,3 +183,36 @@ def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
             f"{field} must be (low, high) with low < high; say it from public knowledge, not from records"
         )
     return float(ends[0]), float(ends[1])
+
+
+def check_columns(schema: EffectSchema) -> None:
+    """Refuse subgroups of what is no column, or twice of the same one, or of the treatment."""
+    names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
+    first: Any = schema.transform[0] if schema.transform else None
+    levels = first if first is not None and first.kind == "levels" else None
+    goals = levels.outcomes if levels is not None else ()
+    if goals and tuple(each.name for each in goals) != schema.outcome_names:
+        raise SchemaError("outcomes of Levels must be those that outcome_names names, in order, or none at all")
+    arm = names[last.column] if isinstance(last, ByArm) and names else None
+    told = [each.name for each in schema.subgroups or ()]
+    for name in told:
+        if name not in names or name == arm or told.count(name) > 1:
+            raise SchemaError(
+                f"subgroups must each be of another of the columns measured before treatment, {listed(names)}, and "
+                f"{name!r} is not; name it in feature_names"
+            )
+    for each in schema.subgroups or ():
+        texts = levels.of(each.name) if levels is not None else None
+        _check_codes(each, texts)
+
+
+def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
+    """Refuse subgroups by values that the column does not hold."""
+    if isinstance(subgroups, Bins):
+        return
+    if texts is not None and set(subgroups.values) != set(texts.values):
+        raise SchemaError(
+            f"subgroups by {subgroups.name!r} must be of its two texts, {', '.join(map(str, texts.values))}"
+        )
+    if texts is None and not all(type(value) is int for value in subgroups.values):
+        raise SchemaError(f"subgroups by {subgroups.name!r} must be of whole numbers, the codes in that column")
