@@ -304,3 +304,17 @@ def test_load_gives_ids_beside_arrays_where_the_plan_promises_persons(tmp_path: 
     X, y = np.ones((4, 3)), [0, 1, 0, 1]
     want = ps.measure(NUMBERED, X, y, persons=[1, 1, 1, 2], person_clip=study.plan.person_clip)
     assert records_of(Folder.open(study.home(0)).round(0)).moments == want
+
+
+def test_counts_of_persons_come_from_a_table_with_ids(tmp_path: Path) -> None:
+    """A broken line, a value without a cell and a row of nobody are left out; two rows in two cells weigh one."""
+    counts = ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60))), (("sex",), ("age",)))
+    study = study_of(tmp_path, schema=counts, privacy=replace(PERSONS, max_records_per_person=1))
+    path = study.home(0) / "visits.csv"
+    opened(study.home(0))
+    path.write_text("sex,age,pid\nf,30,a\nm,50,a\nf,,b\nm,41\nf,59,\nm,30,c\n")
+    with pytest.warns(ps.errors.UnreadableRecordsWarning):
+        assert named(study, 0, RecordFile(path, persons="pid")).summed == 3
+    with pytest.warns(ps.errors.UnreadableRecordsWarning):
+        moments = records_of(Folder.open(study.home(0)).round(0)).moments
+    assert pytest.approx([0.7071, 1.7071, 1.7071, 0.7071], abs=1e-3) == moments.real().T

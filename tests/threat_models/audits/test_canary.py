@@ -87,6 +87,15 @@ def test_a_clipped_client_is_bounded_close_to_its_claim():
     assert not report.violated
 
 
+@pytest.mark.parametrize(("adjacency", "least"), [("add-remove", 0.999), ("replace-one", 0.9)])
+def test_a_person_of_many_rows_moves_as_far_as_the_promise_and_its_bystanders_not_at_all(adjacency, least):
+    """Without the clip the canary's rows, four times those that count in full, would move ten times as far."""
+    terms = {"unit": "person", "max_records_per_person": 5, "person_clip": 2.0, "adjacency": adjacency}
+    private = target(ClassSchema(3, 8, "NAB", 1.0), **terms)
+    shift = canary_shift(private, private.sigma, seeded(4))
+    assert least < float(np.linalg.norm(shift / private.levels())) / private.promise.mu <= 1 + 1e-9
+
+
 @pytest.mark.parametrize("swap", [False, True])
 def test_pairs_that_change_fold_are_found_for_ridge(swap):
     schema = RidgeSchema(4, clip_norm=1.0, target_bound=2.0, folds=2, nonnegative=swap)
