@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,6 @@ from privstats.moments.arrays import is_list, is_tensor, sparse_rows
 from privstats.moments.base import Moments, readonly_array
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.code_rows import Codes
-from privstats.moments.edge_report import EdgeReport
 from privstats.moments.exact_sum import require_room
 from privstats.moments.kinds import kind_of
 from privstats.moments.left_out import LeftOut
@@ -27,6 +26,9 @@ from privstats.progress import progress_bar
 from privstats.schema import Schema
 from privstats.schema.statistic import Statistic
 from privstats.transforms.reading import UNREADABLE, read
+
+if TYPE_CHECKING:
+    from privstats.moments.edge_report import EdgeReport
 
 __all__ = ["Clip", "PersonMoments", "of_persons"]
 
