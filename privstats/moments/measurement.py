@@ -24,13 +24,13 @@ from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kept_rows import KeptRows
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.left_out import LeftOut
-from privstats.moments.persons import Clip, PersonMoments, of_persons
 from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import Schema, require_schema
 from privstats.schema.public_values import Published, Values
 
 if TYPE_CHECKING:
     from privstats.moments.class_moments import ClassMoments
+    from privstats.moments.persons import Clip, PersonMoments
     from privstats.moments.record_files import RecordFile
     from privstats.moments.ridge_moments import RidgeMoments
     from privstats.moments.table_parts import Asked
@@ -216,6 +216,8 @@ def exact_moments(
         if persons is None or person_clip is None:
             (moments, left_out), unnamed = summed(records, y), 0
         else:
+            from privstats.moments.persons import of_persons
+
             moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, progress)
     finally:
         if isinstance(records, Batches):
