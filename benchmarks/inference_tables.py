@@ -211,6 +211,16 @@ _SITES: dict[str, Shown] = {
 _RISKS: dict[str, Shown] = {"risk": "{risk:g}", "ratio": "{ratio:g}", "probability": "{probability:g}"}
 _RESULT, _EFFECTS, _BY_SITE = "inference.coverage", "inference.effects", "inference.effects_by_site"
 
+_MISSING = "inference.missing_outcomes"
+_OBSERVED: dict[str, Shown] = {
+    **_RELEASE,
+    "runs": "{runs}",
+    "observed": lambda row: f"{100 * row['observed']:.0f} %",
+    "kept": lambda row: f"{100 * row['kept']:.0f} %",
+    **_ENDS,
+    "complete cases miss": _share("complete cases missed"),
+}
+
 _CARDS: Mapping[str, Shown] = {
     "records": "{records:,}",
     "epsilon": "{epsilon:g}",
@@ -247,6 +257,8 @@ TABLES: Tables = {
     "inference_places": Table(
         _BY_SITE, "probabilities by place", {"probabilities": "{probabilities}"} | _RELEASE | _ENDS
     ),
+    "inference_missing": Table(_MISSING, "a fourth missing", _OBSERVED),
+    "inference_missing_elsewhere": Table(_MISSING, "other worlds", {"world": "{world}"} | _OBSERVED),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
     **by_name(inference_head_scores),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),

@@ -129,6 +129,12 @@ ROWS: list[Row] = [
     ),
     ("many folds", lambda: ridge_schema(folds=65), "folds must be at most 64, got 65.* 5 is plenty"),
     ("no target", lambda: ridge_schema(targets=0), "targets must be at least 1, got 0: a regression needs a target"),
+    ("a gap that is filled in", lambda: ridge_schema(missing="mean"), "missing must be 'left out', .* got 'mean'"),
+    (
+        "missing outcomes of no trial",
+        lambda: ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), trim=0.1, missing="weights"),
+        "missing='weights' is for trials of one probability: .* state complete cases instead",
+    ),
     ("a target bound of None", lambda: ridge_schema(target_bound=None), "target_bound must be a number between"),
     # transforms
     (

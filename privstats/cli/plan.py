@@ -98,6 +98,10 @@ def init(
     trim: Annotated[
         float | None, typer.Option(help="Likewise: the least propensity, .1 is usual.", rich_help_panel=_EFFECT)
     ] = None,
+    missing: Annotated[
+        str | None,
+        typer.Option(help="Outcomes of a trial: no, or weights (--trim .5).", rich_help_panel=_EFFECT),
+    ] = None,
     bins: Annotated[
         str | None, typer.Option(help="Of hazards: spans of time, as months=0,6,12,18.", rich_help_panel=_EFFECT)
     ] = None,
@@ -162,6 +166,7 @@ def init(
         "probability": probability,
         "estimand": estimand,
         "trim": trim,
+        "missing": missing,
         "bins": bins,
         "event": event,
         "expected_events": expected_events,

@@ -12,25 +12,24 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from privstats.course.analysis import Analysis
 from privstats.course.base import Releases, history
+from privstats.course.effect_values import propensity_schema, published_values, zero_values
 from privstats.course.newton import weights_after
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
-from privstats.errors import PlanError, RecordError, ReleaseError
-from privstats.estimates.effect import ArmSums, outcome_lines, ratio_guess
+from privstats.errors import PlanError, RecordError
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
-from privstats.schema import EffectSchema, RidgeSchema, Schema, ScoreSchema, narrowed
-from privstats.schema.public_values import Published, Values
-from privstats.transforms import ByArm, ConstantFeature
+from privstats.schema import EffectSchema, Schema, narrowed
+from privstats.schema.public_values import Published
+from privstats.transforms import ByArm
 
-__all__ = ["Effect", "arm_sums", "propensity_schema", "published_line", "published_values"]
+__all__ = ["Effect"]
 
 _MOST_RETRIES = 16
 _MOST_SHARE = 0.3
@@ -47,12 +46,12 @@ class Effect(Planned):
     In a randomised trial the outcome lines of both arms come first. They only make the interval shorter: it holds
     whether they are right or wrong, or left out with ``share=0``, which is narrower below some 500 records at epsilon
     1. Where nobody assigned the treatment, rounds of a logistic regression of the arm come before them, and two fifths
-    of mu^2 go there.
+    of mu^2 go there. So they do in a trial with missing outcomes: of whether an outcome is there, in either arm.
 
     Args:
         plan: the plan of the last session, as :meth:`start` builds it: of an ``EffectSchema``, at values of 0.
         share: the outcome session's part of mu^2, up to .3; 0 leaves it out of a trial.
-        rounds: of the propensity; None: 4, and none in a trial.
+        rounds: of the propensity; None: 4, and none in a trial whose outcomes are all there.
         retries: further sessions that the budget holds, each at the price of the last, for those without a sum.
         promise: the owners' promise for all sessions together, for files and audits.
         analysis: what the owners declare before the first session; None: every row of the table is exploratory.
@@ -85,7 +84,7 @@ class Effect(Planned):
         schema = _require_effect(self.plan)
         _check_numbers(schema, self.share, self.rounds, self.retries)
         _check_analysis(schema, self.analysis)
-        started = Published.of(_zero(schema))
+        started = Published.of(zero_values(schema))
         if self.plan.published is None or self.plan.published.sha256 != started.sha256:
             raise PlanError("the plan publishes other values than the course starts from; use Effect.start")
         object.__setattr__(self, "plan", replace(self.plan, published=started))
@@ -154,7 +153,7 @@ class Effect(Planned):
             schema: of the last session.
             terms: the other arguments of ``Plan``, ``cohort`` and ``privacy`` among them.
         """
-        return Plan(schema=schema, **{**terms, "published": Published.of(_zero(schema))})
+        return Plan(schema=schema, **{**terms, "published": Published.of(zero_values(schema))})
 
     @property
     def schema(self) -> EffectSchema:
@@ -164,7 +163,7 @@ class Effect(Planned):
     @property
     def before(self) -> int:
         """How many rounds of a propensity there are."""
-        return 0 if self.schema.probability is not None else self.rounds or _ROUNDS
+        return (self.rounds or _ROUNDS) if self.schema.fits_propensity else 0
 
     @cached_property
     def outcome(self) -> Plan | None:
@@ -173,7 +172,7 @@ class Effect(Planned):
 
     @cached_property
     def propensity(self) -> Plan | None:
-        """The plan of the first round of the propensity; None in a trial."""
+        """The plan of the first round of the propensity; None where none is fitted."""
         if not self.before:
             return None
         score = propensity_schema(self.schema)
@@ -248,11 +247,20 @@ class Effect(Planned):
         if isinstance(X, Iterator):  # of batches, which are read twice
             X = list(X)
         try:
-            _warn_of_one_arm(self.schema, measured(self.schema.rows, X, y, unreadable=unreadable))
+            self._warn_of_one_arm(X, y, unreadable, measured)
             if self.schema.subgroups is not None:  # which earlier sessions do not read
                 measured(self.schema, X, y, unreadable=unreadable, published=self.plan.published)
         except RecordError as error:
             raise RecordError(f"{error}; the arm {self._arm} must be 0 or 1 in every record") from None
+
+    def _warn_of_one_arm(self, X: Any, y: Any, unreadable: Unreadable, measured: Callable[..., Moments]) -> None:
+        if self.schema.missing and self.propensity is not None:
+            said = self.propensity.published
+            rounds: Any = measured(self.propensity.schema, X, y, unreadable=unreadable, published=said)
+            _warn_of_one_arm(self.schema, rounds.H, rounds.records)
+            return
+        rows: Any = measured(self.schema.rows, X, y, unreadable=unreadable)
+        _warn_of_one_arm(self.schema, rows.G, rows.records)
 
     @property
     def _arm(self) -> str:
@@ -278,11 +286,12 @@ def _check_numbers(schema: EffectSchema, share: Any, rounds: Any, retries: Any) 
         raise PlanError(f"retries must be a whole number from 0 to {_MOST_RETRIES}, got {retries!r}")
     if rounds is not None and (type(rounds) is not int or not 2 <= rounds <= _MOST_ROUNDS):
         raise PlanError(f"rounds must be a whole number from 2 to {_MOST_ROUNDS}, got {rounds!r}; 4 are usual")
-    if schema.probability is not None and rounds is not None:
+    if not schema.fits_propensity and rounds is not None:
         raise PlanError("rounds are of a propensity, which a trial knows: leave them out")
-    if schema.probability is None and not share:
-        raise PlanError("share must be above 0 where nobody assigned the treatment: outcome lines make it hold")
-    price = 0.0 if schema.probability is not None else _PROPENSITY / (rounds or _ROUNDS)
+    if schema.fits_propensity and not share:
+        where = "outcomes may be missing" if schema.missing else "nobody assigned the treatment"
+        raise PlanError(f"share must be above 0 where {where}: outcome lines make it hold")
+    price = _PROPENSITY / (rounds or _ROUNDS) if schema.fits_propensity else 0.0
     if retries and _last_part(schema, share, retries) < max(share, price):
         raise PlanError(f"{retries} retries leave the last session less than another's price: take fewer")
 
@@ -297,15 +306,15 @@ def _check_analysis(schema: EffectSchema, analysis: object) -> None:
     analysis.check(schema.outcome_names or (), tuple(each.name for each in schema.subgroups or ()), schema.estimand)
 
 
-def _warn_of_one_arm(schema: EffectSchema, rows: Any) -> None:
+def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:
     """Tell the holder of the records that they look as if whole clinics had been assigned."""
-    d, G = schema.width, rows.G
+    d = schema.width
     treated, control = int(G[d - 1, d - 1]), int(G[2 * d - 1, 2 * d - 1])
-    if schema.probability is None or min(treated, control) or (rows.records or 0) < _WHOLE_CLINIC:
+    if schema.probability is None or min(treated, control) or (records or 0) < _WHOLE_CLINIC:
         return
     arm = "treated" if treated else "untreated"
     warnings.warn(
-        f"all {rows.records} records here are {arm}: where whole clinics or wards were assigned, records are not the "
+        f"all {records} records here are {arm}: where whole clinics or wards were assigned, records are not the "
         "units of the trial, and its intervals are too short; this number stays here",
         UserWarning,
         stacklevel=3,
@@ -314,80 +323,5 @@ def _warn_of_one_arm(schema: EffectSchema, rows: Any) -> None:
 
 def _last_part(schema: EffectSchema, share: float, retries: int) -> float:
     """The last session's part of mu^2; every retry's, too."""
-    propensity = 0.0 if schema.probability is not None else _PROPENSITY
+    propensity = _PROPENSITY if schema.fits_propensity else 0.0
     return (1 - share - propensity) / (1 + retries)
-
-
-def _zero(schema: EffectSchema) -> dict[str, Values]:
-    return {name: Values(np.zeros(shape, np.int64), 0) for name, shape in schema.needs.items()}
-
-
-def propensity_schema(schema: EffectSchema) -> ScoreSchema:
-    """The schema of a round of the propensity: the arm on all columns.
-
-    Example:
-        >>> from privstats.course.effect import propensity_schema
-        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), trim=0.1)
-        >>> propensity_schema(schema).by_arm
-        True
-    """
-    names = schema.feature_names
-    return ScoreSchema(
-        schema.width,
-        clip_norm=schema.clip_norm,
-        transform=schema.transform,
-        feature_names=names,
-        outcomes=schema.outcomes if schema.outcomes > 1 else None,
-    )
-
-
-def published_values(schema: EffectSchema, have: Sequence[Release]) -> dict[str, Values]:
-    """What the last session publishes after the releases of all others: the lines, and w without a probability."""
-    if not have:
-        return _zero(schema)
-    line = {name: published_line(schema, have[-1], place) for place, name in enumerate(schema.lines)}
-    if schema.probability is not None:
-        return line
-    return {**line, "w": weights_after(propensity_schema(schema), have[:-1])[-1]}
-
-
-def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Values:
-    """Both lines of one outcome and the guess of its effect from the release of the outcome session, in one array.
-
-    In one, because two machines may differ by a part of its largest entry (:meth:`Values.near`), and the guess is a
-    small difference of large numbers.
-    """
-    sums = arm_sums(schema, outcome, place)
-    lines = outcome_lines(sums, schema.half)
-    if schema.measure:
-        lines[-1] = ratio_guess(sums, lines, schema.half)
-    return Values.rounded(lines)
-
-
-def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
-    """The outcome session's sums about the middle of the range of outcomes, by arm.
-
-    Args:
-        schema: of the course.
-        outcome: release of the outcome session.
-        place: of the outcome, where there are several.
-
-    Raises:
-        ReleaseError: a release of another schema.
-    """
-    refusal = ReleaseError("this release is of no outcome session; give the releases of one Effect course, in order")
-    if narrowed(outcome.plan.schema, RidgeSchema, refusal) != schema.rows:
-        raise refusal
-    *_, constant, _ = schema.transform
-    assert isinstance(constant, ConstantFeature)  # noqa: S101  the schema has refused others
-    G, h = np.asarray(outcome.moments.G), np.asarray(outcome.moments.h).reshape(schema.features, -1)[:, place]
-    d, sigma = schema.width, outcome.sigma
-    blocks = [(G[part, part] + G[part, part].T) / 2 for part in (slice(0, d), slice(d, 2 * d))]
-    centred = [each[:, -1] * (schema.middle / constant.value) for each in blocks]
-    return ArmSums(
-        G=(blocks[0], blocks[1]),
-        h=(h[:d] - centred[0], h[d:] - centred[1]),
-        constant=constant.value,
-        sigma_G=float(sigma.get("G", 0.0)),
-        sigma_h=float(sigma.get("h", 0.0)),
-    )

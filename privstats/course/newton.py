@@ -175,10 +175,17 @@ def check_numbers(rounds: object, retries: object) -> None:
 def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Values]:
     """The weights of every round of a ``Newton`` course; as :func:`stepped`."""
     first = Values.rounded(start(schema.features, schema.family, schema.rate, schema.constant))
-    return stepped(schema, releases, first, schema.clip_norm if schema.family == "poisson" else None)
+    radius = schema.clip_norm if schema.family == "poisson" else None
+    return stepped(schema, releases, first, radius, schema.parts)
 
 
-def stepped(schema: Schema, releases: Sequence[Release], first: Values, radius: float | None) -> list[Values]:
+def stepped(
+    schema: Schema,
+    releases: Sequence[Release],
+    first: Values,
+    radius: float | None,
+    parts: Sequence[slice] = (slice(None),),
+) -> list[Values]:
     """The weights of every round: those of the first, and after each release those of the next.
 
     Values that a release's plan holds are used as they are, if they are near those that follow from the releases before
@@ -189,6 +196,7 @@ def stepped(schema: Schema, releases: Sequence[Release], first: Values, radius: 
         releases: of the rounds that ended with a sum, in order.
         first: the weights of the first.
         radius: R, where a step is shortened to 1 / R.
+        parts: of the weights, each with a step of its own: what the information has between them is noise alone.
 
     Raises:
         ReleaseError: a release at other weights: of another course, or out of order.
@@ -212,7 +220,8 @@ def stepped(schema: Schema, releases: Sequence[Release], first: Values, radius: 
                 f"release {place} was made at other weights than follow from those before it: the releases are out of "
                 "order, of different courses, or made on a machine that rounds otherwise"
             )
-        step = damped_step(np.asarray(release.moments.g), np.asarray(release.moments.H), release.sigma["H"], radius)
+        g, H = np.asarray(release.moments.g), np.asarray(release.moments.H)
+        step = np.concatenate([damped_step(g[part], H[part, part], release.sigma["H"], radius) for part in parts])
         weights.append(Values.rounded(weights[-1].real + step))
     return weights
 

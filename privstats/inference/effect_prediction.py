@@ -74,11 +74,16 @@ def half_widths_of(course: Effect, guesses: Guesses, alpha: float) -> tuple[floa
         alpha: level of the interval.
 
     Raises:
-        PlanError: the effect is a ratio.
+        PlanError: the effect is a ratio, or outcomes may be missing.
     """
     schema, z = course.schema, quantile(alpha, math.inf)
     if schema.measure:
         raise PlanError("no half width is predicted of a ratio; ask for that of the difference")
+    if schema.missing:
+        raise PlanError(
+            "no half width is predicted where outcomes may be missing; ask for that of a trial where none is, with as "
+            "many records as will have one"
+        )
     means = _means(schema, guesses)
     exact = z * math.sqrt(means.square / guesses.records) / means.weight
     return exact, _noisy(course, guesses, means, alpha)

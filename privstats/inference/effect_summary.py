@@ -23,6 +23,11 @@ _TRIAL = (
     "other cluster; the columns were measured before assignment; one outcome per record, none missing; what one "
     "receives does not move another's outcome; honest clients"
 )
+_INCOMPLETE = _TRIAL.replace(
+    "one outcome per record, none missing",
+    "one outcome per record; the propensity of being observed or the outcome lines are right among the records kept",
+)
+_AT_RANDOM = "Outcomes are missing at random given the arm and the columns named in the plan: no sum can test this."
 _ASSIGNED = "The effect is that of assignment: who did not comply counts where assigned."
 _RATIO = (
     "It is the mean outcome of those assigned to treatment over that of the others, of a 0/1 outcome the risk ratio; "
@@ -35,7 +40,7 @@ _ADJUSTED = (
     "clients"
 )
 _ROWS = {"ate": "all", "att": "treated", "overlap": "overlap"}
-_FEW, _RARE = 50, 0.1
+_FEW, _RARE, _HALF = 50, 0.1, 0.5
 _DIGITS = 16
 
 
@@ -100,14 +105,14 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
     trial = first.design == "trial"
     what = "Effect of a randomised treatment" if trial else "Adjusted difference between the arms"
     measured = first.measure if first.measure == "ratio" else "effect" if trial else "difference"
-    source = Source(first.release, alpha, _TRIAL if trial else _ADJUSTED, first.plans)
+    source = Source(first.release, alpha, _assumed(first), first.plans)
     return Summary(
         title=source.title(what),
         head=_head(first),
         columns=("", measured, "std err", "of it noise", "P>|t|", *ends_of(alpha)),
         rows=tuple((name, *_cells(table, alpha)) for name, table in named),
         foot=(
-            *([] if trial else [_population(first)]),
+            *([] if first.trim is None else [_population(first)]),
             *source.foot,
             *([_ASSIGNED] if trial else []),
             *([_RATIO] if measured == "ratio" else []),
@@ -117,8 +122,22 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
             *_few(first),
         ),
         methods=source.methods(f"{_estimated(first)} {declared}"),
-        caution="" if trial else _CONFOUNDING,
+        caution=_caution(first),
     )
+
+
+def _assumed(table: EffectTable) -> str:
+    """What the interval rests on, beside the sentence that stands above all numbers."""
+    if table.design != "trial":
+        return _ADJUSTED
+    return _INCOMPLETE if table.missing else _TRIAL
+
+
+def _caution(table: EffectTable) -> str:
+    """What no sum can test, above any number; empty of a trial whose outcomes are all there."""
+    if table.design != "trial":
+        return _CONFOUNDING
+    return _AT_RANDOM if table.missing else ""
 
 
 def _estimated(table: EffectTable) -> str:
@@ -131,9 +150,15 @@ def _estimated(table: EffectTable) -> str:
     weighted = "augmented inverse-probability weighting (Robins, Rotnitzky and Zhao 1994)"
     if table.probability is not None:
         lines = f" with linear outcome models of {adjusted} in each arm" if table.arms is not None else ""
+        seen = (
+            " and a logistic propensity of being observed in each arm, both published before the last session"
+            if table.missing
+            else ""
+        )
+        more = f" {_AT_RANDOM} {_population(table)}" if table.missing else ""
         return (
             f"The effect of {arm}, assigned with {_chances(table)}, on {outcome} was estimated{_as_ratio(table)} by "
-            f"{weighted} at that probability{lines}. {_ASSIGNED}{_counted(table)}"
+            f"{weighted} at that probability{lines}{seen}. {_ASSIGNED}{_counted(table)}{more}"
         )
     return (
         f"{_CONFOUNDING} The difference in {outcome} between records with {arm} and without was adjusted for "
@@ -172,10 +197,12 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     design = (
         ("assigned", f"with {_chances(table)}") if table.design == "trial" else ("propensity", f"kept {_ends(table)}")
     )
+    seen = [("observed", f"kept from {table.trim:g}")] if table.missing else []
     return (
         ("records", f"{table.nobs:,.0f} (noisy)"),
         *arms,
         design,
+        *seen,
         ("outcome", f"from {low:g} to {high:g}"),
         *texts_of(table.release),
         *([] if table.r_ is None else [("nuisances", f"at most {table.r_:.2f} of the other standard error")]),
@@ -223,6 +250,13 @@ def _ends(table: EffectTable) -> str:
 def _population(table: EffectTable) -> str:
     """Whom the difference is about."""
     kept = table.kept or 0.0
+    if table.missing:
+        kept = min(kept, 1.0)
+        few = " Most records are not in it." if kept < _HALF else ""
+        return (
+            f"{kept:.0%} of records are in this population, with and without an outcome; the rest have in one of the "
+            f"arms a published probability of being observed below {table.trim:g}.{few}"
+        )
     beyond = f"have a published propensity outside {_ends(table)}"
     match table.estimand:
         case "overlap":
@@ -233,7 +267,7 @@ def _population(table: EffectTable) -> str:
         case "att":
             above = beyond.replace("outside", "above")
             return f"It is about {kept:.0%} of all records: the treated, but for those that {above}."
-    few = " Most records are not in it." if kept < 0.5 else ""
+    few = " Most records are not in it." if kept < _HALF else ""
     return f"{kept:.0%} of records are in this population; the rest {beyond}.{few}"
 
 

@@ -61,17 +61,19 @@ class EffectTable:
         outcome: the public range of outcomes.
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
         probability: of treatment in a trial; None where nobody assigned the treatment.
-        trim: records whose published propensity lies beyond it are not in the population; None in a trial.
+        trim: records whose published propensity lies beyond it are not in the population, with missing outcomes those
+            whose probability of being observed lies below it; None in a trial whose outcomes are all there.
         measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
         ratio: the numbers behind it.
         untold: why the effect is not told at any level; empty where nothing stands against it.
         nobs: records, noisy.
         arms: records of the treated and of the others in all subgroups together, noisy; None where the outcome lines
-            were left out.
+            were left out. With missing outcomes all count, observed or not.
         r_: the standard error that errors of the propensity and the lines may have together, over that of the rest;
-            None in a trial.
+            None where no propensity was fitted.
         release: the last release.
         plans: of every session; one without a sum counts as the last, which costs no less.
+        missing: whether outcomes may be missing, and records weigh by their probability of being observed.
 
     Example:
         >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
@@ -103,6 +105,7 @@ class EffectTable:
     _sums: ArmSums | None
     _groups: GroupSums | None = None
     measure: str = "difference"
+    missing: bool = False
 
     @property
     def design(self) -> str:
@@ -151,8 +154,8 @@ class EffectTable:
     @property
     def kept(self) -> float | None:
         """W over the records: of ``"ate"`` the share in the population, of ``"att"`` those of it that are treated, of
-        ``"overlap"`` the mean weight; None in a trial."""
-        return None if self.probability is not None else self.ratio.W / self.nobs
+        ``"overlap"`` the mean weight; None where no propensity was fitted."""
+        return None if self.trim is None else self.ratio.W / self.nobs
 
     @property
     def in_groups(self) -> bool:
@@ -300,7 +303,7 @@ def question(
     """
     schema, line, found = read.schema, read.lines[place], read.nuisances(place)
     sums = InfluenceSums.of(read.last, place, blocks)
-    arms = None if read.arms is None else read.arms[place]
+    arms = read.assigned if schema.missing or read.arms is None else read.arms[place]
     nuisance = 0.0
     if found is not None:
         every = InfluenceSums.of(read.last, place).n
@@ -316,7 +319,7 @@ def question(
         probability=schema.probability,
         trim=schema.trim,
         ratio=ratio,
-        untold=_misassigned(schema, arms) or _untold(schema, sums, line, ratio) or _unsettled(found, r),
+        untold=_misassigned(schema, arms) or _untold(schema, sums, line, ratio) or _unsettled(schema, found, r),
         nobs=sums.n,
         arms=None if arms is None else arms.records,
         r_=r,
@@ -325,6 +328,7 @@ def question(
         _sums=arms,
         _groups=groups_of(read, place, nuisance) if schema.groups else None,
         measure=schema.measure or "difference",
+        missing=schema.missing is not None,
     )
 
 
@@ -346,7 +350,7 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
 
 def _untold(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
     """Why an effect is not told at any level: a record that weighs too much beside all others."""
-    rarest = 0.5 if schema.probability is None else min(schema.least_chances)
+    rarest = 0.5 if schema.probability is None else min(schema.least_chances) * (schema.trim or 1.0)
     quiet = sums.sigma_e < _QUIET
     if not quiet and rarest >= _RARE:
         return ""
@@ -364,15 +368,17 @@ def _share_of(nuisance: float, variance: float) -> float:
     return math.sqrt(nuisance / rest) if rest > 0 else math.inf
 
 
-def _unsettled(found: Nuisances | None, r: float | None) -> str:
+def _unsettled(schema: EffectSchema, found: Nuisances | None, r: float | None) -> str:
     """Why the nuisances leave an effect untold; empty where they do not."""
     if found is None or r is None:
         return ""
     if not found.clear > _CLEAR:
-        return "noise hides along some column who is treated: take fewer columns, more records, or a larger epsilon"
+        who = "whose outcome is missing" if schema.missing else "who is treated"
+        return f"noise hides along some column {who}: take fewer columns, more records, or a larger epsilon"
     if not r <= _MOST_R:
+        instead = "a larger trim" if schema.missing else "estimand='ate'"
         return (
             "errors of the propensity and of the outcome lines could make up more than a third of the standard error: "
-            "take more records, fewer columns, a larger epsilon, or estimand='ate'"
+            f"take more records, fewer columns, a larger epsilon, or {instead}"
         )
     return ""

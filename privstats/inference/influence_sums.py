@@ -12,13 +12,13 @@ from functools import cached_property
 
 import numpy as np
 
-from privstats.course.effect import arm_sums, published_values
+from privstats.course.effect_values import arm_sums, assigned_sums, published_values
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums
 from privstats.inference.balance import WeightedSums
 from privstats.inference.evidence import require_gaussian, require_records
 from privstats.inference.heterogeneity import GroupSums
-from privstats.inference.nuisances import Nuisances, nuisances_of
+from privstats.inference.nuisances import Nuisances, nuisances_of, nuisances_of_missing
 from privstats.inference.ratio_of_means import RatioOfMeans
 from privstats.inference.ratio_of_sums import RatioOfSums
 from privstats.release import Release
@@ -97,10 +97,21 @@ class CourseSums:
             return None
         return tuple(arm_sums(self.schema, self.present[-2], place) for place in range(self.schema.outcomes))
 
+    @cached_property
+    def assigned(self) -> ArmSums | None:
+        """Sums by arm of all records, also of those whose outcome is missing; None where the lines were left out."""
+        if self.schema.missing:
+            return assigned_sums(self.schema, self.present[0])
+        return None if self.arms is None else self.arms[0]
+
     def nuisances(self, place: int) -> Nuisances | None:
-        """What the published propensity and the lines of an outcome may add; None in a trial."""
-        if self.schema.probability is not None or self.arms is None:
+        """What the published propensity and the lines of an outcome may add; None where none was fitted."""
+        if not self.schema.fits_propensity or self.arms is None or self.assigned is None:
             return None
+        rounds, outcome = self.present[:-2], self.present[-2]
+        if self.schema.missing:
+            records = sum(self.assigned.records)
+            return nuisances_of_missing(self.schema, rounds, outcome, self.arms[0], self.lines[0], records)
         return nuisances_of(self.schema, self.present[:-2], self.present[-2], self.arms, self.lines, place)
 
 
@@ -137,9 +148,9 @@ def _schema(last: Release) -> EffectSchema:
 def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
     """The published lines of the last session; all that it published must follow from the releases before it."""
     before, last = present[:-1], present[-1]
-    if schema.probability is not None and len(before) > 1:
+    if not schema.fits_propensity and len(before) > 1:
         raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
-    if schema.probability is None and len(before) < 2:
+    if schema.fits_propensity and len(before) < 2:
         raise ReleaseError("give the releases of the propensity and of the outcome lines, and the last, in order")
     own, held = published_values(schema, before), last.plan.published
     found = own
@@ -211,7 +222,7 @@ def ratio_of(
     """
     if schema.measure:
         return _ratio_of_means(schema, sums, line, fitted=fitted)
-    C, taken = schema.unit(line), 3 * schema.width if fitted else 1
+    C, taken = schema.unit(line), (4 if schema.missing else 3) * schema.width if fitted else 1
     left, S = max(sums.W - taken, 1.0), C * sums.t
     second = _second_moment(schema, sums, C)
     deviation, noise = C**2 * math.hypot(sums.sigma_e, sums.sigma_n), (C * sums.sigma_e) ** 2

@@ -17,7 +17,7 @@ from privstats.release import Release
 from privstats.schema import EffectSchema
 from privstats.schema.public_values import Values
 
-__all__ = ["Nuisances", "nuisances_of"]
+__all__ = ["Nuisances", "nuisances_of", "nuisances_of_missing"]
 
 _LEAST = 1e-9  # of the largest eigenvalue of a matrix that is inverted
 
@@ -84,6 +84,36 @@ def nuisances_of(
     return Nuisances(total, most, records, smallest / sigma if sigma else np.inf)
 
 
+def nuisances_of_missing(
+    schema: EffectSchema, rounds: Sequence[Release], outcome: Release, sums: ArmSums, line: Values, records: float
+) -> Nuisances:
+    """The same of a trial with missing outcomes: of the propensity of being observed and the lines, arm by arm.
+
+    A record kept has ``(1 - o) <= o (1 - o) / trim``, so the sum of (1 - o) x x' over all of them, M, is no more than
+    the information of the last round in that arm, over the arm's probability and the trim.
+
+    Args:
+        schema: of the course.
+        rounds: releases of the propensity.
+        outcome: release of the outcome lines.
+        sums: of the outcome session, about the middle of the range, of records whose outcome is there.
+        line: published lines.
+        records: noisy number of all records, of the rounds.
+    """
+    d, last, chance = schema.width, rounds[-1], schema.least_chances
+    sigma, own = float(last.sigma["H"]), (line.real[:d], line.real[d : 2 * d])
+    residual = _residual_variance(schema, outcome, [sums], [own])
+    total, clear = 0.0, np.inf
+    for arm, part in enumerate((slice(0, d), slice(d, 2 * d))):
+        information = np.asarray(last.moments.H)[part, part]
+        smallest = float(np.linalg.eigvalsh((information + information.T) / 2)[0])
+        clear = min(clear, smallest / sigma if sigma else np.inf)
+        M = _positive((information + information.T) / 2) / (chance[arm] * (schema.trim or 1.0))
+        spread = _covariance_of_line(sums, arm, own[arm], residual)
+        total += float(np.trace(M @ spread @ M @ _covariance_of_weights(last, part)))
+    return Nuisances(total, total, records, clear)
+
+
 def _of_any_part(M: Array, spread: Array, weights: Array) -> float:
     """The most that tr(A S_a A S_w) can be for 0 <= A <= M."""
     values, vectors = np.linalg.eigh(M)
@@ -92,9 +122,9 @@ def _of_any_part(M: Array, spread: Array, weights: Array) -> float:
     return float(min(first.max() * second.sum(), second.max() * first.sum()))
 
 
-def _covariance_of_weights(last: Release) -> Array:
-    """Sampling and noise of the weights after the last round: H^-1 + H^-1 V H^-1."""
-    H, g = np.asarray(last.moments.H), np.asarray(last.moments.g)
+def _covariance_of_weights(last: Release, part: slice = slice(None)) -> Array:
+    """Sampling and noise of the weights after the last round, or of a part of them: H^-1 + H^-1 V H^-1."""
+    H, g = np.asarray(last.moments.H)[part, part], np.asarray(last.moments.g)[part]
     values, vectors = np.linalg.eigh((H + H.T) / 2)
     values = np.maximum(values, max(float(last.sigma["H"]), _LEAST * float(np.abs(values).max(initial=1.0))))
     inverse = (vectors / values) @ vectors.T

@@ -38,16 +38,25 @@ def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDA
     return treated, np.where(treated[:, None], unit[:, :d], unit[:, d:])
 
 
-def real_outcomes(targets: NDArray[Any], outcomes: int) -> NDArray[np.float64]:
+def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False) -> NDArray[np.float64]:
     """Outcomes as float64, ``(n, outcomes)``.
 
+    Args:
+        targets: as they come in.
+        outcomes: how many a record has.
+        missing: whether one may be: then NaN stands for it, and for an infinite one.
+
     Raises:
-        RecordError: NaN or infinite ones.
+        RecordError: NaN or infinite ones, where none may be missing.
     """
-    real = targets.astype(np.float64).reshape(len(targets), outcomes)
-    if not np.isfinite(real).all():
+    with np.errstate(over="ignore"):
+        real = targets.astype(np.float64).reshape(len(targets), outcomes)
+    finite = np.isfinite(real)
+    if missing:
+        return np.where(finite, real, np.nan)
+    if not finite.all():
         raise RecordError(
             "y holds NaN, infinite or overflowing entries, and missing outcomes are not weighted: leave these records "
-            "out, and state that complete cases are meant"
+            "out, and state that complete cases are meant; or give the schema of a trial missing='weights'"
         )
     return real

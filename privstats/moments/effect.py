@@ -1,13 +1,11 @@
-"""Influence values of a treatment effect, and how records become them: read, put on a grid, mapped, added up.
+"""Sums of influence values of a treatment effect, and how records become them: read, put on a grid, mapped, added up.
 
-The same bits in any batch, order and BLAS: products are of whole numbers below 2**53, and every other operation is a
-single IEEE one per record. A record that is refused is refused at any published values: no answer depends on a record
-and the published values together.
+The same bits in any batch, order and BLAS; ``influences`` has the map. A record that is refused is refused at any
+published values: no answer depends on a record and the published values together.
 """
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -22,8 +20,8 @@ from privstats.moments.base import Moments, RealMoments, place_of
 from privstats.moments.code_rows import levels_of
 from privstats.moments.counts import cells_in, require_cells
 from privstats.moments.exact_sum import ExactSum, require_known
-from privstats.moments.gradient_map import exponentials
 from privstats.moments.gradients import pieces
+from privstats.moments.influences import Whole, in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
 from privstats.moments.left_out import NO_CELL, LeftOut
 from privstats.moments.readable import of_readable
 from privstats.schema import Bins, EffectSchema, Variable
@@ -40,11 +38,6 @@ __all__ = [
     "mapped_records",
     "measured_effects",
 ]
-
-_ONE = float(1 << 20)  # of a propensity
-
-Whole = NDArray[np.float64]
-"""Whole numbers in float64."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,150 +253,25 @@ def mapped_records(
     values: Mapping[str, Values],
     chance: float | None = None,
 ) -> Mapped:
-    """What every record adds, in steps; a weight of 0 and (0, 2**f) where it is dropped.
+    """What every record adds, in steps; a weight of 0 and (0, 2**f) where it is dropped, and the difference of both
+    lines where its outcome is missing.
 
     ``chance`` is that of treatment in a trial; None: the smallest.
     """
     arm, x = arm_rows(schema, rows)
     blocks = blocks_of(schema, rows)
-    outcomes = np.clip((real_outcomes(targets, schema.outcomes) - schema.middle) / schema.half, -1.0, 1.0)
-    population = _population(schema, arm, x, values, chance)
-    weighted = _weighted_rows(schema, population, arm, x) if schema.balance else None
+    real = real_outcomes(targets, schema.outcomes, missing=schema.missing is not None)
+    outcomes = np.clip((real - schema.middle) / schema.half, -1.0, 1.0)
+    population = population_of(schema, arm, x, values, chance)
+    weighted = weighted_rows(schema, population, arm, x) if schema.balance else None
     if schema.measure:
-        ratio = _ratio_in_steps(schema, arm, x, outcomes[:, 0], values["line"], population.p)
+        ratio = ratio_in_steps(schema, arm, x, outcomes[:, 0], values["line"], population.p)
         return Mapped(blocks, *ratio, weighted)
     fine = np.ones(len(x), np.bool_)
     influences = {}
     for letter, name, y in zip(INFLUENCES, schema.lines, outcomes.T, strict=False):
-        influence = _influence(schema, population, arm, x, y, values[name])
-        influences[letter], told = _in_steps(schema, population, influence, values[name])
+        influence = influence_of(schema, population, arm, x, y, values[name])
+        influences[letter], told = in_steps(schema, population, influence, values[name])
         fine &= told
     weight = np.where(population.kept & fine, population.weight / schema.largest_weight, 0.0)
     return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
-
-
-def _in_steps(
-    schema: EffectSchema, population: _Population, influence: NDArray[np.float64], line: Values
-) -> tuple[Whole, NDArray[np.bool_]]:
-    """(t, s) in whole steps ``(n, 2)``, and which records keep the bound; the others count as dropped."""
-    most = schema.unit(line) / schema.half
-    steps, square = float(schema.steps), float(schema.steps) ** 2
-    share = (influence - schema.guess(line) * population.weight) / most
-    t, s = _steps(np.where(population.kept & np.isfinite(share), share, 0.0), steps)
-    fine = t * t + s * s <= square
-    return np.where(fine[:, None], np.stack([t, s], axis=1), (0.0, steps)), fine
-
-
-def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
-    """t in whole steps, and 1 - t^2 from that whole t: from the share itself both could pass the bound together."""
-    t = np.rint(np.clip(share, -1.0, 1.0) * steps)
-    return t, np.trunc((steps * steps - t * t) / steps)
-
-
-@dataclass(frozen=True, eq=False)
-class _Population:
-    """Whom the effect is of, ``(n,)`` each: the probability of treatment, the weight, and who is kept."""
-
-    p: NDArray[np.float64]
-    weight: NDArray[np.float64]
-    kept: NDArray[np.bool_]
-
-
-def _population(
-    schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, values: Mapping[str, Values], chance: float | None = None
-) -> _Population:
-    """From the published propensity; a record beyond the trim is not cut but left out, because a cut propensity is a
-    wrong one."""
-    if schema.probability is not None:
-        one = np.ones(len(x))
-        return _Population((chance or schema.probabilities[0]) * one, one, one > 0)
-    p = _propensity(x, values["w"], schema.clip_norm / float(schema.steps))
-    low = schema.trim or 0.0
-    kept = 1 - p >= low
-    if schema.estimand == "att":
-        return _Population(p, arm.astype(np.float64), kept)
-    kept &= p >= low
-    weight = p * (1 - p) if schema.estimand == "overlap" else np.ones(len(x))
-    return _Population(p, weight, kept)
-
-
-def _influence(
-    schema: EffectSchema,
-    population: _Population,
-    arm: NDArray[np.bool_],
-    x: Whole,
-    y: NDArray[np.float64],
-    line: Values,
-) -> NDArray[np.float64]:
-    """Influence values in units of B, ``(n,)``.
-
-    Outcome lines are cut to the range of outcomes, so that no published line moves an influence beyond its cap.
-    """
-    p, kept = population.p, population.kept
-    m1, m0 = _fitted(schema, x, line)
-    match schema.estimand:
-        case "att":
-            return np.where(arm, y - m0, -(p / np.where(kept, 1 - p, 1.0)) * (y - m0))
-        case "overlap":
-            q = 1 - p
-            return p * q * (m1 - m0) + np.where(arm, q * (y - m1), -p * (y - m0))
-    return _augmented(arm, y, m1, m0, np.where(kept, p, 0.5))
-
-
-def _weighted_rows(schema: EffectSchema, population: _Population, arm: NDArray[np.bool_], x: Whole) -> Whole:
-    """Rows times what a record weighs for its arm, less where it is in the other, ``(n, d)``; 0 where it is dropped.
-
-    The weight is at most 1 in whole steps and entries are cut toward zero, so no row becomes longer than it was.
-    """
-    p, kept, steps = population.p, population.kept, float(schema.steps)
-    safe = np.where(kept, p, 0.5)
-    match schema.estimand:
-        case "att":
-            weight = np.where(arm, 1.0, -safe / (1 - safe))
-        case "overlap":
-            weight = np.where(arm, 1 - safe, -safe)
-        case _:
-            weight = np.where(arm, 1 / safe, -1 / (1 - safe))
-    whole = np.trunc(np.where(kept, np.clip(weight / schema.arm_weight, -1.0, 1.0), 0.0) * steps)
-    return np.asarray(np.trunc(whole[:, None] * x / steps))
-
-
-def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both lines at every record, cut to the range of outcomes, in units of B about its middle."""
-    d, step = schema.width, schema.clip_norm / float(schema.steps)
-    b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
-    return _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
-
-
-def _ratio_in_steps(
-    schema: EffectSchema,
-    arm: NDArray[np.bool_],
-    x: Whole,
-    y: NDArray[np.float64],
-    line: Values,
-    p: NDArray[np.float64],
-) -> tuple[Whole, dict[str, Whole]]:
-    """Of a ratio what every record adds to W and e: ``(w, 1 - w^2)`` and ``(t, 1 - t^2)`` in whole steps ``(n, 2)``."""
-    goal, (m1, m0) = (y + 1) / 2, ((each + 1) / 2 for each in _fitted(schema, x, line))
-    above = m1 + np.where(arm, (goal - m1) / p, 0.0)
-    below = m0 + np.where(arm, 0.0, (goal - m0) / (1 - p))
-    steps = float(schema.steps)
-    t, s = _steps((above - schema.guess(line) * below) / schema.unit(line), steps)
-    w = np.clip(np.rint(below / schema.largest_weight * steps), -float(schema.deepest), steps)
-    return np.stack([w, np.trunc((steps * steps - w * w) / steps)], axis=1), {"e": np.stack([t, s], axis=1)}
-
-
-def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A line inside the range of outcomes."""
-    return np.clip(fitted, -1.0, 1.0)
-
-
-def _augmented(arm: NDArray[np.bool_], y: Any, m1: Any, m0: Any, p: Any) -> NDArray[np.float64]:
-    return np.asarray(m1 - m0 + np.where(arm, (y - m1) / p, -(y - m0) / (1 - p)))
-
-
-def _propensity(x: Whole, w: Values, step: float) -> NDArray[np.float64]:
-    """1 / (1 + exp(-w'u)), cut to multiples of 2**-20, the same on every machine."""
-    fitted = (x @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
-    numerators = exponentials(np.stack([np.zeros_like(fitted), fitted], axis=1), 0)
-    return np.asarray(np.floor(numerators[:, 1] * _ONE / numerators.sum(axis=1)) / _ONE)

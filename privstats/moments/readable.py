@@ -133,7 +133,11 @@ class _Readable:
                 declared = levels.outcomes if levels is not None else ()
                 wide = rest if len(rest.shape) > 1 else rest.reshape(-1, 1)
                 numbers, why = _told(wide, _of_targets(wide.shape[1], declared), declared)
-                return numbers.reshape(rest.shape), np.asarray(np.isfinite(numbers).all(axis=1)), why
+                told = np.isfinite(numbers).all(axis=1)
+                if getattr(getattr(self._schema, "rows", self._schema), "missing", None):
+                    gaps = [key for key in why if key[1] == GAP]
+                    told |= np.logical_or.reduce([why.pop(key) for key in gaps])
+                return numbers.reshape(rest.shape), np.asarray(told), why
             case "unread":
                 return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_), {}
 
@@ -214,8 +218,9 @@ def _of_any(tile: Any) -> NDArray[Any]:
     if isinstance(tile, csr_array):
         return _entries(tile)
     if isinstance(tile, np.ma.MaskedArray):
-        plain: Any = tile.astype(object)
-        return np.asarray(plain.filled(None))
+        plain = np.array(tile.data, object)
+        plain[np.ma.getmaskarray(tile)] = None
+        return plain
     return np.asarray(tile.cpu().numpy()) if is_tensor(tile) and tile.is_complex() else dense(tile)
 
 

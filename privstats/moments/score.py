@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.errors import RecordError
 from privstats.moments.arms import arm_rows, real_outcomes
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
@@ -108,6 +109,8 @@ def _mapped(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: V
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
     """Grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
+    if schema.missing:
+        return _seen_on_grid(schema, rows, targets)
     if schema.by_arm:
         real_outcomes(targets, schema.outcomes or 1)  # the same records count in all sessions of an effect
         treated, unit = arm_rows(schema.rows, rows)
@@ -117,6 +120,21 @@ def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> 
     fine &= np.isfinite(goals)
     outcomes = np.clip(np.where(fine, goals, 0.0) / schema.outcome, 0.0, 1.0)
     return unit, np.trunc(outcomes * _ONE), fine
+
+
+def _seen_on_grid(
+    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]
+) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+    """Grid rows, and whether an outcome is there; all records are finite, as in the sessions that follow.
+
+    Raises:
+        RecordError: a row that cannot be read, whatever was published.
+    """
+    unit, fine = grid_rows(schema.rows, rows)
+    if not fine.all():
+        raise RecordError("X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; mend them")
+    seen = np.isfinite(real_outcomes(targets, 1, missing=True)[:, 0])
+    return unit, seen.astype(np.float64) * _ONE, fine
 
 
 def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:

@@ -34,14 +34,14 @@ ROUND = f" expected_records course_mu clip_norm=1{SIGNED} class_names?"
 PARTY = f"classes clip_norm=1 class_names?{SIGNED}"
 SCHEMAS = {  # the keys of a kind's table beside its task
     "classes": f"classes statistics clip_norm class_names?{SIGNED}", "mean": f"clip_norm{SIGNED}",
-    "ridge": f"targets=1 clip_norm target_bound folds=1{SIGNED}", "counts": "variables tables transform=[]",
+    "ridge": f"targets=1 clip_norm target_bound folds=1{SIGNED} missing?", "counts": "variables tables transform=[]",
     "scoring": 'head head_bytes classes features score_bins=20 score="probability" reach? by_class=false transform=[] '
     "class_names? feature_names?",
     "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
-    "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED}',
+    "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing?',
     "hazard": f"clip_norm bins event cap=1 expected_events?{SIGNED}",
     "effect": f'outcome probability? estimand="ate" trim? clip_norm{VECTORS.replace("12", "16", 1)} '
-    "outcome_names? subgroups? groups? measure? balance?",
+    "outcome_names? subgroups? groups? measure? balance? missing?",
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}", "calibration": f"classes{ROUND}",
     "within": f"classes clip_norm pull n_max class_names?{SIGNED}", "party-softmax": PARTY, "party-update": PARTY,
     "gaussians": f"clip_norm shrinkage rounds reference=false among?{SIGNED}"}
@@ -79,7 +79,7 @@ WHOLE = {  # whole numbers, from and to
 REAL: Table = {
     **dict.fromkeys(["clip_norm", "target_bound", "target_scale", "reach"], (TINY, 1 / TINY)), "pull": (TINY, 10**9),
     **dict.fromkeys(["residual_norm", "course_mu", "rate"], (TINY, 1 / TINY)),
-    "probability": (Fraction("0.05"), Fraction("0.95")), "trim": (Fraction("0.02"), Fraction("0.4")),
+    "probability": (Fraction("0.05"), Fraction("0.95")), "trim": (Fraction("0.02"), Fraction("0.8")),
     "epsilon": (Fraction("0.001"), 100), "delta": (Fraction("1e-15"), Fraction("0.1")),
     "shrinkage": (0, 1), "client_clip": (1, MOST), "person_clip": (1, MOST), "stated_epsilon": (TINY, 10**9),
     "cap": (1, 1), "balance": (Fraction("0.05"), Fraction("0.5"))}
@@ -87,6 +87,7 @@ WORDS = {"model": "central distributed local panel", "unit": "record client pers
          "adjacency": "add-remove replace-one", "family": "logistic poisson", "graph": "auto complete robust sparse",
          "protocol": "split", "closed": "right", "level": "moments norm", "open": "above below none",
          "estimand": "ate att overlap", "score": "probability margin", "measure": "ratio", "excess_noise": "removed"}
+GAPS = {"effect": "weights", "score": "outcome", "ridge": "left out"}  # what becomes of records without an outcome
 KIND: dict[type, str] = {
     bool: "nonnegative reference other missing by_class",
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
@@ -268,7 +269,8 @@ def _row(schema: Table) -> str:
         case "gaussians":
             return "rounds" if schema["reference"] else "gaussians"
         case "effect":
-            return "ratio" if "measure" in schema else "trial" if "probability" in schema else "effect"
+            trial = "probability" in schema and "missing" not in schema  # where no weights are sent
+            return "ratio" if "measure" in schema else "trial" if trial else "effect"
         case task:
             return str(task)
 
@@ -485,7 +487,7 @@ def _belongs(schema: Table, record: Table) -> bool:
     fine &= type(record["cell"]) is int and 0 <= record["cell"] < places
     fine &= set(record) == {"times", "cell", "x", *names, *("my" if task in ("score", "hazard") else "")}
     width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "targets" in schema else d // 2}
-    o = 2 * ("measure" in schema) or int(task == "effect" and "probability" not in schema)
+    o = 2 * ("measure" in schema) or int(_row(schema) == "effect")
     width |= {**dict.fromkeys(("t" + names[2:]).replace("b", "") if task == "effect" else "", 2), "o": o}
     width["x"] = (d + (task == "gradients" and classed)) if "x" in names else 0
     positive = "k" * (task != "effect") + "x" * ("nonnegative" in schema and schema["nonnegative"] is True)
@@ -571,7 +573,9 @@ def _checked_form(plan: Table) -> Table:
         unknown = [name for name in table if name not in known]
         require(not unknown, "plan", f"{where} has a key that no plan has: {ascii(unknown)[:60]}")
         for name, value in table.items() if where != "transform" else ():  # public maps of a row, whatever they are
-            require(_fits(name, value), "plan", f"{name} lies where no plan can have it")
+            own = where == "schema" and name == "missing"
+            fine = value == GAPS[table["task"]] if own else _fits(name, value)
+            require(fine, "plan", f"{name} lies where no plan can have it")
     _check_whole(plan, plan["schema"], plan["privacy"])
     return plan
 
@@ -608,6 +612,8 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
         fine &= set(privacy["shares"]) == set(_letters(schema)) and min(parts) > 0
         fine &= abs(sum(parts) - 1) <= Fraction("1.000001e-6")
     require(fine, "plan", "what it says of its parties or of its promise does not go together")
+    gaps = "missing" in schema
+    fine = not (gaps and "targets" in schema and schema["targets"] > 1)
     match schema["task"]:
         case "counts":
             cells, tables = _cells(schema["variables"]), schema["tables"]
@@ -623,8 +629,13 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = ("classes" in schema) != ("target_bound" in schema)
         case "score":
             fine = ("target_bound" in schema) == (schema["family"] == "poisson")
+            fine &= not (gaps and (schema["nonnegative"] or {"rate", "outcomes", "target_bound"} & {*schema}))
         case "effect":
-            fine = ("probability" in schema) != ("trim" in schema) and _is_range(schema["outcome"])
+            fine = (("probability" in schema) != ("trim" in schema) or gaps) and _is_range(schema["outcome"])
+            terms = {"measure", "balance", "subgroups", "groups", "probability", "trim"} & {*schema}
+            alone = terms == {"probability", "trim"} and _outcomes(schema) == 1
+            fine &= not gaps or (alone and type(schema["probability"]) is not list and schema["trim"] * 5 >= 1)
+            fine &= "trim" not in schema or schema["trim"] <= Fraction(2 + 2 * gaps, 5)
             fine &= "measure" not in schema or ("probability" in schema and _outcomes(schema) == 1)
             fine &= 1 <= _outcomes(schema) <= 8 and ("subgroups" not in schema or _divide(schema))
             fine &= "groups" not in schema or ("subgroups" not in schema and 6 <= _blocks(schema) <= 64)

@@ -1,4 +1,4 @@
-"""What a reviewer is told of an effect's outcomes and subgroups."""
+"""What a reviewer is told of an effect's outcomes, missing ones among them, and subgroups."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["effect_facts"]
 
 
 def effect_facts(schema: Schema) -> list[str]:
-    """What outcomes and subgroups cost; nothing of other schemas, or of one outcome and all records.
+    """What outcomes and subgroups cost; nothing of other schemas, or of one outcome that every record has.
 
     Example:
         >>> from privstats.plan.effect_facts import effect_facts
@@ -28,4 +28,8 @@ def effect_facts(schema: Schema) -> list[str]:
         f"the records are divided into {parts} subgroups by {', '.join(apart)}: each has the noise of one sum on its "
         f"own records, and all together sqrt({parts}) times as much; what is not declared in a course is exploratory"
     )
-    return [*([shared] if outcomes > 1 else []), *([divided] if parts > 1 else [])]
+    gaps = (
+        "outcomes may be missing: whether a record has one is summed, too, in rounds before the last session, and the "
+        "table holds where nothing but the arm and the columns decides it, which no sum can test"
+    )
+    return [*([gaps] if schema.missing else []), *([shared] if outcomes > 1 else []), *([divided] if parts > 1 else [])]

@@ -30,10 +30,8 @@ from privstats.schema.effect_blocks import (
 from privstats.schema.effect_design import (
     MOST_RATIO,
     Measure,
-    checked_balance,
-    checked_measure,
-    checked_probability,
-    checked_trim,
+    Missing,
+    check_design,
     ratio_cap,
 )
 from privstats.schema.public_values import VALUE_BITS, Values
@@ -75,6 +73,9 @@ class EffectSchema(Schema):
             whether effects differ between sites. None: all sites together.
         probability: of treatment in a randomised trial, from .05 to .95, or one for each place of the roster. None:
             nobody assigned the treatment.
+        missing: ``"weights"`` in a trial of one outcome: y may be missing where nothing but the arm and the columns
+            decides whether it is, and records weigh by the inverse of the published probability of being observed;
+            None: every record has an outcome.
         measure: ``"ratio"`` of the mean outcomes of both arms, of 0/1 outcomes the risk ratio, in a trial; None: their
             difference.
         balance: the part of the last session that goes to the columns' balance after weighting, from .05 to .5. None:
@@ -82,7 +83,9 @@ class EffectSchema(Schema):
         estimand: ``"ate"`` the mean effect; without a ``probability`` also ``"att"``, that of the treated, and
             ``"overlap"``, that of records weighted by p (1 - p).
         trim: without a ``probability``: records whose published propensity lies below it or above 1 less it are left
-            out of the estimate, from .02 to .4; for ``"att"`` only those above. None in a trial.
+            out of the estimate, from .02 to .4; for ``"att"`` only those above. With ``missing``: records whose
+            published probability of being observed, in either arm, lies below it, from .2 to .8. Otherwise None in a
+            trial.
         grid_bits: f; t has 2**f steps per 1.
         transform, feature_names: as in :class:`ClassSchema`; the arm is one of the columns that come in.
 
@@ -120,6 +123,7 @@ class EffectSchema(Schema):
     groups: int | None = None
     measure: Measure | None = None
     balance: float | None = None
+    missing: Missing | None = None
 
     def __post_init__(self) -> None:
         settle(self, subgroups=checked_subgroups(self.subgroups))
@@ -134,7 +138,7 @@ class EffectSchema(Schema):
         if self.estimand not in get_args(Estimand):
             raise SchemaError(f"estimand must be 'ate', 'att' or 'overlap', got {self.estimand!r}")
         settle(self, outcome_names=checked_outcomes(self.outcome_names))
-        _check_design(self)
+        check_design(self)
         _check_maps(self)
         check_columns(self)
 
@@ -159,6 +163,7 @@ class EffectSchema(Schema):
         groups: int | None = None,
         measure: Measure | None = None,
         balance: float | None = None,
+        missing: Missing | None = None,
     ) -> Self:
         """The schema of columns with public ranges, which become -1 to 1.
 
@@ -169,7 +174,7 @@ class EffectSchema(Schema):
             treatment: the name of the column of arms, 0 or 1; or ``{"arm": ("placebo", "drug")}``.
             outcome: the public range, or that of each outcome by name; several must have the same one. Of two texts,
                 ``{"recovered": ("no", "yes")}``, it is 0 to 1.
-            probability, estimand, trim, grid_bits, subgroups, groups, measure, balance: as for the class.
+            probability, estimand, trim, grid_bits, subgroups, groups, measure, balance, missing: as for the class.
             clip_norm: R; None: sqrt(columns + 1), which cuts no record inside its ranges.
 
         Raises:
@@ -193,6 +198,7 @@ class EffectSchema(Schema):
             groups=groups,
             measure=measure,
             balance=balance,
+            missing=missing,
             probability=probability,
             estimand=estimand,
             trim=trim,
@@ -209,8 +215,8 @@ class EffectSchema(Schema):
 
     @property
     def table(self) -> tuple[Statistic, ...]:
-        """The rows of the statistics: with the weights W where nobody assigned the treatment."""
-        counts = RATIO_TABLE if self.measure else EFFECT_TABLE if self.probability is None else TRIAL_TABLE
+        """The rows of the statistics: with the weights W where a propensity decides who is in the population."""
+        counts = RATIO_TABLE if self.measure else EFFECT_TABLE if self.fits_propensity else TRIAL_TABLE
         apart = "group of sites" if self.groups else "subgroup" if self.blocks > 1 else ""
         return rows_of(with_balance(counts, self.balance), self.outcome_names or (), apart)
 
@@ -245,6 +251,12 @@ class EffectSchema(Schema):
         return ("line", *(f"line{place}" for place in range(2, self.outcomes + 1)))
 
     @property
+    def fits_propensity(self) -> bool:
+        """Whether one is fitted first: of treatment where nobody assigned it, of being observed where outcomes may be
+        missing."""
+        return self.probability is None or self.missing is not None
+
+    @property
     def width(self) -> int:
         """Columns of one arm, the constant among them."""
         return self.features // 2
@@ -269,6 +281,7 @@ class EffectSchema(Schema):
             target_bound=max(map(abs, self.outcome)) * math.sqrt(self.outcomes),
             transform=self.transform,
             feature_names=self.feature_names,
+            missing="left out" if self.missing else None,
         )
 
     @property
@@ -276,7 +289,8 @@ class EffectSchema(Schema):
         """One record, as a phrase for data owners."""
         low, high = self.outcome
         arm = "the arm of a treatment among them" if self.transform else "by the arm of a treatment"
-        said = "an outcome" if self.outcomes == 1 else f"the outcomes {listed(self.outcome_names or ())}, each"
+        said = "an outcome, which may be missing," if self.missing else "an outcome"
+        said = said if self.outcomes == 1 else f"the outcomes {listed(self.outcome_names or ())}, each"
         apart = ", ".join(each.name for each in self.subgroups or ())
         return f"{self.columns}, {arm}, and {said} from {low:g} to {high:g}" + f"; apart by {apart}" * bool(apart)
 
@@ -287,9 +301,11 @@ class EffectSchema(Schema):
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """Both lines of each outcome and the guess of its effect, an array ``(2 d + 1,)`` each; without a probability
-        w, ``(d,)``."""
+        w, ``(d,)``; with missing outcomes w of being observed in either arm, ``(2 d,)``."""
         line = dict.fromkeys(self.lines, (self.features + 1,))
-        return line if self.probability is not None else {**line, "w": (self.width,)}
+        if not self.fits_propensity:
+            return line
+        return {**line, "w": (self.features if self.missing else self.width,)}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse published values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
@@ -322,7 +338,7 @@ class EffectSchema(Schema):
     def cap(self) -> float:
         """The most that an influence can be, in units of B, before the guess of the effect is taken out."""
         if self.probability is not None:
-            return 2 / min(self.least_chances)
+            return 2 / (min(self.least_chances) * (self.trim or 1.0))
         low = self.trim or 0.0
         return {"ate": 2 / low, "att": 2 * (1 - low) / low, "overlap": 2 * (1 - low)}[self.estimand]
 
@@ -365,19 +381,6 @@ class EffectSchema(Schema):
             "influence values cannot be released without differential privacy: the published lines can be chosen so "
             "that one record counts alone; give the plan a Privacy"
         )
-
-
-def _check_design(schema: EffectSchema) -> None:
-    """Refuse a probability or a trim out of range, or those of the other design."""
-    if schema.probability is None:
-        settle(schema, trim=checked_trim(schema.trim))
-    else:
-        settle(schema, probability=checked_probability(schema.probability))
-        if schema.trim is not None:
-            raise SchemaError("trim must be left out of a trial: its probability is known")
-        if schema.estimand != "ate":
-            raise SchemaError("estimand must be 'ate' in a trial: all its estimands are one")
-    settle(schema, measure=checked_measure(schema), balance=checked_balance(schema.balance))
 
 
 def _check_maps(schema: EffectSchema) -> None:

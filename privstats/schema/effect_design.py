@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from privstats.errors import SchemaError
+from privstats.schema.checks import settle
 
 if TYPE_CHECKING:
     from privstats.schema.effect import EffectSchema
@@ -12,14 +13,13 @@ if TYPE_CHECKING:
 __all__ = [
     "MOST_RATIO",
     "Measure",
-    "checked_balance",
-    "checked_measure",
-    "checked_probability",
-    "checked_trim",
+    "Missing",
+    "check_design",
     "ratio_cap",
 ]
 
 Measure: TypeAlias = Literal["ratio"]
+Missing: TypeAlias = Literal["weights"]
 
 MOST_RATIO = 4.0
 """The largest guess of a ratio, and one over the smallest: a wild one would cost noise."""
@@ -27,9 +27,57 @@ MOST_RATIO = 4.0
 _PROBABILITIES = (0.05, 0.95)
 _TRIMS = (0.02, 0.4)
 _BALANCES = (0.05, 0.5)
+_LEAST_SEEN = (0.2, 0.8)
 
 
-def checked_probability(value: Any) -> float | tuple[float, ...]:
+def check_design(schema: EffectSchema) -> None:
+    """Refuse a probability or a trim out of range, or what goes with another design.
+
+    Raises:
+        SchemaError: naming the field.
+    """
+    if schema.probability is None:
+        settle(schema, trim=_checked_trim(schema.trim))
+    else:
+        settle(schema, probability=_checked_probability(schema.probability))
+        if schema.trim is not None and schema.missing is None:
+            raise SchemaError("trim must be left out of a trial: its probability is known")
+        if schema.estimand != "ate":
+            raise SchemaError("estimand must be 'ate' in a trial: all its estimands are one")
+    settle(schema, measure=_checked_measure(schema), balance=_checked_balance(schema.balance))
+    if schema.missing is not None:
+        _check_missing(schema)
+
+
+def _check_missing(schema: EffectSchema) -> None:
+    """Refuse missing outcomes where their weights are not proved, and a trim that is none of being observed."""
+    if schema.missing != "weights":
+        raise SchemaError(f"missing must be 'weights' or left out, got {schema.missing!r}")
+    if not isinstance(schema.probability, float):
+        raise SchemaError(
+            "missing='weights' is for trials of one probability: with a propensity of treatment beside that of being "
+            "observed two products of errors would add up, which no bound here holds; state complete cases instead"
+        )
+    beside = {
+        "measure": schema.measure,
+        "balance": schema.balance,
+        "subgroups": schema.subgroups,
+        "groups": schema.groups,
+        "several outcomes": len(schema.outcome_names or ()) > 1,
+    }
+    if named := [name for name, value in beside.items() if value]:
+        raise SchemaError(f"missing='weights' takes one outcome in all records, and no {named[0]}: leave one of both")
+    low, high = _LEAST_SEEN
+    trim: Any = schema.trim
+    if type(trim) not in (int, float) or not low <= trim <= high:
+        raise SchemaError(
+            f"trim must be a number from {low} to {high} where outcomes may be missing, got {trim!r}: records whose "
+            "published probability of being observed lies below it are left out; .5 is usual"
+        )
+    settle(schema, trim=float(trim))
+
+
+def _checked_probability(value: Any) -> float | tuple[float, ...]:
     """The probability of treatment in a trial, or that of each place of the roster; one for all where they agree.
 
     Raises:
@@ -47,7 +95,7 @@ def checked_probability(value: Any) -> float | tuple[float, ...]:
     return numbers if isinstance(value, tuple | list) and len(set(numbers)) > 1 else numbers[0]
 
 
-def checked_trim(trim: Any) -> float:
+def _checked_trim(trim: Any) -> float:
     """Beyond which propensity records are left out, where nobody assigned the treatment.
 
     Raises:
@@ -62,7 +110,7 @@ def checked_trim(trim: Any) -> float:
     return float(trim)
 
 
-def checked_balance(balance: Any) -> float | None:
+def _checked_balance(balance: Any) -> float | None:
     """The part of the last session that balance takes; None for none.
 
     Raises:
@@ -76,7 +124,7 @@ def checked_balance(balance: Any) -> float | None:
     return float(balance)
 
 
-def checked_measure(schema: EffectSchema) -> Measure | None:
+def _checked_measure(schema: EffectSchema) -> Measure | None:
     """What the effect is measured as: ``"ratio"``, or None for a difference.
 
     Raises:

@@ -6,7 +6,7 @@ It defines the contribution of a record with its targets and its bounds; ``momen
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal, TypeAlias
 
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema
@@ -14,7 +14,9 @@ from privstats.schema.checks import GIVEN, check_coarseness, checked_vectors, se
 from privstats.schema.statistic import RIDGE_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
-__all__ = ["RIDGE_STATISTICS", "RidgeSchema"]
+__all__ = ["RIDGE_STATISTICS", "LeftOut", "RidgeSchema"]
+
+LeftOut: TypeAlias = Literal["left out"]
 
 RIDGE_STATISTICS = letters_of(RIDGE_TABLE)
 
@@ -36,6 +38,8 @@ class RidgeSchema(Schema):
         nonnegative: features are known to be >= 0.
         transform: public maps applied to the features before clipping.
         feature_names: names of the columns that come in (before ``transform``), in order, as in :class:`ClassSchema`.
+        missing: ``"left out"``: the one target may be missing, and such a record adds nothing; None: it is refused, or
+            counts as one that cannot be read.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -63,6 +67,7 @@ class RidgeSchema(Schema):
     nonnegative: bool = False
     transform: tuple[Transform, ...] = ()
     feature_names: tuple[str, ...] | None = None
+    missing: LeftOut | None = None
 
     def __post_init__(self) -> None:
         settle(self, targets=whole("targets", self.targets, 1, "a regression needs a target"))
@@ -70,6 +75,8 @@ class RidgeSchema(Schema):
         settle(self, target_bound=size("target_bound", self.target_bound, "the largest target norm, publicly known"))
         settle(self, **checked_vectors(self))
         check_coarseness("targets", self.targets, self.grid_bits)
+        if self.missing not in (None, "left out") or (self.missing and self.targets > 1):
+            raise SchemaError(f"missing must be 'left out', and of one target, got {self.missing!r}")
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -85,7 +92,8 @@ class RidgeSchema(Schema):
     def record(self) -> str:
         """One record, as a phrase for data owners."""
         targets = "a target" if self.targets == 1 else f"{self.targets} targets"
-        return f"{self.columns}, and {targets} of at most {self.target_bound:g}"
+        gap = ", where it is not missing" if self.missing else ""
+        return f"{self.columns}, and {targets} of at most {self.target_bound:g}{gap}"
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit of a statistic."""

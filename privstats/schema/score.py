@@ -19,7 +19,7 @@ from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import LOGISTIC_TABLE, POISSON_TABLE, Statistic, by_letter, letters_of
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
 
-__all__ = ["NEEDS_PRIVACY", "Family", "ScoreSchema", "require_narrow"]
+__all__ = ["NEEDS_PRIVACY", "Family", "ScoreSchema", "Seen", "require_narrow"]
 
 NEEDS_PRIVACY = (
     "a score cannot be released without differential privacy: weights can be chosen so that one record alone counts; "
@@ -28,6 +28,8 @@ NEEDS_PRIVACY = (
 """Why no plan of scores may go without."""
 
 Family: TypeAlias = Literal["logistic", "poisson"]
+
+Seen: TypeAlias = Literal["outcome"]
 
 _TABLES: Mapping[str, tuple[Statistic, ...]] = {"logistic": LOGISTIC_TABLE, "poisson": POISSON_TABLE}
 _MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
@@ -53,6 +55,8 @@ class ScoreSchema(Schema):
         grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. Where the transform ends in
             ``ByArm``, the outcome is the arm that it takes out, u is the row of either arm, and y is read beside it
             and adds nothing: a propensity of treatment (:class:`~privstats.Effect`).
+        missing: ``"outcome"``: the outcome is whether y is there, 1, or missing, 0, u is the whole row, and what y says
+            adds nothing: a propensity of being observed.
 
     Raises:
         SchemaError: naming the field, its bound and the remedy.
@@ -78,10 +82,12 @@ class ScoreSchema(Schema):
     transform: tuple[Transform, ...] = ()
     feature_names: tuple[str, ...] | None = None
     outcomes: int | None = None
+    missing: Seen | None = None
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
         _check_outcomes(self)
+        _check_missing(self)
         if self.by_arm and self.family != "logistic":
             raise SchemaError("the outcome is an arm where the transform ends in ByArm: take family='logistic'")
         if self.family not in get_args(Family):
@@ -104,7 +110,17 @@ class ScoreSchema(Schema):
     @property
     def by_arm(self) -> bool:
         """Whether the outcome is the arm that the transform takes out."""
+        return self.missing is None and self._in_arms
+
+    @property
+    def _in_arms(self) -> bool:
         return bool(self.transform) and isinstance(self.transform[-1], ByArm)
+
+    @property
+    def parts(self) -> tuple[slice, ...]:
+        """Entries of w that no record reads together: those of either arm, where rows are by arm."""
+        half = self.features // 2
+        return (slice(0, half), slice(half, None)) if self._in_arms and self.missing else (slice(None),)
 
     @property
     def appended(self) -> int:  # type: ignore[override]
@@ -127,16 +143,19 @@ class ScoreSchema(Schema):
     @property
     def constant(self) -> float | None:
         """Value of the last column where that is an intercept feature."""
+        if self._in_arms and self.missing:
+            return None
         last = self.transform[-1 - self.by_arm] if len(self.transform) > self.by_arm else None
         return last.value if isinstance(last, ConstantFeature) else None
 
     @property
     def rows(self) -> ClassSchema | RidgeSchema:
         """How records are read: as those of two classes, or of a regression."""
-        if self.by_arm:
+        if self.by_arm or self.missing:
             return RidgeSchema(
-                2 * self.features,
+                self.features if self.missing else 2 * self.features,
                 self.outcomes or 1,
+                missing="left out" if self.missing else None,
                 clip_norm=self.clip_norm,
                 target_bound=1.0,
                 grid_bits=self.grid_bits,
@@ -169,6 +188,8 @@ class ScoreSchema(Schema):
         """One record, as a phrase for data owners."""
         if self.by_arm:
             return f"{self.columns}, the arm of a treatment among them, and an outcome that is not read here"
+        if self.missing:
+            return f"{self.columns}, and whether an outcome is there, which is not read here itself"
         outcome = "an outcome of 0 or 1" if self.family == "logistic" else f"a count of at most {self.outcome:g}"
         return f"{self.columns} and {outcome}"
 
@@ -203,6 +224,15 @@ def require_narrow(w: Values) -> None:
     most = 1 << (VALUE_BITS - 1)
     if w.exponent not in _WEIGHT_EXPONENTS or (w.integers <= -most).any() or (w.integers >= most).any():
         raise PlanError(f"published w is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded")
+
+
+def _check_missing(schema: ScoreSchema) -> None:
+    if schema.missing not in (None, "outcome"):
+        raise SchemaError(f"missing must be 'outcome' or left out, got {schema.missing!r}")
+    if schema.missing and (schema.family != "logistic" or schema.nonnegative or schema.rate or schema.outcomes):
+        raise SchemaError(
+            "whether y is there is 1 or 0, of one y: take family='logistic'; leave rate, outcomes and nonnegative out"
+        )
 
 
 def _check_outcomes(schema: ScoreSchema) -> None:

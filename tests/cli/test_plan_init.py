@@ -311,6 +311,7 @@ def test_a_declaration_is_read_as_it_was_written(tmp_path):
 TRIAL = {
     "task": "effect", "ranges": "age=20:90,sex=0:1", "treatment": "arm", "outcome": "0:30", "probability": "0.5",
 }  # fmt: skip
+INCOMPLETE = {**TRIAL, "missing": "weights", "trim": 0.5}
 OBSERVED = {**TRIAL, "probability": "none", "estimand": "overlap", "trim": 0.1}
 HAZARDS = {
     "task": "hazard",
@@ -346,6 +347,11 @@ def test_answers_make_the_schema_that_python_makes(init):
     assert ps.Plan.read("trial.toml").schema == ps.EffectSchema.of(
         {"age": (20, 90), "sex": (0, 1)}, treatment="arm", outcome=(0, 30), estimand="overlap", trim=0.1
     )
+    init("plain.toml", "--yes", *words_of({**TRIAL, "missing": "no"}))
+    assert ps.Plan.read("plain.toml").schema.missing is None
+    init("incomplete.toml", "--yes", *words_of(INCOMPLETE))
+    incomplete = ps.Plan.read("incomplete.toml").schema
+    assert (incomplete.missing, incomplete.trim, incomplete.statistics) == ("weights", 0.5, "NWe")
     init("several.toml", "--yes", *words_of({**TRIAL, "outcome": "cured=0:1,died=0:1"}))
     several = ps.Plan.read("several.toml").schema
     assert (several.outcome_names, several.outcome, several.statistics) == (("cured", "died"), (0, 1), "Nef")
@@ -383,6 +389,10 @@ def test_answers_make_the_schema_that_python_makes(init):
         ({"probability": "half"}, "probability must hold plain numbers, got 'half'"),
         ({"probability": "0.99"}, "probability must be a number from 0.05 to 0.95"),
         ({"probability": "none"}, "nothing says --estimand, --trim"),
+        ({"probability": "none", "missing": "weights"}, "--missing does not go with the other answers"),
+        ({"missing": "weights"}, "nothing says --trim"),
+        ({"missing": "weights", "trim": 0.9}, "trim must be a number from 0.2 to 0.8"),
+        ({"missing": "mean"}, "missing must be 'no' or 'weights', got 'mean'"),
         ({"estimand": "ate"}, "--estimand does not go with the other answers"),
         ({"clip-norm": 1.0}, "--clip-norm does not go with the other answers"),
         ({"event": "died"}, "--event does not go with the other answers"),

@@ -22,7 +22,7 @@ from privstats.inference.nuisances import _of_any_part
 from privstats.inference.ratio_of_sums import RatioOfSums
 from privstats.moments import exact_moments
 from privstats.moments.arms import arm_rows
-from privstats.moments.effect import _influence, _population, _propensity
+from privstats.moments.influences import _propensity, influence_of, population_of
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests import made
@@ -60,8 +60,8 @@ def course_of(n: int, epsilon: float, schema: ps.EffectSchema = TRIAL, **options
 
 def influences(schema: Any, arm: Any, x: Any, y: Any, values: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Influence values in units of B, weights, and who is kept."""
-    population = _population(schema, arm, x, values)
-    return _influence(schema, population, arm, x, y, values["line"]), population.weight, population.kept
+    population = population_of(schema, arm, x, values)
+    return influence_of(schema, population, arm, x, y, values["line"]), population.weight, population.kept
 
 
 @pytest.fixture(scope="module")

@@ -461,14 +461,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "square of an influence apart": Mutant(
         "what the square of an influence leaves of 1 is formed from the real influence and not from the whole one",
-        name_in("privstats.moments.effect", "_steps", lambda right: bugs.square_apart),
+        name_in("privstats.moments.influences", "_steps", lambda right: bugs.square_apart),
         "shares",
         (_EFFECT + "test_every_record_keeps_the_bound_whatever_is_published",),
         (),
     ),
     "outcome lines not cut": Mutant(
         "a published line may leave the range of outcomes, and the influence is cut in its stead",
-        name_in("privstats.moments.effect", "_cut", lambda right: lambda fitted: fitted),
+        name_in("privstats.moments.influences", "_cut", lambda right: lambda fitted: fitted),
         "shares",
         (_EFFECT + "test_outcomes_and_lines_are_cut_to_the_public_range",),
         (),

@@ -29,6 +29,8 @@ _LINES = "tests/moments/test_csv_lines.py::"
 _SCORE = "tests/inference/test_score.py::"
 _EFFECTS = "tests/inference/test_effects.py::"
 _INFLUENCES = "tests/moments/test_effect.py::"
+_GAPS = "tests/moments/test_missing_outcomes.py::"
+_INCOMPLETE = "tests/inference/test_missing_outcomes.py::"
 _ANALYSIS = "tests/course/test_analysis.py::"
 _HETEROGENEITY = "tests/inference/test_heterogeneity.py::"
 _RATIOS = "tests/inference/test_risk_ratios.py::"
@@ -41,6 +43,19 @@ _HEAD_SCORES = "tests/inference/test_head_scores.py::"
 
 def _nothing(inversion: Inversion) -> Any:
     return np.zeros(len(inversion.contrasts))
+
+
+def _filled_in(right: Any) -> Any:
+    """Missing outcomes as 1/2, the middle of 0 to 1."""
+    return lambda *given, **how: np.nan_to_num(right(*given, **how), nan=0.5)
+
+
+def _kept_as_zero(_: Any) -> Any:
+    return lambda schema, rows, targets: (rows, np.nan_to_num(np.asarray(targets, np.float64)))
+
+
+def _of_no_error(right: Any) -> Any:
+    return lambda *given: replace(right(*given), variance=0.0)
 
 
 def _half(right: Any) -> Any:
@@ -223,9 +238,37 @@ READERS: dict[str, Mutant] = {
     ),
     "propensities cut and not dropped": Mutant(
         "a record beyond the trim counts at the trim's propensity, which is a wrong one",
-        name_in("privstats.moments.effect", "_propensity", _cut_to_the_trim),
+        name_in("privstats.moments.influences", "_propensity", _cut_to_the_trim),
         "",
         (_INFLUENCES + "test_a_record_beyond_the_trim_is_dropped_and_not_cut",),
+        (),
+    ),
+    "missing outcomes at the middle of their range": Mutant(
+        "a record without an outcome counts as if it had one in the middle of the range",
+        name_in("privstats.moments.effect", "real_outcomes", _filled_in),
+        "",
+        (_GAPS + "test_the_sums_are_those_of_weighted_aipw",),
+        (),
+    ),
+    "observed by the other arm's propensity": Mutant(
+        "records weigh by the probability that an outcome of the other arm is observed",
+        name_in("privstats.moments.influences", "_by_arm", lambda right: lambda *given: right(*given)[::-1]),
+        "",
+        (_GAPS + "test_the_sums_are_those_of_weighted_aipw",),
+        (),
+    ),
+    "unobserved records among the lines": Mutant(
+        "a record without an outcome is in the Gram matrix of the outcome lines",
+        name_in("privstats.moments.accumulators", "observed", _kept_as_zero),
+        "",
+        (_GAPS + "test_the_propensity_is_of_being_observed_and_the_lines_are_of_those_who_are",),
+        (),
+    ),
+    "errors of being observed left out": Mutant(
+        "a trial with missing outcomes is told without the product of its nuisances' errors",
+        name_in("privstats.inference.influence_sums", "nuisances_of_missing", _of_no_error),
+        "",
+        (_INCOMPLETE + "test_lines_and_propensity_that_are_both_poor_are_not_told",),
         (),
     ),
     "intervals without the noise": Mutant(

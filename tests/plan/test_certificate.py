@@ -111,6 +111,7 @@ def test_the_checker_bounds_what_the_library_bounds(schema: Any, adjacency: Any)
 def _fields(schema: Any) -> dict[str, Any]:
     names = ("grid_bits", "features", "classes", "folds", "nonnegative", "family", "pulls", "pull", "n_max", "tables")
     names += ("reference", "outcome_names", "score_bins", "by_class", "measure", "balance", "probability")
+    names += ("missing",)
     found = {name: getattr(schema, name) for name in names if hasattr(schema, name)}
     return {name: value for name, value in {**found, **schema.plain_fields()}.items() if value is not None}
 

@@ -56,6 +56,9 @@ SCHEMAS: tuple[Schema, ...] = (
     ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5, outcome_names=tuple("abcdefgh")),
     ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.3, measure="ratio"),
     ps.EffectSchema(6, 1.0, outcome=(-2.0, 5.0), trim=0.1, balance=0.2),
+    ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5, trim=0.5, missing="weights"),
+    ps.ScoreSchema(6, 1.0, missing="outcome"),
+    ps.RidgeSchema(6, clip_norm=1.0, target_bound=1.0, missing="left out"),
     *(scored.schema for scored in SCORED),
 )
 

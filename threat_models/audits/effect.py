@@ -100,9 +100,15 @@ def _corner(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Genera
     if "w" in schema.needs:
         along = (common, opposed)[int(chance.integers(2))]
         reach = 0.9999 * math.log((1 - (schema.trim or 0.5)) / (schema.trim or 0.5))
-        values["w"] = Values.rounded(signs[2] * reach * along / (along @ along))
-    y = np.repeat(chance.choice(schema.outcome, (records, 1)), schema.outcomes, axis=1)
+        w = signs[2] * reach * along / (along @ along)
+        values["w"] = Values.rounded(np.concatenate([w, w]) if schema.missing else w)
+    y = np.repeat(chance.choice(_ends(schema), (records, 1)), schema.outcomes, axis=1)
     return Attempt(values, x, chance.integers(0, 2, records), y, np.arange(records) * apart)
+
+
+def _ends(schema: EffectSchema) -> tuple[float, ...]:
+    """Outcomes at either end of their range, and missing ones where they may be."""
+    return (*schema.outcome, math.nan) if schema.missing else schema.outcome
 
 
 def _guess(schema: EffectSchema, chance: np.random.Generator) -> float:
@@ -125,7 +131,7 @@ def _moved(schema: EffectSchema, here: Attempt, chance: np.random.Generator) -> 
     if which == 0:
         return replace(here, x=here.x + size * schema.clip_norm * chance.normal(size=here.x.shape))
     if which == 1:
-        return replace(here, arm=chance.integers(0, 2, many), y=chance.choice(schema.outcome, here.y.shape))
+        return replace(here, arm=chance.integers(0, 2, many), y=chance.choice(_ends(schema), here.y.shape))
     if which == 2:
         return replace(here, y=here.y + size * schema.half * chance.normal(size=here.y.shape))
     name = sorted(here.values)[which - 3]

@@ -33,6 +33,7 @@ from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report
 
 __all__ = [
+    "INCOMPLETE",
     "OBSERVED",
     "TRIALS",
     "World",
@@ -59,12 +60,14 @@ class World:
         others: mean outcome of who is not treated, before outcomes are cut to -1..1.
         effect: of treatment on that mean.
         spread: standard deviation of outcomes about their mean; None: outcomes at either end of the range.
+        seen: log odds that an outcome is observed, of columns and arms; None: every outcome is.
     """
 
     treated: Callable[[Array], Array]
     others: Callable[[Array], Array]
     effect: Callable[[Array], Array]
     spread: float | None
+    seen: Callable[[Array, Array], Array] | None = None
 
     def draw(self, schema: EffectSchema, records: int, chance: np.random.Generator) -> tuple[Array, Array]:
         """Columns and the arm as they come in, and outcomes: the k-th has 1 / k of the effect on the first. Record i is
@@ -74,6 +77,8 @@ class World:
         arm = (chance.random(records) < pi).astype(np.float64)
         means = (self.others(u) + arm * self.effect(u) / place for place in range(1, schema.outcomes + 1))
         y = np.stack([self._around(mean, chance) for mean in means], axis=1)
+        if self.seen is not None:
+            y[chance.random(records) >= expit(self.seen(u, arm))] = np.nan
         return _raw(schema, u, arm), schema.middle + schema.half * (y if schema.outcomes > 1 else y[:, 0])
 
     def _around(self, mean: Array, chance: np.random.Generator) -> Array:
@@ -89,7 +94,10 @@ class World:
         weights, in these blocks of the records."""
         u = _fresh(schema.width - 1)
         weight = np.ones(_FRESH) if blocks is None else np.isin(_fresh_blocks(schema), blocks).astype(np.float64)
-        if w is not None:
+        if w is not None and self.seen is not None:
+            chances = expit(u @ w.reshape(2, -1)[:, :-1].T + w.reshape(2, -1)[:, -1])
+            weight = weight * (chances >= (schema.trim or 0.0)).all(axis=1)
+        elif w is not None:
             e, low = expit(u @ w[:-1] + w[-1]), schema.trim or 0.0
             weight = weight * {"ate": 1.0, "att": expit(self.treated(u)), "overlap": e * (1 - e)}[schema.estimand]
             weight = weight * (e <= 1 - low) * ((e >= low) | (schema.estimand == "att"))
@@ -148,9 +156,52 @@ OBSERVED: Mapping[str, World] = {
 """Worlds where nobody assigned the treatment: strong confounding, a tenth treated and most of them beyond the trim with
 outcomes that no line fits, and effects that differ between records."""
 
+INCOMPLETE: Mapping[str, World] = {
+    "missing": World(
+        lambda u: 0 * u[:, 0],
+        _curve,
+        lambda u: 0.1 + 0.2 * u[:, 0],
+        0.2,
+        lambda u, arm: 1.2 + 1.5 * u[:, 0] * (2 * arm - 1) - 0.75 * u[:, -1],
+    ),
+    "missing, few": World(
+        lambda u: 0 * u[:, 0],
+        lambda u: _curve(u) - 0.3,
+        lambda u: 0.1 + 0.2 * u[:, 0],
+        0.2,
+        lambda u, arm: 3 + 1.5 * u[:, 0] * (2 * arm - 1),
+    ),
+    "missing, most beyond": World(
+        lambda u: 0 * u[:, 0],
+        lambda u: 0.5 * u[:, 0] - 0.3 * u[:, -1],
+        lambda u: 0.1 + 0 * u[:, 0],
+        0.08,
+        lambda u, arm: 0.6 + 2.5 * u[:, 0] * (2 * arm - 1) - 1.5 * u[:, -1],
+    ),
+    "missing, wrong lines": World(
+        lambda u: 0 * u[:, 0],
+        lambda u: u[:, 0] ** 2 - 0.6,
+        lambda u: 0.1 + 0.2 * u[:, 0] + 0.2 * u[:, 0] ** 2,
+        0.05,
+        lambda u, arm: 1 + 2.5 * u[:, 0] * (2 * arm - 1) - u[:, -1],
+    ),
+    "missing, wrong propensity": World(
+        lambda u: 0 * u[:, 0],
+        lambda u: 0.45 * u[:, 0] - 0.3 * u[:, -1],
+        lambda u: 0.1 + 0.1 * u[:, 0],
+        0.1,
+        lambda u, arm: 0.6 + 1.5 * u[:, 0] * (2 * arm - 1) + (2.5 * arm - 0.8) * (u[:, 1] ** 2 - 0.16),
+    ),
+}
+"""Worlds of trials in which columns and arms decide together whose outcome is missing: of a fourth; of one in twenty;
+of so many that most records are left out; under lines that are wrong; and under a propensity of being observed that is.
+Where few are missing outcomes lie lower: those of extremes, kept there, would be cut, and the truth another."""
+
 
 def worlds_of(schema: EffectSchema) -> Mapping[str, World]:
     """Those of the design."""
+    if schema.missing:
+        return INCOMPLETE
     return OBSERVED if schema.probability is None else TRIALS
 
 

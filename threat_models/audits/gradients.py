@@ -147,6 +147,8 @@ def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> f
     """sqrt of the sum over statistics of (what the record, or the exchange of two, moves)^2 / sigma^2."""
     said = Published.of(attempt.values) if attempt.values else None
     labels = attempt.y.astype(np.int64) if _labels(schema) else attempt.y
+    if isinstance(schema, ScoreSchema) and schema.missing:
+        labels = np.where(labels == 1, 0.0, np.nan)
     moved = [
         flatten(exact_moments(schema, attempt.X[i : i + 1], labels[i : i + 1], published=said))
         for i in range(len(attempt.X))

@@ -99,6 +99,8 @@ def _unread(_: Schema) -> Outcome:
 
 
 def _scored(schema: ScoreSchema) -> Outcome:
+    if schema.missing:  # a number, which is not read, or none
+        return Outcome()
     return {"logistic": Outcome(2), "poisson": Outcome()}[schema.family]
 
 

@@ -13,7 +13,7 @@ from privstats.errors import PlanError
 __all__ = ["EFFECT", "HAZARD", "QUESTIONS", "schema_of"]
 
 EFFECT, HAZARD = "effect", "hazard"
-_NOBODY = "none"
+_NOBODY, _NOTHING = "none", "no"
 
 QUESTIONS: tuple[Question, ...] = (
     Question(
@@ -54,6 +54,16 @@ QUESTIONS: tuple[Question, ...] = (
         where=("task", (EFFECT,)),
     ),
     Question(
+        "missing",
+        "May outcomes be missing?",
+        "no: a record without one is left out; weights: it counts, where its arm and columns alone say who has none.",
+        str,
+        (_NOTHING, "weights"),
+        where=("task", (EFFECT,)),
+        unless=("probability", (_NOBODY,)),
+        usual=_NOTHING,
+    ),
+    Question(
         "estimand",
         "Whose difference?",
         "overlap: of those who might have had either, the least noise; ate: of all; att: of the treated.",
@@ -64,9 +74,10 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         "trim",
         "Below which propensity is a record left out?",
-        "From .02 to .4, .1 is usual: nobody there is comparable.",
+        "Of treatment .02 to .4, .1 is usual; of an observed outcome .2 to .8, .5: nobody beyond is comparable.",
         float,
         where=("probability", (_NOBODY,)),
+        also=("missing", ("weights",)),
     ),
     Question(
         "bins",
@@ -106,6 +117,8 @@ def schema_of(answers: Mapping[str, Any]) -> ps.schema.Schema:
     design: dict[str, Any] = {"probability": None if pi == _NOBODY else _number("probability", pi)}
     if pi == _NOBODY:
         design |= {"estimand": answers["estimand"], "trim": answers["trim"]}
+    elif answers["missing"] != _NOTHING:
+        design |= {"missing": answers["missing"], "trim": answers["trim"]}
     if (apart := str(answers["subgroups"])) != _NOBODY:
         design["subgroups"] = tuple(_subgroups(name, ends) for name, ends in _named(apart, "subgroups").items())
     said, arm = str(answers["outcome"]), str(answers["treatment"])

@@ -60,7 +60,8 @@ _INNOCENT: Answers = {
     "subgroups": "none",
     "probability": "0.5",
     "estimand": "overlap",
-    "trim": 0.1,
+    "missing": "no",
+    "trim": 0.3,
     "bins": "months=0,6,12",
     "event": "died",
     "expected_events": 1_000,
@@ -216,7 +217,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
 
 def _check_given(question: Question, value: Any, found: Answers, *, asking: bool) -> None:
     """Refuse an option on which other questions depend before these are looked at, and where a person is asked, any."""
-    governs = any(each.where is not None and each.where[0] == question.name for each in QUESTIONS)
+    governs = any(question.name in each.hangs_on for each in QUESTIONS)
     if governs and question.choices and value not in question.choices:
         choices = " or ".join(map(repr, question.choices))
         raise PlanError(f"{question.name} must be {choices}, got {value!r}: {question.why}")

@@ -20,6 +20,8 @@ class Question:
         kind: of the answer.
         choices: the answers there are; any where empty.
         where: an earlier question and the answers to it that this one is about.
+        also: another, of which one is enough.
+        unless: an earlier question and the answers to it that leave no room for this one.
         usual: the answer where nobody gives one, which is then not asked for; None where there is none.
     """
 
@@ -29,6 +31,8 @@ class Question:
     kind: type[str] | type[int] | type[float]
     choices: tuple[str, ...] = ()
     where: tuple[str, tuple[str, ...]] | None = None
+    also: tuple[str, tuple[str, ...]] | None = None
+    unless: tuple[str, tuple[str, ...]] | None = None
     usual: str | None = None
 
     @property
@@ -36,6 +40,14 @@ class Question:
         """How it is answered on the command line."""
         return f"--{self.name.replace('_', '-')}"
 
+    @property
+    def hangs_on(self) -> set[str]:
+        """The earlier questions that decide whether it is asked."""
+        return {each[0] for each in (self.where, self.also, self.unless) if each is not None}
+
     def belongs(self, answers: Mapping[str, Any]) -> bool:
         """Whether the answers before it leave it open."""
-        return self.where is None or answers.get(self.where[0]) in self.where[1]
+        if self.unless is not None and answers.get(self.unless[0]) in self.unless[1]:
+            return False
+        about = [each for each in (self.where, self.also) if each is not None]
+        return not about or any(answers.get(name) in values for name, values in about)

@@ -177,7 +177,7 @@ def _ways(plan: ps.Plan) -> dict[str, Any]:
     """Ways to divide a plan's promise, by what `course init` is told."""
     if not isinstance(plan.schema, ps.EffectSchema):
         return {"": plan}
-    if plan.schema.probability is None:
+    if plan.schema.fits_propensity:
         return {"": plan}
     lines, none = ps.Effect.within(plan), ps.Effect.within(plan, share=0.0)
     return {"outcome lines .1": lines, "none, course init --share 0": none}

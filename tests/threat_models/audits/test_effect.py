@@ -11,7 +11,7 @@ import pytest
 import privstats as ps
 from privstats.errors import PlanError
 from privstats.inference import influence_sums
-from privstats.moments import effect as effect_map
+from privstats.moments import influences
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests import made
@@ -136,8 +136,8 @@ def test_nightly_records_beyond_the_trim_bias_nothing() -> None:
 
 def test_propensities_that_are_cut_and_not_dropped_are_flagged(monkeypatch: Any) -> None:
     """A cut propensity is a wrong one: the bias is many of its standard errors."""
-    right = effect_map._propensity
-    monkeypatch.setattr(effect_map, "_propensity", lambda x, w, step: np.clip(right(x, w, step), 0.1, 0.9))
+    right = influences._propensity
+    monkeypatch.setattr(influences, "_propensity", lambda x, w, step: np.clip(right(x, w, step), 0.1, 0.9))
     found = tally(observed("ate", 8.0, 50_000), "beyond", 50_000, seeded(5), 4)
     assert found.missed[0] >= 3
 
