@@ -38,7 +38,7 @@ def test_the_checker_is_short_and_imports_the_standard_library_alone() -> None:
     words = {line for node in docs for line in range(node.lineno, (node.end_lineno or 0) + 1)}
     lines = enumerate(source.splitlines(), 1)
     code = [line for number, line in lines if line.strip() and not line.strip().startswith("#") and number not in words]
-    assert len(code) < 680
+    assert len(code) < 700
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert {name.partition(".")[0] for name in imported} <= set(sys.stdlib_module_names)
