@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 import privstats as ps
+from privstats.cli.parts.output import Force, writable
 from privstats.cli.parts.terminal import say
 from privstats.errors import ReleaseError
 from privstats.files.jsonable import json_text
@@ -116,6 +117,14 @@ def table(
         ),
     ] = False,
     alpha: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.05,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write it to a file: .txt, .csv, .html, .tex, or .docx by pandoc; --methods adds its paragraph.",
+            metavar="FILE",
+        ),
+    ] = None,
+    force: Force = False,
     form: Annotated[Form, typer.Option("--format", help="The output format.")] = Form.TEXT,
 ) -> None:
     """Print estimates with intervals that hold under the release's noise: a regression, survival, shares or means.
@@ -126,6 +135,7 @@ def table(
     from privstats import inference
     from privstats.cli.parts import table_results
 
+    _check_out(out, form, force=force, methods=methods)
     rounds = [ps.Release.load(release) for release in releases]
     read = rounds[-1]
     reader = chosen or _fitting(read)
@@ -183,21 +193,37 @@ def table(
             raise ReleaseError(f"--figure has nothing to draw of --reader {reader.value}; leave it out")
         made.draw(figure)
     facts = {"reader": reader.value, "plan_digest": read.plan.digest, "alpha": alpha, "rows": made.rows}
-    _print(made, form, {**facts, "caution": made.summary.caution, "methods": made.summary.methods}, methods=methods)
+    if methods and not made.summary.methods:
+        raise ReleaseError("this table has no paragraph of its own; leave --methods out")
+    if out is not None:
+        made.summary.save(out, methods=methods)
+        say(f"{out} is written")
+    else:
+        _print(made, form, {**facts, "caution": made.summary.caution, "methods": made.summary.methods}, methods=methods)
     if not made.told:
         raise typer.Exit(1)
 
 
 def _print(made: TableResult, form: Form, facts: dict[str, object], *, methods: bool) -> None:
     """The table, or its paragraph; what must be read before any number goes beside rows that have no room for it."""
-    if methods and not made.summary.methods:
-        raise ReleaseError("this table has no paragraph of its own; leave --methods out")
     if form is Form.CSV and made.summary.caution:
         say(made.summary.caution, err=True)
     if form is Form.JSON:
         typer.echo(json_text(facts))
     else:
         typer.echo(made.summary.methods if methods else _written(made.summary, form))
+
+
+def _check_out(out: Path | None, form: Form, *, force: bool, methods: bool) -> None:
+    """Refuse a file that cannot be written before a release is read."""
+    from privstats.inference.summary_file import require_ending
+
+    if out is None:
+        return
+    if form is not Form.TEXT:
+        raise ReleaseError("--out takes its format from the file's ending; leave --format out")
+    require_ending(out, methods=methods)
+    writable([out], force)
 
 
 def _references(given: list[str]) -> dict[str, str]:

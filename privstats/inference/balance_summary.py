@@ -38,6 +38,7 @@ def balance_summary(table: EffectTable, alpha: float) -> Summary:
     treated, others = table.arms or (0.0, 0.0)
     return Summary(
         title=source.title("Balance of both arms"),
+        promise=source.promise,
         head=(("treated, others", f"{treated:,.0f} and {others:,.0f} (noisy)"),),
         columns=columns,
         rows=rows,

@@ -42,6 +42,7 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
     source = Source(first.release, first.alpha, "independent records, censoring that says nothing of the event")
     return Summary(
         title=source.title("Kaplan-Meier estimate"),
+        promise=source.promise,
         head=tuple((f"median {group}".strip(), _reached(curve.median())) for group, curve in curves.items()),
         columns=("", "time", "at risk", "events", "survival", *ends_of(first.alpha)),
         rows=tuple(rows),

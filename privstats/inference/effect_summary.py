@@ -108,6 +108,7 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
     source = Source(first.release, alpha, _assumed(first), first.plans)
     return Summary(
         title=source.title(what),
+        promise=source.promise,
         head=_head(first),
         columns=("", measured, "std err", "of it noise", "P>|t|", *ends_of(alpha)),
         rows=tuple((name, *_cells(table, alpha)) for name, table in named),

@@ -59,6 +59,7 @@ def ratios_summary(table: Regression, alpha: float) -> Summary:
     source = source_of(table, alpha)
     return Summary(
         title=source.title(f"{table.model}: {name}s"),
+        promise=source.promise,
         head=(*head_of(table)[:-1], ("standard errors", f"of log {name}s, {table.cov_type} ({table.cov_reason})")),
         columns=("", name, *ends_of(alpha), f"log {name}", "std err", "of it noise", "P>|t|"),
         rows=rows,
@@ -94,6 +95,7 @@ def cells_as_ratios(table: CellTable) -> Summary:
     against = f"{name} of a cell against its column's reference cell, other columns equal"
     return Summary(
         title=source.title(f"{fit.model}: {name}s of cells"),
+        promise=source.promise,
         head=head_of(fit),
         columns=("", name, *ends_of(table.alpha), f"log {name}", "std err", "of it noise", "P>|t|"),
         rows=tuple(rows),

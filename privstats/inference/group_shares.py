@@ -121,6 +121,7 @@ class GroupShares:
         source = Source(self.release, self.alpha, "independent records, honest clients")
         return Summary(
             title=source.title(f"Cells by {self.by}"),
+            promise=source.promise,
             head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(self.groups, self.records, strict=True)),
             columns=("", *(f"{group}, n (%)" for group in self.groups), *self._compared),
             rows=tuple(rows),

@@ -52,6 +52,7 @@ def hazard_summary(table: Regression, alpha: float, facts: HazardFacts) -> Summa
     source = Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
     return Summary(
         title=source.title("Hazard ratios"),
+        promise=source.promise,
         head=(
             *_proportional(facts),
             ("cap of 1", _cap(facts)),

@@ -120,6 +120,7 @@ class HeadScore:
         source = Source(self.release, self.alpha, "independent records that the head was not made from")
         return Summary(
             title=source.title("Score of a head"),
+            promise=source.promise,
             head=(("head", schema.head[:16]), ("records", f"{self.records:,.0f}{noisy}")),
             columns=("", "estimate", *ends_of(self.alpha)),
             rows=tuple(rows),

@@ -47,6 +47,7 @@ def means_summary(means: GroupMeans) -> Summary:
     source = Source(means.release, means.alpha, "independent records, negligible clipping, honest clients")
     return Summary(
         title=source.title("Means by group"),
+        promise=source.promise,
         head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(means.groups, means.counts, strict=True)),
         columns=("", "group", "mean", *ends_of(means.alpha), "std", "P", "SMD"),
         rows=tuple(rows),

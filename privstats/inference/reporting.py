@@ -61,7 +61,7 @@ class Source:
         return [
             f"In at most {self._percent(self.alpha)} of releases an interval is told and misses. "
             f"'{HIDDEN}' is not told: noise hides it.",
-            self._promise,
+            self.promise,
             f"Plan {plan.digest[:_DIGITS]}, {len(self.release.survivors)} of {plan.cohort.clients} clients.",
             f"Assumed: {self.assumed}.",
         ]
@@ -110,7 +110,7 @@ class Source:
         return f"Plan{last} (SHA-256): {self.release.plan.digest}. Software: privstats {__version__}."
 
     @property
-    def _promise(self) -> str:
+    def promise(self) -> str:
         """The promise for all releases that a table was read from."""
         plan, privacy = self.release.plan, self.release.plan.privacy
         if not isinstance(privacy, Privacy) or plan.noise is None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from privstats.files.csv_text import csv_text
@@ -62,6 +63,7 @@ class Summary:
         foot: sentences on promise, claim and assumptions, and warnings.
         methods: a paragraph to paste into a paper's Methods; empty where a table has none.
         caution: what must be read before any number; empty for most tables.
+        promise: epsilon, delta, unit and adjacency in one sentence, for a caption; empty where nothing is promised.
 
     Example:
         >>> records, rows = (("records", "3"),), (("f", "1.68"), ("m", "1.81"))
@@ -83,6 +85,7 @@ class Summary:
     foot: tuple[str, ...]
     methods: str = ""
     caution: str = ""
+    promise: str = ""
 
     def __str__(self) -> str:
         return self.as_text()
@@ -105,35 +108,63 @@ class Summary:
         return "\n".join(line.rstrip() for line in lines)
 
     def as_html(self) -> str:
-        """An HTML fragment without a style of its own."""
+        """An HTML fragment without a style of its own; the caption names the promise."""
         head = "".join(
             f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in self.head
         )
         titles = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
         body = "".join(
-            f"<tr><th>{html.escape(row[0])}</th>"
+            f"<tr><th>{_indented(row[0], '&emsp;', html.escape)}</th>"
             + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:])
             + "</tr>"
             for row in self.rows
         )
         foot = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in self.foot)
         caution = f"<br><strong>{html.escape(self.caution)}</strong>" if self.caution else ""
+        facts = f"<table><tbody>{head}</tbody></table>" if head else ""
         return (
-            f"<table><caption>{html.escape(self.title)}{caution}</caption><tbody>{head}</tbody></table>"
-            f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table><ul>{foot}</ul>"
+            f"{facts}<table><caption>{html.escape(self._caption)}{caution}</caption>"
+            f"<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table><ul>{foot}</ul>"
         )
 
     def _repr_html_(self) -> str:
         return self.as_html()
 
     def as_latex(self) -> str:
-        """A ``tabular`` between ``\\hline``, with the foot as comments and a note below."""
-        lines = [rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}", r"\hline"]
-        lines += [" & ".join(map(_escaped, self.columns)) + r" \\", r"\hline"]
-        lines += [" & ".join(map(_escaped, row)) + r" \\" for row in self.rows]
-        lines += [r"\hline", r"\end{tabular}", ""]
+        """A ``table`` with a caption and the rules of booktabs; head and foot are notes below."""
+        lines = [r"% needs \usepackage{booktabs}", r"\begin{table}[htbp]", r"\centering"]
+        lines += [rf"\caption{{{_escaped(self._caption)}}}", rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}"]
+        lines += [r"\toprule", " & ".join(map(_escaped, self.columns)) + r" \\", r"\midrule"]
+        for name, *cells in self.rows:
+            lines.append(" & ".join([_indented(name, r"\quad ", _escaped), *map(_escaped, cells)]) + r" \\")
+        lines += [r"\bottomrule", r"\end{tabular}"]
         notes = [*filter(None, [self.caution]), *(f"{name}: {value}." for name, value in self.head), *self.foot]
-        return "\n".join(lines + [rf"\par\footnotesize {_escaped(each)}" for each in notes])
+        return "\n".join([*lines, *(rf"\par\footnotesize {_escaped(each)}" for each in notes), r"\end{table}"])
+
+    def save(self, path: str | Path, *, methods: bool = False) -> None:
+        """Write the table as the ending says: .txt, .csv, .html, .tex, or .docx through pandoc.
+
+        Args:
+            path: the file, which is replaced.
+            methods: whether the paragraph for a paper's Methods follows the table; a .csv file has no room for it.
+
+        Raises:
+            ReleaseError: another ending, no room for the paragraph, or pandoc did not write the file.
+            PrivstatsError: the file cannot be written.
+            MissingExtraError: a .docx file, and pandoc is not installed.
+        """
+        from privstats.inference.summary_file import write_summary
+
+        write_summary(self, Path(path), methods=methods)
+
+    @property
+    def escaped_methods(self) -> str:
+        """The paragraph for LaTeX."""
+        return _escaped(self.methods)
+
+    @property
+    def _caption(self) -> str:
+        return f"{self.title}. {self.promise}" if self.promise else self.title
 
     def as_csv(self) -> str:
         """Comma-separated rows under their headings; the numbers as they are shown.
@@ -156,6 +187,7 @@ def summarise(table: Regression, alpha: float) -> Summary:
     source = source_of(table, alpha)
     return Summary(
         title=source.title(table.model),
+        promise=source.promise,
         head=head_of(table),
         columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
         rows=rows,
@@ -201,6 +233,7 @@ def cells_summary(table: CellTable) -> Summary:
     source = source_of(fit, table.alpha, " effects of columns add up,")
     return Summary(
         title=source.title(f"{fit.model}: contrasts of cells"),
+        promise=source.promise,
         head=head_of(fit),
         columns=("", "contrast", "std err", "of it noise", "P>|t|", *ends_of(table.alpha)),
         rows=tuple(rows),
@@ -224,6 +257,7 @@ def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha:
     source = Source(release, alpha, "independent records, honest clients")
     return Summary(
         title=source.title("Proportions"),
+        promise=source.promise,
         head=(),
         columns=("", "proportion", *ends_of(alpha)),
         rows=tuple(rows),
@@ -251,6 +285,7 @@ def card_summary(card: Scorecard) -> Summary:
     source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))
     return Summary(
         title=source.title("Scorecard"),
+        promise=f"Privacy: {card.promise}.",
         head=tuple(
             (f"base, {outcome}", f"{value:+.3f}") for outcome, value in zip(card.outcomes, card.base, strict=True)
         ),
@@ -330,6 +365,12 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     return f"{name:<{widths[0]}}" + "".join(
         f"  {cell:>{width}}" for cell, width in zip(cells[1:], widths[1:], strict=True)
     )
+
+
+def _indented(name: str, space: str, escaped: Callable[[str], str]) -> str:
+    """The name of a row, with what stands for the spaces before it."""
+    plain = name.lstrip(" ")
+    return (space if plain != name else "") + escaped(plain)
 
 
 def _escaped(text: str) -> str:

@@ -162,7 +162,9 @@ def test_a_release_becomes_a_table(privstats, folder):
     assert "told and misses" in done.stdout
 
 
-@pytest.mark.parametrize(("form", "begins"), [("csv", ",coef"), ("html", "<table>"), ("latex", r"\begin{tabular}")])
+@pytest.mark.parametrize(
+    ("form", "begins"), [("csv", ",coef"), ("html", "<table>"), ("latex", r"% needs \usepackage{booktabs}")]
+)
 def test_every_form(privstats, folder, form, begins):
     done = privstats("table", "exact.privstats", "--format", form, cwd=folder)
     assert done.stdout.startswith(begins)
@@ -260,3 +262,27 @@ def test_every_reader_has_a_paragraph_for_a_paper(privstats, folder, reader):
     for part in (digest, "Software: privstats", "Assumed: ", "were not pooled"):
         assert part in done.stdout
     assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_table_is_written_to_a_file_and_never_over_one(privstats, folder, monkeypatch):
+    given = ("table", *READERS["km"], "--reader", "km")
+    done = privstats(*given, "--out", "curves.tex", "--methods", cwd=folder)
+    assert (done.returncode, done.stdout) == (0, "curves.tex is written\n"), done.stderr
+    text = (folder / "curves.tex").read_text()
+    assert r"\toprule" in text
+    assert "Software: privstats" in text
+    assert "curves.tex exists" in privstats(*given, "--out", "curves.tex", cwd=folder).stderr
+    assert privstats(*given, "--out", "curves.tex", "--force", cwd=folder).returncode == 0
+    assert "ends otherwise" in privstats(*given, "--out", "curves.pdf", cwd=folder).stderr
+    assert "leave --format out" in privstats(*given, "--out", "curves.csv", "--format", "csv", cwd=folder).stderr
+    monkeypatch.setenv("PATH", str(folder))
+    missing = privstats(*given, "--out", "curves.docx", cwd=folder)
+    assert "pandoc, which is not on the PATH" in missing.stderr
+
+
+def test_groups_of_count_tables_are_a_first_table(privstats, folder):
+    done = privstats("table", "counts.privstats", "--reader", "table-one", "--by", "sex", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "f, n (%)" in done.stdout
+    assert "Yang and Dalton" in done.stdout
+    assert "need by=" in privstats("table", "counts.privstats", "--reader", "table-one", cwd=folder).stderr
