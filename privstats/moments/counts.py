@@ -18,7 +18,7 @@ from privstats.moments.arrays import columns_of, is_list, listed, rectangle, val
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.code_rows import CodeRows, Codes, cells_of
 from privstats.moments.edge_report import EdgeReport, beyond
-from privstats.moments.left_out import NO_CELL, LeftOut
+from privstats.moments.readable import NO_CELL, LeftOut
 from privstats.schema import Bins, Categories, CountSchema, ScoringSchema, Variable
 from privstats.schema.public_values import Values
 from privstats.transforms.reading import Listed, Readings, alike, read

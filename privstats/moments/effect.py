@@ -22,8 +22,7 @@ from privstats.moments.counts import cells_in, require_cells
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradients import pieces
 from privstats.moments.influences import Whole, in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
-from privstats.moments.left_out import NO_CELL, LeftOut
-from privstats.moments.readable import of_readable
+from privstats.moments.readable import NO_CELL, LeftOut, of_readable
 from privstats.schema import Bins, EffectSchema, Variable
 from privstats.schema.public_values import Values
 from privstats.schema.statistic import INFLUENCES

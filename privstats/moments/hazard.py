@@ -22,7 +22,7 @@ from privstats.moments.counts import cells_in, readings_of, require_cells
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import SHY, exponentials
 from privstats.moments.gradients import grid_rows
-from privstats.moments.left_out import GAP, NO_CELL, TEXT, WORD, LeftOut
+from privstats.moments.readable import GAP, NO_CELL, TEXT, WORD, LeftOut
 from privstats.progress import progress_bar
 from privstats.schema import HazardSchema
 from privstats.schema.public_values import Values

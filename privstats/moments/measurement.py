@@ -23,7 +23,7 @@ from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kept_rows import KeptRows
 from privstats.moments.kinds import Kind, kind_of
-from privstats.moments.left_out import LeftOut
+from privstats.moments.readable import LeftOut
 from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import Schema, require_schema
 from privstats.schema.public_values import Published, Values

@@ -21,7 +21,7 @@ from privstats.moments.clip_report import ClipReport
 from privstats.moments.code_rows import Codes
 from privstats.moments.exact_sum import require_room
 from privstats.moments.kinds import kind_of
-from privstats.moments.left_out import LeftOut
+from privstats.moments.readable import LeftOut
 from privstats.progress import progress_bar
 from privstats.schema import Schema
 from privstats.schema.statistic import Statistic
