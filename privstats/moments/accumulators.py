@@ -29,7 +29,6 @@ from privstats.moments.device_gram import gram, prefers_limbs
 from privstats.moments.exact_sum import exact_rows, require_known, require_room
 from privstats.moments.grid import Grid, GridChunk, feature_grid, target_grid
 from privstats.moments.input_validation import count_of, tiles, tiles_of_batches
-from privstats.moments.observed import observed
 from privstats.moments.ridge_moments import RidgeMoments, RidgeSums, fold_of_key, key_weights
 from privstats.moments.sparse_grid import quantized
 from privstats.progress import progress_bar
@@ -324,10 +323,14 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Cl
         DataError: records that do not fit the schema.
     """
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
+    if getattr(schema, "missing", None) is not None:  # which few plans have
+        from privstats.moments.observed import observed
+
+        parts = (observed(schema, *part) for part in parts)
     used: dict[type[Any], Any] = {}
     counted = sums_by_cells(schema)
     with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
-        for rows, targets in (observed(schema, *part) for part in parts):
+        for rows, targets in parts:
             kind: type[Any] = CellAccumulator if counted else _accumulator_of(rows)
             if kind not in used:
                 used[kind] = kind(schema)
