@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from privstats.transforms.names import checked_names
 
 if TYPE_CHECKING:
     from privstats.schema.effect import EffectSchema
-    from privstats.transforms import Levels
+    from privstats.transforms import Levels, Transform
 
 __all__ = [
     "check_columns",
@@ -193,7 +193,7 @@ def check_columns(schema: EffectSchema) -> None:
     goals = levels.outcomes if levels is not None else ()
     if goals and tuple(each.name for each in goals) != schema.outcome_names:
         raise SchemaError("outcomes of Levels must be those that outcome_names names, in order, or none at all")
-    arm = names[last.column] if isinstance(last, ByArm) and names else None
+    arm = _arm(names, last)
     told = [each.name for each in schema.subgroups or ()]
     for name in told:
         if name not in names or name == arm or told.count(name) > 1:
@@ -204,6 +204,19 @@ def check_columns(schema: EffectSchema) -> None:
     for each in schema.subgroups or ():
         texts = levels.of(each.name) if levels is not None else None
         _check_codes(each, texts)
+
+
+def _arm(names: Sequence[str], last: Transform | None) -> str | None:
+    """The treatment's name, where columns have names.
+
+    Raises:
+        SchemaError: its place is beyond them.
+    """
+    if not isinstance(last, ByArm) or not names:
+        return None
+    if last.column >= len(names):
+        raise SchemaError(f"by-arm has column {last.column}, and feature_names has {len(names)} names: 0 is the first")
+    return names[last.column]
 
 
 def _check_codes(subgroups: Variable, texts: Categories | None) -> None:

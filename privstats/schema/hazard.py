@@ -225,7 +225,8 @@ def _check_columns(schema: HazardSchema) -> None:
 
 
 def _check_constant(schema: HazardSchema) -> None:
-    if schema.constant <= 0 or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
+    small = 0 < schema.constant <= schema.clip_norm  # infinity is no whole number
+    if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
         raise SchemaError(
             f"the ConstantFeature must be above 0 and at most clip_norm / sqrt 2, got {schema.constant:g}: beyond, an "
             "event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2 or so"

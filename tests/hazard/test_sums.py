@@ -194,6 +194,7 @@ def test_columns_are_read_by_name_in_any_container() -> None:
         ({"cap": 0.5}, "cap must be 1, got 0.5: below 1 one event alone"),
         ({"cap": 2.0}, "cap must be 1, got 2: beyond 1 intervals have missed too often"),
         ({"transform": (ps.transforms.ConstantFeature(1.8),)}, "at most clip_norm / sqrt 2, got 1.8"),
+        ({"transform": (ps.transforms.ConstantFeature(1e308),)}, "at most clip_norm / sqrt 2, got 1e\\+308"),
         ({"transform": ()}, "transform must end in ConstantFeature"),
         (
             {"transform": (ps.Cells((ps.Truth("arm"),)), CONSTANT)},

@@ -39,6 +39,7 @@ BESIDE_THE_PROMISE = (
     "clip_norm|rate|module|expected_records|course_mu|among|at most 65,?536|at most 4,?096|at most 8,?192",
     "edges|values|tables|variables",  # which cells, not how many a record counts in
     "gaps of|unit of|ordered of|columns|column|signs must|^bits must|the bits of Cells|ramp must|a step of",  # cells
+    "outcome_names|measure='ratio' needs|expected events",  # what a number means, not how far a record moves it
     "can be drawn",  # noise too wide for a sampler
 )
 """Words of refusals of the library that the checker leaves to it: they change no bound and no noise."""

@@ -301,7 +301,7 @@ def test_the_journal_of_a_round_that_was_put_back_names_the_folder_that_the_comm
 @pytest.mark.nightly
 @pytest.mark.usefixtures("silent")
 def test_a_sum_that_is_not_released_is_a_round_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study, real = course_study(tmp_path), ps.session.check_plausible
+    study, real = course_study(tmp_path), ps.plan.check_plausible
 
     def implausible(plan: Any, vector: Any) -> None:
         if plan.published is not None and len(Host.open(study.host).folder.rounds) == 2:
