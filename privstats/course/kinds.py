@@ -69,6 +69,7 @@ class CourseKind:
         gives_back: whether proof that an upload is in no sum gives something back: what it cost, or its records.
         promise: whose promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
             None for a kind that has no file. One of its own is divided by the class's ``within``.
+        why: why there is more than one session, as a sentence for an ethics board, whose page refuses a kind without.
         task: of the schema whose plans mean this kind and no other; empty if none does.
         asked: the option that means this kind, one of :attr:`options` or a flag; empty if none does.
         means: whether plans of a schema mean this kind, before all else.
@@ -88,6 +89,7 @@ class CourseKind:
     part: Literal["records", "changes"]
     gives_back: bool
     promise: Literal["own", "plan"] | None
+    why: str = ""
     task: str = ""
     asked: str = ""
     means: Callable[[Schema], bool] = lambda _: False
@@ -181,6 +183,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "single",
             "one plan",
             "privstats.course.planned:Single",
+            why="There is one session.",
             charge="plan",
             part="records",
             gives_back=True,
@@ -190,6 +193,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "rounds",
             "refinement rounds",
             "privstats.course.rounds:Rounds",
+            why="The first session makes a model, and each of the others improves it a step.",
             charge="course",
             part="records",
             gives_back=False,
@@ -199,6 +203,8 @@ KINDS: dict[str, CourseKind] = by_name(
             "alignment",
             "an alignment",
             "privstats.course.alignment:Alignment",
+            why="Parties are asked again until their measurements can be made alike; each session begins with what "
+            "the last one found.",
             charge="course",
             part="records",
             gives_back=False,
@@ -209,6 +215,8 @@ KINDS: dict[str, CourseKind] = by_name(
             "stream",
             "a stream",
             "privstats.course.stream:Stream",
+            why="Records come and go. After every period the parties send what has changed since they last sent, and "
+            "the total is brought up to date.",
             charge="registry",
             part="changes",
             gives_back=True,
@@ -224,6 +232,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "newton",
             "rounds of a logistic or Poisson regression",
             "privstats.course.newton:Newton",
+            why="The regression is found in steps; each session begins with what the last one found.",
             charge="course",
             part="records",
             gives_back=False,
@@ -234,6 +243,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "hazard",
             "counts, then rounds of proportional hazards",
             "privstats.course.hazard:Hazard",
+            why="The first session counts; the others find the survival analysis in steps.",
             charge="course",
             part="records",
             gives_back=False,
@@ -246,6 +256,8 @@ KINDS: dict[str, CourseKind] = by_name(
             "centred",
             "a mean first",
             "privstats.course.centred:Centred",
+            why="The first session finds the average of every column; the next measures from there, which needs less "
+            "noise for the same promise.",
             charge="course",
             part="records",
             gives_back=False,
@@ -257,6 +269,8 @@ KINDS: dict[str, CourseKind] = by_name(
             "effect",
             "a treatment effect",
             "privstats.course.effect:Effect",
+            why="The first sessions describe who is treated and how patients fare; the last adds up what each record "
+            "says of the effect.",
             charge="course",
             part="records",
             gives_back=False,
@@ -268,6 +282,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "standardised",
             "ranges first",
             "privstats.course.standardised:Standardised",
+            why="The first session finds the ranges of the columns; the second makes the regression within them.",
             charge="course",
             part="records",
             gives_back=False,
@@ -278,6 +293,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "parties",
             "two rounds of whole parties",
             "privstats.course.party_rounds:PartyRounds",
+            why="Each party is asked twice for one direction: the first makes a model, the second improves it.",
             charge="course",
             part="records",
             gives_back=False,
@@ -288,6 +304,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "binned",
             "cut points, then a plan or a course",
             "privstats.course.binned:Binned",
+            why="The first sessions count, to find where columns are cut into groups; then the study itself begins.",
             charge="course",
             part="records",
             gives_back=False,

@@ -30,6 +30,7 @@ class Schema(ABC):
 
     Attributes:
         task: the word for this kind in plan files.
+        makes: what is made of its sums, as a phrase for an ethics board, whose page refuses a kind without one.
         table: the rows of its statistics.
         appended: how many of the ``features`` stand behind those that the transform gives, such as a target.
         predicts: what models from a release of it predict; None where no head is built from it alone.
@@ -46,6 +47,7 @@ class Schema(ABC):
     """
 
     task: ClassVar[str]
+    makes: ClassVar[str] = ""
     appended: ClassVar[int] = 0
     predicts: ClassVar[Predicted | None] = None
     optional: ClassVar[str] = ""

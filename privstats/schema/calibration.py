@@ -56,6 +56,7 @@ class CalibrationSchema(Schema):
     """
 
     task: ClassVar[str] = "calibration"
+    makes: ClassVar[str] = "how sure of itself the model that this study makes may be"
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = CALIBRATION_TABLE
     statistics: ClassVar[str] = letters_of(CALIBRATION_TABLE)

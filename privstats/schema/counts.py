@@ -102,6 +102,7 @@ class CountSchema(Schema):
     """
 
     task: ClassVar[str] = "counts"
+    makes: ClassVar[str] = "tables of how many records lie in each group"
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = COUNT_TABLE
     statistics: ClassVar[str] = letters_of(COUNT_TABLE)

@@ -105,6 +105,7 @@ class EffectSchema(Schema):
     """
 
     task: ClassVar[str] = "effect"
+    makes: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
     no_persons: ClassVar[str] = "the interval of an effect needs records that are independent: one row a person"
     nonnegative: ClassVar[bool] = False
 

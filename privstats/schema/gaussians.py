@@ -56,6 +56,9 @@ class GaussianSchema(Schema):
     """
 
     task: ClassVar[str] = "gaussians"
+    makes: ClassVar[str] = (
+        "averages, and how columns vary together, by which the measurements of parties are made alike"
+    )
     table: ClassVar[tuple[Statistic, ...]] = GAUSSIAN_TABLE
 
     features: int = GIVEN

@@ -85,6 +85,9 @@ class GradientSchema(Schema):
     """
 
     task: ClassVar[str] = "gradients"
+    makes: ClassVar[str] = (
+        "a step in which a model is improved: which way its numbers should move, on average over all records"
+    )
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = GRADIENT_TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS

@@ -76,6 +76,9 @@ class HazardSchema(Schema):
     """
 
     task: ClassVar[str] = "hazard"
+    makes: ClassVar[str] = (
+        "a step of a survival analysis: which columns raise or lower the rate at which an event happens"
+    )
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
     table: ClassVar[tuple[Statistic, ...]] = HAZARD_TABLE
     statistics: ClassVar[str] = letters_of(HAZARD_TABLE)

@@ -1,9 +1,7 @@
 """The kinds of schemas, one row each, and the checks that a value is a schema.
 
-A kind that is listed here still needs its sums (``moments``), its sensitivity (``dp``) and its test; a module that
-lacks one of them refuses the kind and never guesses.
-
-A kind of schema is a row in three tables. Plan, layout, session, release and simulation ask the base class and the
+A kind that is listed here still needs its row in the tables of other rooms (CONTRIBUTING lists them); a module that
+lacks one refuses the kind and never guesses. Plan, layout, session, release and simulation ask the base class and the
 tables only; a kind that lacks its sums or its sensitivity is refused there. What assumes records as they stand says
 so by its type (``RecordSchema``).
 """

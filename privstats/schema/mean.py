@@ -39,6 +39,7 @@ class MeanSchema(Schema):
     """
 
     task: ClassVar[str] = "mean"
+    makes: ClassVar[str] = "the average of every column over all records"
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = MEAN_TABLE
     statistics: ClassVar[str] = letters_of(MEAN_TABLE)

@@ -58,6 +58,7 @@ class PartySchema(Schema):
     """
 
     task: ClassVar[str] = "party-softmax"  # another direction needs another word: parties of one plan send the same
+    makes: ClassVar[str] = "a rule that tells the classes apart, to which each party gives one direction, as one vote"
     table: ClassVar[tuple[Statistic, ...]] = PARTY_TABLE
     statistics: ClassVar[str] = letters_of(PARTY_TABLE)
     predicts: ClassVar[Predicted | None] = "parties"
@@ -145,6 +146,9 @@ class PartyUpdateSchema(PartySchema):
     """
 
     task: ClassVar[str] = "party-update"
+    makes: ClassVar[str] = (
+        "a step in which such a rule is improved, to which each party gives one direction, as one vote"
+    )
     table: ClassVar[tuple[Statistic, ...]] = PARTY_UPDATE_TABLE
     predicts: ClassVar[Predicted | None] = None
 

@@ -68,6 +68,7 @@ class ScoreSchema(Schema):
     """
 
     task: ClassVar[str] = "score"
+    makes: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
     no_persons: ClassVar[str] = ""
     statistics: ClassVar[str] = letters_of(LOGISTIC_TABLE)
 

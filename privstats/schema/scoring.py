@@ -80,6 +80,9 @@ class ScoringSchema(Schema):
     """
 
     task: ClassVar[str] = "scoring"
+    makes: ClassVar[str] = (
+        "how well a model that is already published does: how often it is right, where, and how sure it may be"
+    )
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = COUNT_TABLE
     statistics: ClassVar[str] = letters_of(COUNT_TABLE)

@@ -65,6 +65,7 @@ class SitesSchema(Schema):
     """
 
     task: ClassVar[str] = "sites"
+    makes: ClassVar[str] = "a regression that compares records within a party, and never one party with another"
     table: ClassVar[tuple[Statistic, ...]] = SITE_TABLE
     statistics: ClassVar[str] = letters_of(SITE_TABLE)
     appended: ClassVar[int] = 1

@@ -60,6 +60,7 @@ class WithinSchema(Schema):
     """
 
     task: ClassVar[str] = "within"
+    makes: ClassVar[str] = "a rule that tells the classes apart, less what the averages of one party alone explain"
     table: ClassVar[tuple[Statistic, ...]] = WITHIN_TABLE
     statistics: ClassVar[str] = letters_of(WITHIN_TABLE)
     predicts: ClassVar[Predicted | None] = "classes"

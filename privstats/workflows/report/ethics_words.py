@@ -1,4 +1,6 @@
-"""The words of the pages for an ethics board that follow from a kind: of schema, course, protocol, unit, adjacency.
+"""The words of the pages for an ethics board that follow from a protocol, a unit or an adjacency.
+
+Those of a kind of schema or course stand with the kind (``makes``, ``why``).
 
 One row per kind and no row that stands for another: a kind that nobody has written words for is refused by its name.
 """
@@ -12,49 +14,11 @@ from privstats.course import Course
 from privstats.course.kinds import course_kind
 from privstats.errors import PlanError
 from privstats.plan import Plan
-from privstats.schema import Schema, row_of
+from privstats.schema import KINDS, Schema, row_of
 
-__all__ = ["COURSES", "HIDDEN", "KEYS", "MADE", "UNITS", "WORDS", "keys_of", "made_of", "sessions_of", "word_for"]
+__all__ = ["HIDDEN", "KEYS", "UNITS", "WORDS", "keys_of", "made_of", "sessions_of", "word_for"]
 
 _Row = TypeVar("_Row")
-
-MADE: Mapping[str, str] = {
-    "classes": "a rule that tells the classes apart, from averages of the classes and from how values vary together",
-    "ridge": "a regression, which is a formula that predicts the targets from the columns",
-    "counts": "tables of how many records lie in each group",
-    "scoring": "how well a model that is already published does: how often it is right, where, and how sure it may be",
-    "sites": "a regression that compares records within a party, and never one party with another",
-    "score": "a step of a regression for an outcome that is yes or no, or a count",
-    "hazard": "a step of a survival analysis: which columns raise or lower the rate at which an event happens",
-    "effect": "how much a treatment changes an outcome, on average over many records",
-    "gradients": "a step in which a model is improved: which way its numbers should move, on average over all records",
-    "calibration": "how sure of itself the model that this study makes may be",
-    "mean": "the average of every column over all records",
-    "within": "a rule that tells the classes apart, less what the averages of one party alone explain",
-    "gaussians": "averages, and how columns vary together, by which the measurements of parties are made alike",
-    "party-softmax": "a rule that tells the classes apart, to which each party gives one direction, as one vote",
-    "party-update": "a step in which such a rule is improved, to which each party gives one direction, as one vote",
-}
-"""By a schema's task, what is made of its sums."""
-
-COURSES: Mapping[str, str] = {
-    "single": "There is one session.",
-    "rounds": "The first session makes a model, and each of the others improves it a step.",
-    "alignment": "Parties are asked again until their measurements can be made alike; each session begins with what "
-    "the last one found.",
-    "stream": "Records come and go. After every period the parties send what has changed since they last sent, and the "
-    "total is brought up to date.",
-    "newton": "The regression is found in steps; each session begins with what the last one found.",
-    "hazard": "The first session counts; the others find the survival analysis in steps.",
-    "centred": "The first session finds the average of every column; the next measures from there, which needs less "
-    "noise for the same promise.",
-    "effect": "The first sessions describe who is treated and how patients fare; the last adds up what each record "
-    "says of the effect.",
-    "standardised": "The first session finds the ranges of the columns; the second makes the regression within them.",
-    "parties": "Each party is asked twice for one direction: the first makes a model, the second improves it.",
-    "binned": "The first sessions count, to find where columns are cut into groups; then the study itself begins.",
-}
-"""By a course's kind, why there is more than one session."""
 
 KEYS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "interactive": (
@@ -113,7 +77,8 @@ def made_of(schema: Schema) -> str:
     Raises:
         SchemaError: nobody has written it for this kind.
     """
-    return row_of(MADE, schema, "sentence for an ethics board")
+    rows = {task: kind.makes for task, kind in KINDS.items() if kind.makes}
+    return row_of(rows, schema, "sentence for an ethics board")
 
 
 def sessions_of(course: Course) -> str:
@@ -122,7 +87,8 @@ def sessions_of(course: Course) -> str:
     Raises:
         PlanError: nobody has written it for this kind.
     """
-    return word_for(COURSES, course_kind(course).name, "courses of the kind")
+    kind = course_kind(course)
+    return word_for({kind.name: kind.why} if kind.why else {}, kind.name, "courses of the kind")
 
 
 def keys_of(plan: Plan) -> list[tuple[str, str, str]]:

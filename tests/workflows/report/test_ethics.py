@@ -48,8 +48,8 @@ def without_names(said: str) -> str:
 
 
 def test_every_kind_has_its_words_and_no_kind_has_words_that_is_not_there() -> None:
-    assert set(ethics_words.MADE) == set(KINDS)
-    assert set(ethics_words.COURSES) == set(COURSE_KINDS)
+    assert all(kind.makes for kind in KINDS.values())
+    assert all(kind.why for kind in COURSE_KINDS.values())
     assert set(ethics_words.KEYS) == set(PROTOCOLS)
     assert set(ethics_words.UNITS) == set(get_args(Unit))
     assert set(ethics_words.HIDDEN) == set(get_args(Adjacency))
@@ -64,7 +64,7 @@ def test_a_plan_of_every_kind_says_what_leaves_a_party_and_what_for(schema: Sche
     for row in schema.sent:
         numbers = row.blocks(schema.sizes) * row.entries(schema.sizes)
         assert f"{row.meaning} {numbers:,} {plan.noise.sigma[row.letter]:.3g}" in said
-    assert ethics_words.MADE[schema.task][1:] in said
+    assert schema.makes[1:] in said
     assert f"A record is {schema.record}." in said
     assert plan.digest in said
     assert f"privstats {ps.__version__}." in said
@@ -79,10 +79,10 @@ def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of
     sessions = f" in at most {course.most} sessions" if course.most > 1 else ""
     assert f"What leaves a party are {sum(plan.layout.size for plan in plans):,} numbers{sessions}, " in said
     for plan in course.priced:
-        assert ethics_words.MADE[plan.schema.task][1:] in said
+        assert plan.schema.makes[1:] in said
         assert f"A record is {plan.schema.record}." in said
         assert all(row.meaning in said for row in plan.schema.sent)
-    assert ethics_words.COURSES[name] in said
+    assert COURSE_KINDS[name].why in said
     privacy = course.first.privacy
     exact = isinstance(privacy, ps.NoPrivacy)
     assert ("Nothing bounds" if exact else f"(epsilon = {course.epsilon(privacy.delta):.4g})") in said
@@ -175,7 +175,6 @@ def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyP
     with pytest.raises(PlanError, match="Stranger is no kind of course"):
         ethics_page(Statement(PLAN, course=Stranger(PLAN)))
     for rows, name in (
-        (ethics_words.COURSES, "single"),
         (ethics_words.KEYS, "interactive"),
         (ethics_words.UNITS, "record"),
         (ethics_words.HIDDEN, "add-remove"),
@@ -184,7 +183,10 @@ def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyP
         with pytest.raises(PlanError, match=f"no words for .*{name!r} yet"):
             ethics_page(Statement(PLAN, course=SAMPLES["single"]))
         monkeypatch.undo()
-    monkeypatch.delitem(ethics_words.MADE, "classes")
+    monkeypatch.setitem(COURSE_KINDS, "single", replace(COURSE_KINDS["single"], why=""))
+    with pytest.raises(PlanError, match="no words for courses of the kind 'single' yet"):
+        ethics_page(Statement(PLAN, course=SAMPLES["single"]))
+    monkeypatch.setattr(ps.ClassSchema, "makes", "")
     with pytest.raises(ps.errors.SchemaError, match="no sentence for an ethics board is written for a ClassSchema"):
         ethics_page(Statement(PLAN))
 
