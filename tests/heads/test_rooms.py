@@ -8,6 +8,7 @@ from pathlib import Path
 import grimp
 import pytest
 
+from privstats import heads
 from privstats.heads.registry import HEADS, head_class
 
 PACKAGE = "privstats.heads"
@@ -35,3 +36,12 @@ def test_nobody_imports_a_head_but_the_package_itself(graph, floors):
     rooms = graph.find_descendants(PACKAGE)
     for head in graph.find_children(PACKAGE) - floors:
         assert not graph.find_modules_that_directly_import(head) & rooms
+
+
+def test_a_head_has_a_test_of_its_own_and_a_type():
+    """The contract tests find a head by themselves; its formula they cannot know, and type checkers read a line."""
+    lines = Path(heads.__file__).read_text()
+    for name in HEADS:
+        module = head_class(name).__module__
+        assert Path(__file__).with_name(f"test_{module.rpartition('.')[2]}.py").exists()
+        assert f"    from {module} import {name} as {name}\n" in lines

@@ -33,7 +33,7 @@ from privstats.workflows.readers import possible, suggested
 from privstats.workflows.report import Statement, ethics_page, page_of
 from tests import made
 from tests.plan.random_plans import PANEL
-from tests.schema.samples import PROMISED, SCORED, TAKEN
+from tests.schema.samples import PROMISED, SCHEMAS, SCORED, TAKEN
 from threat_models.attack import attacks
 from threat_models.audits.budget import audit_budget
 from threat_models.audits.canary import audit_canary
@@ -225,5 +225,5 @@ def test_the_checker_refuses_a_kind_that_it_has_no_row_for(strange: StrangeSchem
         check(plan_of(strange).to_toml(), honest)
 
 
-def test_every_kind_stands_in_the_list() -> None:
-    assert set(TAKEN) == set(KINDS)
+def test_every_kind_has_a_sample_and_stands_in_the_list() -> None:
+    assert {schema.task for schema in SCHEMAS} == set(TAKEN) == set(KINDS)

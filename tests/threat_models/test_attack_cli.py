@@ -47,6 +47,12 @@ def test_the_list_has_every_attack():
     assert "mean-ratio" in call("list").stdout
 
 
+def test_an_attack_is_named_by_a_test():
+    """It joins the list by itself; that it succeeds without noise only a test of its own says."""
+    tests = "".join(path.read_text() for path in Path(__file__).parent.rglob("test_*.py"))
+    assert not [each.name for each in attacks() if f'"{each.name}"' not in tests]
+
+
 def test_a_run_prints_json_alone(small):
     done = call("run", small, "--json", "--seed", "1", "--trials", "8", "--attack", "mean-ratio", "--records", "8")
     document = json.loads(done.stdout)
