@@ -1,8 +1,8 @@
 """Tables that one may publish from a release: estimates with intervals and p-values that stay true under its noise.
 
 Everything here is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout:
-**in at most alpha of releases an interval is told and misses**; a parameter whose interval noise makes unbounded is
-*not told*: its interval is (-inf, inf) and tables show no estimate.
+**at most a fraction alpha of releases report an interval that misses**; a parameter whose interval noise makes
+unbounded is *not told*: its interval is (-inf, inf) and tables show no estimate.
 
 ``evidence`` reads the release; ``inversion`` and ``parts`` compute; ``score`` says whether rounds have arrived,
 ``clipping`` what a clip may have done to targets. ``regression``, ``sites``, ``effect_rows``, ``hazard_ratios`` and

@@ -27,8 +27,8 @@ __all__ = ["CellTable", "cell_table"]
 class CellTable:
     """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
 
-    In at most alpha of releases an interval is told and misses. A cell is not told where noise hides its contrast, or
-    where noise could show as many records in a cell of none; a reference is 0 by definition, from 0 to 0.
+    At most a fraction alpha of releases report an interval that misses. A cell is not told where noise hides its
+    contrast, or where noise could show as many records in a cell of none; a reference is 0 by definition, from 0 to 0.
 
     Attributes:
         columns, cells: name of the column and of the cell.

@@ -43,7 +43,7 @@ class Regression:
     """A fitted linear regression; arrays have one entry per parameter, the intercept first.
 
     A parameter whose interval is unbounded at a level is *not told* there: noise hides it, and its interval is
-    (-inf, inf). The claim is that **in at most alpha of releases an interval is told and misses**.
+    (-inf, inf). The claim is that **at most a fraction alpha of releases report an interval that misses**.
 
     Attributes:
         names: of the parameters.
