@@ -243,7 +243,7 @@ def test_linear_layers_compose_affine_transforms_and_refuse_others(transform, bl
 def test_every_kind_of_transform_is_among_the_chains():
     public = [value for name in transforms.__all__ if isinstance(value := getattr(transforms, name), type)]
     maps = {each for each in public if issubclass(each, Transform)} - {Transform}
-    elsewhere = {transforms.Cells, transforms.ByArm}  # of codes, and of arms: tests of their own
+    elsewhere = {transforms.Cells, transforms.ByArm, transforms.Levels}  # of codes, arms, texts: tests of their own
     assert {type(step) for chain in CHAINS for step in chain} == maps - elsewhere
     for chain in CHAINS:
         assert transforms.input_features(chain, transforms.output_features(chain, 6)) == 6

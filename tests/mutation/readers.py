@@ -259,7 +259,7 @@ READERS: dict[str, Mutant] = {
     ),
     "unobserved records among the lines": Mutant(
         "a record without an outcome is in the Gram matrix of the outcome lines",
-        name_in("privstats.moments.accumulators", "observed", _kept_as_zero),
+        name_in("privstats.moments.observed", "observed", _kept_as_zero),
         "",
         (_GAPS + "test_the_propensity_is_of_being_observed_and_the_lines_are_of_those_who_are",),
         (),
