@@ -21,6 +21,7 @@ import privstats as ps
 from privstats import session
 from privstats.course.weighing import weighed_release
 from privstats.encoding import flatten
+from privstats.engines.client_updates import ClientUpdates
 from privstats.engines.journal import JournaledServer
 from privstats.engines.loopback import run
 from privstats.randomness import secure, seeded
@@ -127,6 +128,15 @@ def two_alone(_: Path) -> list[np.ndarray]:
     return [in_units(release.plan, release.vector - EXACT) for release in releases]
 
 
+def two_updates(place: Path) -> list[np.ndarray]:
+    """Of one client of somebody else's rounds, whose update is nothing."""
+    updates = ClientUpdates({"W": (20, 20)}, clip_norm=1.0, epsilon=8.0, delta=1e-5, rounds=2)
+    ledger = ps.dp.Ledger.create(place / "ledger")
+    ledger.set_cap("weights", unit="client", adjacency="replace-one", epsilon=8.0, delta=1e-5)
+    sent = [updates.released({"W": np.zeros((20, 20))}, ledger, "weights")["W"] for _ in range(2)]
+    return [update.ravel() / updates.sigma for update in sent]
+
+
 def two_descents(_: Path) -> list[np.ndarray]:
     """One step from no record at all: the weights are the noise."""
     nothing, step = np.zeros((1, 20), np.float32), Descent(rate=1.0, clip=1.0, steps=1)
@@ -175,9 +185,11 @@ DOORS: dict[str, Draws] = {
     "a server with a journal": two_journals,
     "epochs of a weighed stream": epochs_weighed,
     "a rival's descent": two_descents,
+    "a client's update": two_updates,
 }
 
 PLACES = {  # every call that draws noise or makes a generator, and the doors through which it is reached here
+    "engines/client_updates.py: draw_share": {"a client's update"},
     "dp/mechanisms.py: sampler": {"a client's share", "a server's release"},
     "session/machines.py: draw_share": {
         "a client's share",

@@ -157,7 +157,7 @@ class ClientUpdates:
             LedgerError: the account's cap does not admit one more round, it is kept per record, or there is none;
                 nothing is spent, and nothing may leave.
         """
-        row = self._row(update)
+        row, noise = self._row(update), checked(rng, allow_reproducible=allow_reproducible)
         self._require_account(ledger, account)
         entry = ledger.spend(
             account,
@@ -168,7 +168,7 @@ class ClientUpdates:
             noise=self.noise,
             what="update of a model",
         )
-        sent = self._noisy(row, checked(rng, allow_reproducible=allow_reproducible))
+        sent = self._noisy(row, noise)
         ledger.finish(entry, hashlib.sha256(b"".join(array.tobytes() for array in sent.values())).digest())
         return sent
 
@@ -195,10 +195,7 @@ class ClientUpdates:
             )
         parts = []
         for name, shape in self.shapes.items():
-            try:
-                array = np.asarray(update[name], np.float64)
-            except (TypeError, ValueError, RuntimeError):
-                raise DataError(f"{name} is no array of numbers; nothing was spent") from None
+            array = _numbers(name, update[name])
             if array.shape != shape:
                 raise DataError(f"{name} has shape {array.shape} and must have {shape}; nothing was spent")
             parts.append(array.ravel())
@@ -232,6 +229,24 @@ class ClientUpdates:
                 "update: open one with `privstats ledger cap LEDGER NAME --unit client --adjacency replace-one`; "
                 "nothing was spent"
             )
+
+
+def _numbers(name: str, given: Any) -> NDArray[np.float64]:
+    """One array of an update, whose type is of numbers, whatever they are.
+
+    Raises:
+        DataError: another type: objects, texts, dates, complex numbers, or an array with a mask.
+    """
+    refusal = DataError(f"{name} is no array of real numbers; nothing was spent")
+    if isinstance(given, np.ma.MaskedArray):
+        raise refusal
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError):
+        raise refusal from None
+    if array.dtype.kind not in "fiub":
+        raise refusal
+    return array.astype(np.float64)
 
 
 def _checked_shapes(shapes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:

@@ -79,6 +79,7 @@ class TestPromise:
     def test_noise_is_the_systems_unless_a_test_says_otherwise(self, ledger):
         with pytest.raises(RandomnessError, match="rng is reproducible"):
             updates().released(ZEROS, ledger, "weights", randomness.seeded(0))
+        assert ledger.account("weights").entries == (), "a call that is refused spends nothing"
 
 
 LARGE = st.floats(allow_nan=True, allow_infinity=True, width=64)
@@ -121,8 +122,12 @@ def test_no_kind_of_number_decides_what_leaves(ledger, dtype):
         ({}, "has others"),
         ({**ZEROS, "count": np.zeros(1)}, "has others"),
         ({**ZEROS, "b": np.zeros(3)}, r"b has shape \(3,\) and must have \(2,\)"),
-        ({**ZEROS, "b": np.array(["one", "two"])}, "b is no array of numbers"),
-        ({**ZEROS, "b": [[1.0], [2.0, 3.0]]}, "b is no array of numbers"),
+        ({**ZEROS, "b": np.array(["one", "two"])}, "b is no array of real numbers"),
+        ({**ZEROS, "b": np.array(["1", "2"])}, "b is no array of real numbers"),
+        ({**ZEROS, "b": [[1.0], [2.0, 3.0]]}, "b is no array of real numbers"),
+        ({**ZEROS, "b": [10**400, 0]}, "b is no array of real numbers"),
+        ({**ZEROS, "b": np.array([1j, 0])}, "b is no array of real numbers"),
+        ({**ZEROS, "b": np.ma.masked_array([5.0, 0.0], [True, False])}, "b is no array of real numbers"),
     ],
 )
 def test_another_form_is_refused_before_anything_is_spent(ledger, update, why):

@@ -89,6 +89,16 @@ def test_records_that_were_changed_in_place_are_mapped_anew(change: Callable[[An
     assert after != before
 
 
+@pytest.mark.parametrize("huge", [1e25, np.inf])
+def test_a_huge_entry_hides_no_change_of_other_rows(huge: float) -> None:
+    X, y = records(2_000)
+    X[0, 0] = huge
+    kept = KeptRows()
+    measured(RIDGE, X, y, published_ridge(), kept)
+    X[1:] *= -1
+    assert measured(RIDGE, X, y, published_ridge(), kept) == measured(RIDGE, X, y, published_ridge())
+
+
 def test_rows_that_are_no_numbers_count_as_zero_in_every_round() -> None:
     X, y = records(500)
     no_number(X)

@@ -26,6 +26,7 @@ LEDGER = "ledger"
 """The ledger's name in the folder of the site."""
 
 _KINDS = (DataKind.WEIGHT_DIFF, DataKind.WEIGHTS)
+_MOST_ROUNDS = 10_000
 
 
 class PrivateWeights(Filter):
@@ -41,8 +42,11 @@ class PrivateWeights(Filter):
     one that its cap does not admit stays here, and the server gets FLARE's ``TASK_RESULT_FILTER_ERROR``.
 
     Only arrays leave: metrics, numbers of steps (so every site weighs the same) and all other metadata are dropped; of
-    the headers the round stays. A result that is no DXO of weights is refused, so name the tasks that train. What a
-    script streams to the server (``SummaryWriter``) passes no filter.
+    the headers the round stays, a number below 10,000. A result that is no DXO of weights is refused, so name the tasks
+    that train. What a script streams to the server (``SummaryWriter``) passes no filter.
+
+    Not protected, and charged to nobody: that a task failed, and the number that the script gives as its round. A
+    script that chooses either by its records tells of them.
 
     Guarantee:
         That of :class:`~privstats.engines.client_updates.ClientUpdates`: unit one client, replace-one, for all results
@@ -80,21 +84,20 @@ class PrivateWeights(Filter):
         )
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """What may leave in place of a result; of a failed one its return code alone.
+        """What may leave in place of a result; of a failed one that it failed, and no reason.
 
         Raises:
             DataError: it is no DXO of weights, or its arrays are not those of ``shapes``.
             LedgerError: the account has no room for one more round, or is not one for this.
         """
-        code = shareable.get_return_code()
-        if code != ReturnCode.OK:
-            return make_reply(str(code))
+        if shareable.get_return_code() != ReturnCode.OK:
+            return make_reply(ReturnCode.EXECUTION_EXCEPTION)
         dxo = _weights(shareable)
         ledger = Ledger.open(home_of(fl_ctx.get_identity_name()) / LEDGER)
         sent = DXO(dxo.data_kind, data=self._updates.released(dxo.data, ledger, self.account)).to_shareable()
         sent.set_return_code(ReturnCode.OK)
         current = shareable.get_header(AppConstants.CURRENT_ROUND)
-        if type(current) is int:
+        if type(current) is int and 0 <= current < _MOST_ROUNDS:
             sent.set_header(AppConstants.CURRENT_ROUND, current)
         return sent
 

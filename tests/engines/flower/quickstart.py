@@ -57,9 +57,9 @@ def seen(context: Context) -> int:
     return int(context.state["rounds"]["seen"]) if "rounds" in context.state else 0
 
 
-def fed_avg(grid: Grid, start: list[np.ndarray] = START, rounds: int = 1) -> list[np.ndarray]:
-    """Their rounds."""
-    strategy = FedAvg(min_available_nodes=1, min_train_nodes=1, min_evaluate_nodes=1)
+def fed_avg(grid: Grid, start: list[np.ndarray] = START, rounds: int = 1, nodes: int = 1) -> list[np.ndarray]:
+    """Their rounds, once so many nodes are there."""
+    strategy = FedAvg(min_available_nodes=nodes, min_train_nodes=1, min_evaluate_nodes=1)
     result = strategy.start(grid=grid, initial_arrays=ArrayRecord(start), num_rounds=rounds, timeout=60)
     return result.arrays.to_numpy_ndarrays()
 

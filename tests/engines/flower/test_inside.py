@@ -61,9 +61,9 @@ def test_in_flowers_simulation_a_release_comes_between_two_rounds_of_fedavg(tmp_
     found = {}
 
     def main(grid, context):
-        found["before"] = fed_avg(grid)
+        found["before"] = fed_avg(grid, nodes=5)
         found["release"] = flower.run_plan(grid, study.host)
-        found["after"] = fed_avg(grid, found["before"])
+        found["after"] = fed_avg(grid, found["before"], nodes=5)
         found["again"] = flower.run_plan(grid, study.host)
         (node, *_) = grid.get_node_ids()
         found["theirs"] = asked(grid, RecordDict(), "query", node).content["theirs"]["seen"]

@@ -90,13 +90,22 @@ def test_what_is_no_update_of_the_model_stays_here(shareable, ledger):
     assert ledger.account("weights").entries == ()
 
 
-def test_of_a_failed_task_the_code_leaves_alone(ledger):
-    failed = make_reply(ReturnCode.EXECUTION_EXCEPTION)
+@pytest.mark.parametrize("code", [ReturnCode.EXECUTION_EXCEPTION, ReturnCode.BAD_TASK_DATA, f"a loss of {SECRET}"])
+def test_of_a_failed_task_nothing_leaves_but_that_it_failed(code, ledger):
+    """A code is any text that the script sets."""
+    failed = make_reply(code)
     failed["note"] = SECRET
     sent = PrivateWeights(**PUBLIC).process(failed, CONTEXT)
     assert sent.get_return_code() == ReturnCode.EXECUTION_EXCEPTION
     assert str(SECRET) not in repr(sent)
     assert ledger.account("weights").entries == ()
+
+
+@pytest.mark.parametrize("number", [-1, 10_000, int.from_bytes(b"a patient's name", "big"), True, "3", 3.0])
+def test_a_round_that_is_none_stays_here(number):
+    given = result()
+    given.set_header(AppConstants.CURRENT_ROUND, number)
+    assert PrivateWeights(**PUBLIC).process(given, CONTEXT).get_header(AppConstants.CURRENT_ROUND) is None
 
 
 def test_a_site_without_a_folder_sends_nothing(monkeypatch):
