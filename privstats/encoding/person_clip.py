@@ -6,11 +6,13 @@ person, before a party's sums are formed.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from privstats.encoding.client_clip import ROUNDING, clip_vector
-from privstats.encoding.layout import blocks_of, flatten
+from privstats.encoding.layout import blocks_of, flatten, layout_of
+from privstats.schema import Schema
 
 if TYPE_CHECKING:
     from privstats.moments import Moments
@@ -39,6 +41,29 @@ class PersonClip:
 
     records: float
     weights: tuple[tuple[str, float], ...]
+
+    def most_records(self, schema: Schema) -> int:
+        """How many records bound all that a person adds, whatever the rows: no entry, and no sum of the counts, is
+        beyond what so many can give.
+
+        It follows from public values alone. All of c may be in one statistic, whose entries reach ``c / sqrt(share)``
+        times one record's, and counts in several cells add up to more; so it lies above c. What holds a party's records
+        against a limit counts a person as so many at most (``PersonMoments.counted``).
+
+        Example:
+            >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
+            >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
+            ...     max_records_per_person=2)
+            >>> ps.dp.person_clip(schema, privacy).most_records(schema)  # 2 sqrt(2 / .02): 2 cells, 2 % of mu^2
+            20
+        """
+        weights, most = dict(self.weights), 1.0
+        for each in layout_of(schema).segments:
+            if each.size:
+                reach = self.records * each.noise_factor * each.scale / math.sqrt(weights[each.statistic])
+                cells = math.sqrt(each.size) if each.name == "N" else 1.0
+                most = max(most, cells * reach / each.bound)
+        return math.ceil(most * (1 + ROUNDING) / 2)  # the clip leaves as much of its norm unused
 
     def clipped(self, moments: Moments) -> tuple[dict[str, Any], bool]:
         """What one person adds, by letter in wire steps and blocks first, and whether it was shrunk.

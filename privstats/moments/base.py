@@ -120,6 +120,11 @@ class Moments(ABC):
     def records(self) -> int | None:
         """Records measured; None where that is unknown. Private, and never sent."""
 
+    @property
+    def counted(self) -> int | None:
+        """Records that are held against a plan's limits: all, unless a kind bounds what several add together."""
+        return self.records
+
     @abstractmethod
     def real(self) -> Any:
         """The same in real units, float64."""

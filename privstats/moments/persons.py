@@ -45,6 +45,9 @@ class Clip(Protocol):
     def records(self) -> float:
         """A person of at most so many rows counts in full."""
 
+    def most_records(self, schema: Schema) -> int:
+        """How many records bound all that a person adds: of public values alone."""
+
     def clipped(self, moments: Moments) -> tuple[dict[str, Any], bool]:
         """What one person adds, by letter in wire steps, and whether it was shrunk."""
 
@@ -61,6 +64,8 @@ class PersonMoments(Moments):
         arrays: by letter, blocks first, in wire steps.
         clip: what bounds a person.
         records: rows in the sums. Private, and never sent, as all below.
+        counted: the same with at most ``clip.most_records`` for a person who was not added in full: what is held
+            against the limits of a plan, so that the rows of one person move it by a public number. None: ``records``.
         shrunk: persons who were shrunk.
         parties: of how many parties this is the sum.
         published: digest of the published values that were read.
@@ -86,6 +91,7 @@ class PersonMoments(Moments):
     arrays: Mapping[str, NDArray[np.int64]]
     clip: Clip
     records: int | None = None
+    counted: int | None = None
     shrunk: int = 0
     parties: int = 1
     published: str = ""
@@ -98,6 +104,7 @@ class PersonMoments(Moments):
             raise DataError(f"sums over persons under this schema have arrays of {shapes}; build them with measure()")
         kept = {letter: np.atleast_1d(readonly_array(array, np.int64)) for letter, array in self.arrays.items()}
         object.__setattr__(self, "arrays", {s: array.reshape(shapes[s]) for s, array in kept.items()})
+        object.__setattr__(self, "counted", self.records if self.counted is None else self.counted)
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
         """The exact sums of one statistic in wire steps, blocks first."""
@@ -117,12 +124,12 @@ class PersonMoments(Moments):
             return NotImplemented
         if (other.schema, other.clip, other.published) != (self.schema, self.clip, self.published):
             raise DataError("sums over persons under different plans cannot be added; measure both with one plan")
-        records = None if self.records is None or other.records is None else self.records + other.records
-        require_room(records or 0, self.schema.bound)
+        records, counted = _both(self.records, other.records), _both(self.counted, other.counted)
+        require_room(counted or 0, self.schema.bound)
         arrays = {letter: array + other.arrays[letter] for letter, array in self.arrays.items()}
         reports = {name: _both(getattr(self, name), getattr(other, name)) for name in ("clip_report", "edge_report")}
         told = self.shrunk + other.shrunk, self.parties + other.parties, self.published
-        return PersonMoments(self.schema, arrays, self.clip, records, *told, **reports)
+        return PersonMoments(self.schema, arrays, self.clip, records, counted, *told, **reports)
 
 
 def of_persons(
@@ -160,6 +167,7 @@ class _Total:
 
     def __init__(self, whole: Moments) -> None:
         self._schema, self._records, self._shrunk = whole.schema, whole.records or 0, 0
+        self._counted = self._records
         self._arrays = {row.letter: whole.sums(row) * row.kept for row in whole.schema.sent}
         self._reports = {name: getattr(whole, name, None) for name in _REPORTS}
 
@@ -168,14 +176,17 @@ class _Total:
         arrays, shrunk = clip.clipped(person)
         for letter, array in arrays.items():
             self._arrays[letter] += array
-        self._records, self._shrunk = self._records + (person.records or 0), self._shrunk + shrunk
+        rows = person.records or 0
+        self._records, self._shrunk = self._records + rows, self._shrunk + shrunk
+        self._counted += min(rows, clip.most_records(self._schema))
         self._reports = {name: _both(kept, getattr(person, name, None)) for name, kept in self._reports.items()}
 
     def moments(self, clip: Clip) -> PersonMoments:
         """The sums of all."""
-        require_room(self._records, self._schema.bound)
+        require_room(self._counted, self._schema.bound)
         clips, edges = (self._reports[name] for name in _REPORTS)
-        told: Any = {"records": self._records, "shrunk": self._shrunk, "clip_report": clips, "edge_report": edges}
+        rows = {"records": self._records, "counted": self._counted}
+        told: Any = {**rows, "shrunk": self._shrunk, "clip_report": clips, "edge_report": edges}
         return PersonMoments(self._schema, self._arrays, clip, **told)
 
 

@@ -78,7 +78,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
         raise DataError(
             "the moments were measured at other published values than the plan's; measure with published=plan.published"
         )
-    if moments.records is None:
+    if (counted := moments.counted) is None:
         raise DataError("these moments have no number of records; give the result of measure")
     _require_persons(plan, moments)
     limits = {"cohort.max_records": plan.cohort.max_records}
@@ -87,7 +87,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
     if plan.validity is not None:
         limits["validity.most_records"] = plan.validity.most_records
     for field, limit in limits.items():
-        if moments.records > limit:
+        if counted > limit:
             raise DataError(f"a client holds more records than {field}={limit}; raise it in the plan or sample fewer")
 
 

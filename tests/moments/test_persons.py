@@ -172,6 +172,52 @@ def test_sums_of_other_promises_do_not_add_up() -> None:
         summed(X, y, [1] * 3) + other
 
 
+def test_the_rows_of_one_person_stop_no_party() -> None:
+    """A person counts towards every limit as a public number of records, and no row more."""
+    schema = ps.ClassSchema(2, 2, "NA", 1.0)
+    plan = made.plan(schema, ps.Cohort(3, 3, 1000), made.promise(**PROMISE))
+    ids = [str(place) for place in range(50)] + ["z"] * 2000
+    X, y = np.tile([1.0, 0.0], (len(ids), 1)), np.zeros(len(ids), int)
+    mine = exact_moments(schema, X, y, persons=ids, person_clip=plan.person_clip)
+    assert isinstance(mine, PersonMoments)
+    assert plan.person_clip is not None
+    assert mine.records == 2050
+    assert mine.counted == 50 + plan.person_clip.most_records(schema) == 70
+    assert (mine + mine).counted == 140
+    assert ps.session.contribution(plan, mine, None, index=0).take().ring == plan.ring
+    other = exact_moments(schema, X[:9], y[:9], persons=ids[:9], person_clip=plan.person_clip)
+    assert run(plan, [mine, other, other], rng=seeded(1)).exact
+    full = exact_moments(schema, X[:1001], y[:1001], persons=range(1001), person_clip=plan.person_clip)
+    with pytest.raises(DataError, match="a client holds more records than cohort.max_records=1000"):
+        ps.session.contribution(plan, full, None, index=0)
+
+
+@given(
+    schema=st.sampled_from(
+        [CLASSES, COUNTS, ps.ClassSchema(3, 4, "NAS", 1.0), ps.RidgeSchema(4, clip_norm=1.0, target_bound=2.0)]
+    ),
+    alike=st.booleans(),
+    length=st.sampled_from([0.0, 0.1, 9.0]),
+    seed=st.integers(0, 2**32),
+)
+def test_no_entry_of_a_person_is_beyond_the_records_that_are_counted(
+    schema: Any, alike: bool, length: float, seed: int
+) -> None:
+    """Nor is the sum of all counts: the ring and the check of a sum are as wide as those records."""
+    plan = made.plan(schema, PLAN.cohort, PLAN.privacy)
+    X, y = records(schema, 400, seed)
+    if alike:
+        X, y = some(X, np.zeros(400, int)), None if y is None else y[np.zeros(400, int)]
+    if not isinstance(X, dict):
+        X = X * length
+    found = exact_moments(schema, X, y, persons=["z"] * 400, person_clip=plan.person_clip)
+    vector, counted = flatten(found), found.counted
+    assert counted is not None
+    for segment, place in zip(plan.layout.segments, plan.layout.slices, strict=True):
+        entries = np.abs(vector[place])
+        assert (entries.sum() if segment.name == "N" else entries.max()) <= counted * segment.bound
+
+
 def test_a_session_takes_one_partys_persons_and_nothing_else() -> None:
     X, y = records(CLASSES, 6)
     mine = summed(X, y, [1] * 6)

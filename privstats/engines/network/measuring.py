@@ -56,6 +56,7 @@ class _Kept(HiddenRepr, msgspec.Struct, frozen=True):
     clips: dict[str, Any] | None
     edges: list[tuple[str, int, int, int]] | None = None
     variants: int = 0  # further vectors, of which the place in the roster takes one
+    counted: int | None = None  # records towards the plan's limits
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +96,7 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     kept = None if anew else _kept(folder)
     if kept is not None:
         parts = np.frombuffer(kept.vector, "<i8").astype(np.int64).reshape(1 + kept.variants, -1)
-        found: Any = _kept_moments(folder.plan, parts[0], kept.records)
+        found: Any = _kept_moments(folder.plan, parts[0], kept)
         if kept.variants:
             found = replace(found, variants=tuple(unflatten(folder.plan.schema, part) for part in parts[1:]))
         if kept.clips is not None:
@@ -119,7 +120,7 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
     edges = None if beyond is None else [(each.name, each.numbers, each.below, each.above) for each in beyond.beyond]
     variants: tuple[Moments, ...] = getattr(moments, "variants", ())
     vectors = b"".join(flatten(each).astype("<i8").tobytes() for each in (moments, *variants))
-    keep = _Kept(mark, dataset, again, vectors, moments.records, clips, edges, len(variants))
+    keep = _Kept(mark, dataset, again, vectors, moments.records, clips, edges, len(variants), moments.counted)
     write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(keep))
     return Records(moments, folder, account, again)
 
@@ -228,10 +229,10 @@ def _of_persons(plan: Plan, found: Any) -> Moments:
     return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given)
 
 
-def _kept_moments(plan: Plan, vector: Any, records: int | None) -> Moments:
+def _kept_moments(plan: Plan, vector: Any, kept: _Kept) -> Moments:
     if plan.person_clip is None:
         return unflatten(plan.schema, vector)
-    return PersonMoments(plan.schema, blocks_of(plan.schema, vector), plan.person_clip, records)
+    return PersonMoments(plan.schema, blocks_of(plan.schema, vector), plan.person_clip, kept.records, kept.counted)
 
 
 def _loaded(load: Callable[[], Any]) -> Any:

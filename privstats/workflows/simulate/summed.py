@@ -161,7 +161,7 @@ def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] |
         if not isinstance(shard, Moments):
             shard = _sums(plan, *shard, kept=(kept or {}).get(index))
         moments.append(shard)
-    records = sum(each.records or 0 for each in moments)
+    records = sum(each.counted or 0 for each in moments)
     if records > plan.cohort.max_records:
         raise DataError(
             f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
