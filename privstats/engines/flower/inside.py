@@ -41,7 +41,10 @@ from privstats.release import Release
 __all__ = ["Home", "Mod", "join", "party_mod", "run_course", "run_plan"]
 
 Home: TypeAlias = str | os.PathLike[str] | Callable[[Context], str | os.PathLike[str]]
-"""A party's folder: its absolute path, or a function of Flower's context that returns it."""
+"""A party's folder: its absolute path, or a function of Flower's context that returns it.
+
+Read ``context.node_config`` there, the operator's, and never ``context.run_config``, which whoever starts a run sends.
+"""
 
 Mod: TypeAlias = Callable[[Message, Context, Callable[[Message, Context], Message]], Message]
 """Flower's form of a mod."""
