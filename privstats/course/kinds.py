@@ -69,7 +69,8 @@ class CourseKind:
         gives_back: whether proof that an upload is in no sum gives something back: what it cost, or its records.
         promise: whose promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
             None for a kind that has no file. One of its own is divided by the class's ``within``.
-        why: why there is more than one session, as a sentence for an ethics board, whose page refuses a kind without.
+        why: why there is more than one session, in sentences for an ethics board, whose page refuses a kind without; or
+            what makes them of a course, where they depend on its fields.
         task: of the schema whose plans mean this kind and no other; empty if none does.
         asked: the option that means this kind, one of :attr:`options` or a flag; empty if none does.
         means: whether plans of a schema mean this kind, before all else.
@@ -89,7 +90,7 @@ class CourseKind:
     part: Literal["records", "changes"]
     gives_back: bool
     promise: Literal["own", "plan"] | None
-    why: str = ""
+    why: str | Callable[[Any], str] = ""
     task: str = ""
     asked: str = ""
     means: Callable[[Schema], bool] = lambda _: False
@@ -156,6 +157,23 @@ def _epoch_ended(stream: Stream, releases: Releases, home: Path) -> str:
     return f"epoch {last} of {stream.epochs} ended{said}{ended}: privstats stream show {folder}"
 
 
+def _stream_why(stream: Stream) -> str:
+    happens, changed = ("come and go", "changed") if stream.deletions else ("are added", "been added")
+    return (
+        f"Records {happens}. After every period the parties send what has {changed} since they last sent, and the "
+        "total is brought up to date."
+    )
+
+
+def _effect_why(course: Effect) -> str:
+    last = "adds up what each record says of the effect."
+    if course.outcome is None:
+        return f"One session {last}" + (" Others are held if it ends without a sum." if course.retries else "")
+    whose = "whose outcome is there" if course.schema.missing else "who is treated"
+    first = "The first session finds" if course.propensity is None else f"The first sessions find {whose}, the next"
+    return f"{first} how outcomes go with the columns among the treated and among the others; the last {last}"
+
+
 def _has_open_columns(schema: Schema) -> bool:
     return any(getattr(step, "open", ()) for step in schema.transform)
 
@@ -215,8 +233,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "stream",
             "a stream",
             "privstats.course.stream:Stream",
-            why="Records come and go. After every period the parties send what has changed since they last sent, and "
-            "the total is brought up to date.",
+            why=_stream_why,
             charge="registry",
             part="changes",
             gives_back=True,
@@ -269,8 +286,7 @@ KINDS: dict[str, CourseKind] = by_name(
             "effect",
             "a treatment effect",
             "privstats.course.effect:Effect",
-            why="The first sessions describe who is treated and how patients fare; the last adds up what each record "
-            "says of the effect.",
+            why=_effect_why,
             charge="course",
             part="records",
             gives_back=False,

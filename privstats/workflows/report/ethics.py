@@ -26,9 +26,21 @@ __all__ = ["ethics_page"]
 _MOST_ROWS = 12
 _SEVERAL = (2, 5, 10)
 _OPENED = (
-    "It is made of the total alone, which is all that is opened and may be published. What is made of it later, by "
-    "anybody, tells no more of a patient than the total does."
+    "It is made of the released total alone, with its noise, which is all that may be published. What is made of it "
+    "later, by anybody, tells no more of a patient than the released total does."
 )
+_OPENED_EXACT = (
+    "It is made of the exact total alone, which has no noise. What is made of it later, by anybody, tells no more of a "
+    "patient than the exact total does."
+)
+_EXACT_KEPT = (
+    "The total is exact. Who also gets another over nearly the same records can subtract one from the other, and is "
+    "left with those in whom they differ, perhaps one patient: each total that is kept tells more beside the next."
+)
+_WITHDRAWN = {
+    False: "Afterwards nobody can take a record out of the total, because nobody holds it apart.",
+    True: "Afterwards a record is taken out of the total at the next session.",
+}
 
 
 @dataclass(frozen=True)
@@ -75,13 +87,13 @@ def ethics_page(statement: Statement) -> str:
         in_short=[*_taking_part(plan), *told, *_leaves(sessions)],
         records=[*_records(sessions), *explanations.persons(plan)],
         sums=_sums(sessions),
-        made=[*_made(sessions), _OPENED],
+        made=[*_made(sessions), _OPENED_EXACT if plan.noise is None else _OPENED],
         headline=explanations.headline(plan, statement.guarantee),
         private=not math.isinf(kept.mu),
         promise=_promise(plan, course, kept),
         not_promised=[*_chosen(plan), *explanations.not_promised(plan)],
         keys=Table("keys", ("who", "holds", "which opens"), [*keys_of(plan), *_more_keys(plan)], words=True),
-        kept=_retention(course),
+        kept=_retention(plan, course),
         counts=[*_least(plan), *explanations.left_out(plan)],
         words=WORDS,
     )
@@ -153,13 +165,19 @@ def _sums(sessions: list[_Session]) -> Table:
     if rest := rows[len(shown) :]:
         numbers = sum(numbers for _, _, numbers in rest)
         cells.append(("", f"and {len(rest)} sums more, which report.html lists one by one", f"{numbers:,}", ""))
-    header = ("session", "what is added up over the records of a party", "numbers", "typical noise on each total")
+    header = (
+        "session",
+        "what is added up over the records of a party",
+        "numbers",
+        "typical noise on each released total",
+    )
     start = 0 if len(sessions) > 1 or sessions[0].times > 1 else 1
     return Table("sums", header[start:], [row[start:] for row in cells], words=True)
 
 
 def _noise(plan: Plan, letter: str) -> str:
-    return "none" if plan.noise is None else f"{plan.noise.sigma[letter]:.3g}"
+    """That of the released total of all parties, whoever draws it."""
+    return "none" if plan.noise is None else f"{plan.noise.released_sigma(plan.cohort.clients)[letter]:.3g}"
 
 
 def _made(sessions: list[_Session]) -> list[str]:
@@ -284,20 +302,36 @@ def _before_noise(plan: Plan) -> str:
     return ", before it adds the noise; it must add it and keep both secret"
 
 
-def _retention(course: Course | None) -> list[str]:
-    taken_out = course is not None and course_kind(course).part == "changes" and getattr(course, "deletions", False)
+def _retention(plan: Plan, course: Course | None) -> list[str]:
     return [
         "Keys of a session are overwritten at its end and are in no backup. Keys that sign stay with their owner.",
-        "The total and what is made of it may be kept and published without an end: it tells no more later than on the "
-        "first day.",
-        "Who withdraws before a session is left out of it. "
-        + (
-            "Afterwards a record is taken out of the total at the next session."
-            if taken_out
-            else "Afterwards nobody can take a record out of the total, because nobody holds it apart."
-        ),
-        "Each party keeps an account of all totals that its records were in, with a limit that it sets itself.",
+        _EXACT_KEPT
+        if plan.noise is None
+        else "The released total, with its noise, and what is made of it may be kept and published without an end: it "
+        "tells no more later than on the first day.",
+        f"Who withdraws before a session is left out of it. {_withdrawn(plan, course)}",
+        *_accounts(plan),
     ]
+
+
+def _withdrawn(plan: Plan, course: Course | None) -> str:
+    taken_out = course is not None and course_kind(course).part == "changes" and getattr(course, "deletions", False)
+    discloses = " That discloses the record: two totals differ by what came and went between them, and by nothing else."
+    return _WITHDRAWN[taken_out] + (discloses if taken_out and plan.noise is None else "")
+
+
+def _accounts(plan: Plan) -> Iterator[str]:
+    """Who counts what was released of the same people."""
+    limit = "with a limit that it sets itself"
+    if (devices := plan.devices) is not None:
+        runs = "once" if devices.most_runs == 1 else f"{devices.most_runs} times"
+        yield f"{devices.registrar} invites nobody more than {runs}; its list alone counts that."
+        if plan.noise is not None:
+            yield f"{devices.organisations[0]}, the leader, keeps the account of all released totals, {limit}."
+    elif plan.noise is not None:
+        yield f"Each party keeps an account of all released totals that its records were in, {limit}."
+    else:
+        yield "No account with a limit is needed, because nothing is promised that it could keep."
 
 
 def _least(plan: Plan) -> list[str]:

@@ -64,7 +64,8 @@ WORDS: tuple[tuple[str, str], ...] = (
     ("sum, total", "of one party's records; of all parties"),
     ("session", "one time at which all parties are asked for sums"),
     ("to mask", "to add numbers that look random and that cancel in the total, and only there"),
-    ("noise", "random numbers added to the total that do not cancel; two of three are below the typical one"),
+    ("noise", "random numbers that stay in the total; two of three are below the typical one, if all parties send"),
+    ("released total", "the total that may be published: where there is a promise, with its noise and never without"),
     ("false alarm", "somebody is said to be in the data who is not"),
     ("digest", "64 digits that change when anything in a plan changes"),
 )
@@ -88,7 +89,8 @@ def sessions_of(course: Course) -> str:
         PlanError: nobody has written it for this kind.
     """
     kind = course_kind(course)
-    return word_for({kind.name: kind.why} if kind.why else {}, kind.name, "courses of the kind")
+    why = word_for({kind.name: kind.why} if kind.why else {}, kind.name, "courses of the kind")
+    return why if isinstance(why, str) else why(course)
 
 
 def keys_of(plan: Plan) -> list[tuple[str, str, str]]:

@@ -14,6 +14,7 @@ import pytest
 
 import privstats as ps
 from privstats.course.kinds import KINDS as COURSE_KINDS
+from privstats.dp.models import MODELS as DP_MODELS
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import PlanError
 from privstats.plan.devices import TRUSTED_REGISTRAR
@@ -21,9 +22,11 @@ from privstats.schema import KINDS, Schema
 from privstats.secagg.protocols import PROTOCOLS
 from privstats.workflows.report import Statement, ethics_page, ethics_words
 from tests import made
-from tests.course.test_kinds import SAMPLES, Stranger
+from tests.course.streams import exact_stream
+from tests.course.test_kinds import OBSERVED, SAMPLES, Stranger
 from tests.plan.devices import devices_plan, sample_devices
 from tests.plan.random_plans import PANEL
+from tests.plan.test_devices import exact_plan
 from tests.schema.samples import PROMISED
 from tests.schema.test_contract import plan_of
 from tests.workflows.report.test_browser import CHROMIUM
@@ -82,7 +85,7 @@ def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of
         assert plan.schema.makes[1:] in said
         assert f"A record is {plan.schema.record}." in said
         assert all(row.meaning in said for row in plan.schema.sent)
-    assert COURSE_KINDS[name].why in said
+    assert ethics_words.sessions_of(course) in said
     privacy = course.first.privacy
     exact = isinstance(privacy, ps.NoPrivacy)
     assert ("Nothing bounds" if exact else f"(epsilon = {course.epsilon(privacy.delta):.4g})") in said
@@ -150,6 +153,100 @@ def test_who_withdraws_is_taken_out_only_where_records_can_leave() -> None:
     assert "Afterwards nobody can take a record out" in of(stream.first, stream)
     leaving = replace(stream, deletions=True)
     assert "Afterwards a record is taken out of the total at the next session." in of(leaving.first, leaving)
+
+
+DRAWS = {"central": 1, "distributed": 12 / 8, "local": 12, "panel": 3}
+"""By model, how many times the variance that is certain the total of all 12 parties has, at most one of 9 colluding."""
+
+
+@pytest.mark.parametrize("model", DP_MODELS)
+def test_the_typical_noise_is_that_of_the_total_whoever_draws_it(model: str) -> None:
+    around = {"protocol": "split", "panel": PANEL} if model == "panel" else {}
+    plan = replace(PLAN, privacy=made.promise(model), **around)
+    said = of(plan)
+    for row in plan.schema.sent:
+        typical = plan.noise.sigma[row.letter] * math.sqrt(DRAWS[model])
+        assert re.search(rf"{re.escape(row.meaning)} [\d,]+ {re.escape(f'{typical:.3g}')} ", said)
+
+
+def test_the_typical_noise_of_a_total_is_what_parties_that_take_theirs_back_leave_in_it() -> None:
+    plan = replace(PLAN, excess_noise="removed")
+    left = plan.noise.left_sigma([PLAN.cohort.clients] * PLAN.cohort.clients)
+    said = of(plan)
+    assert all(f" {left[row.letter]:.3g} " in said.split(row.meaning)[1][:30] for row in plan.schema.sent)
+
+
+@pytest.mark.parametrize("model", DP_MODELS)
+def test_nobody_reads_that_a_total_without_its_noise_may_be_published(model: str) -> None:
+    around = {"protocol": "split", "panel": PANEL} if model == "panel" else {}
+    said = of(replace(PLAN, privacy=made.promise(model), **around))
+    published = [each for each in re.split(r"(?<=\.) ", said) if "publish" in each]
+    assert len(published) == 3  # what is opened, what is kept, and the word
+    assert all("released total" in each and "with its noise" in each for each in published)
+
+
+def test_exact_totals_are_said_to_tell_more_beside_each_other_and_need_no_account() -> None:
+    said = of(made.plan(PLAN.schema, PLAN.cohort))
+    assert "tells no more later" not in said
+    assert "may be kept and published without an end" not in said
+    assert "can subtract one from the other" in said
+    assert "keeps an account" not in said
+    assert "No account with a limit is needed" in said
+    private = of(PLAN)
+    assert "subtract" not in private
+    assert "Each party keeps an account of all released totals" in private
+
+
+def test_a_stream_that_discloses_who_leaves_says_so() -> None:
+    exact, private = exact_stream(4), replace(SAMPLES["stream"], deletions=True)
+    assert "That discloses the record: two totals differ" in of(exact.first, exact)
+    assert "discloses" not in of(private.first, private)
+
+
+def test_records_of_a_stream_go_only_where_they_can() -> None:
+    stream = SAMPLES["stream"]
+    said, leaving = of(stream.first, stream), of(stream.first, replace(stream, deletions=True))
+    assert "Records are added." in said
+    assert "come and go" not in said
+    assert "Records come and go." in leaving
+
+
+@pytest.mark.parametrize("most_runs", [1, 3])
+def test_of_invited_people_the_leader_keeps_the_account_and_the_registrar_counts(most_runs: int) -> None:
+    plan = devices_plan(devices=sample_devices(most_runs=most_runs, stated_epsilon=5.0))
+    times = "once" if most_runs == 1 else f"{most_runs} times"
+    limit = f"{plan.devices.registrar} invites nobody more than {times}"
+    said, exact = of(plan), of(exact_plan(devices=replace(exact_plan().devices, most_runs=most_runs)))
+    assert limit in said
+    assert limit in exact
+    assert f"{plan.devices.organisations[0]}, the leader, keeps the account" in said
+    assert "keeps the account" not in exact
+    assert "Each party keeps an account" not in said + exact
+
+
+TRIAL = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+MISSING = ps.EffectSchema.of(
+    {"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5, missing="weights", trim=0.2
+)
+LAST = "adds up what each record says of the effect."
+LINES = f"how outcomes go with the columns among the treated and among the others; the last {LAST}"
+EFFECTS = {
+    "observed": (OBSERVED, {}, f"The first sessions find who is treated, the next {LINES}"),
+    "missing": (MISSING, {}, f"The first sessions find whose outcome is there, the next {LINES}"),
+    "trial": (TRIAL, {}, f"The first session finds {LINES}"),
+    "alone": (TRIAL, {"adjust": False}, f"One session {LAST}"),
+    "again": (TRIAL, {"adjust": False, "retries": 2}, f"One session {LAST} Others are held if it ends without a sum."),
+}
+
+
+@pytest.mark.parametrize("case", EFFECTS)
+def test_an_effect_says_what_its_own_sessions_are_for(case: str) -> None:
+    schema, options, sentence = EFFECTS[case]
+    course = ps.Effect.start(schema, PLAN.cohort, made.promise(epsilon=3.0), **options)
+    said = of(course.first, course)
+    assert sentence in said
+    assert ("who is treated" in said) == (case == "observed")
+    assert ("Others are held" in said) == (case == "again")
 
 
 def test_many_sums_are_counted_and_none_is_silently_missing() -> None:
