@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from privstats.dp.accounts import TOLERANCE, Account, Cap
+from privstats.dp.allocation import checked_shares
 from privstats.dp.calibration import Noise, apart
 from privstats.dp.gaussian import compose
 from privstats.dp.ledger_records import Part
@@ -211,12 +212,27 @@ def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
     if noise.pure:
         return compose(laplace_mu(schema, noise.scales, privacy.adjacency, records or 1).values())
     if clip is not None:  # all of the clip may be in one statistic, whose share is its part of the clip's square
-        shares = {row.statistic: row.share for row in noise.rows}
+        shares = _shares_of_clip(schema, privacy, noise)
         reach = {s: sensitivity(schema, s, "add-remove") * apart(schema, s, privacy.adjacency) for s in sigma}
         return max(reach[s] * clip / (sigma[s] * math.sqrt(shares[s])) for s in sigma)
     if records is None:
         return joint_mu(schema, sigma, privacy.adjacency)
     return client_mu(schema, sigma, privacy.adjacency, records)
+
+
+def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str, float]:
+    """The shares by which units are clipped: those of the promise, whatever the noise says of its own.
+
+    Raises:
+        LedgerError: the noise was sized by other ones.
+    """
+    shares = checked_shares(schema, privacy.shares)
+    if any(not math.isclose(row.share, shares[row.statistic], rel_tol=TOLERANCE) for row in noise.rows):
+        raise LedgerError(
+            "the noise was sized by other shares than those that clip whole units here: give the noise of the plan "
+            "that makes the promise (plan.noise); nothing was spent"
+        )
+    return shares
 
 
 def _least_epsilon(schema: Schema, privacy: Privacy, noise: Noise) -> float:

@@ -90,6 +90,21 @@ def test_noise_of_another_schema_is_refused(tmp_path: Path) -> None:
     assert spend(ledger, narrow, pure, laplace).pure == 1.0
 
 
+@pytest.mark.parametrize("unit", [{"unit": "client", "max_records_per_client": 9, "client_clip": 2.0},
+    {"unit": "person", "max_records_per_person": 9, "person_clip": 2.0}], ids=["client", "person"])  # fmt: skip
+def test_whole_units_are_priced_by_the_shares_that_clip_them(unit: Any, tmp_path: Path) -> None:
+    """Not by those that the noise says of itself: a liar's would make the same noise cheaper."""
+    schema, given = ps.ClassSchema(2, 4, "NA", 1.0), {"N": 0.5, "A": 0.5}
+    privacy, other = made.promise(**unit), made.promise(**unit, shares=given)
+    ledger, noise = ledger_of(tmp_path, privacy), calibrate(schema, privacy, honest_shares=1)
+    thin = tuple(replace(row, sigma=row.sigma / 3, share=min(1.0, row.share * 9)) for row in noise.rows)
+    for lie in (calibrate(schema, other, honest_shares=1), replace(noise, rows=thin)):
+        with pytest.raises(LedgerError, match="sized by other shares than those that clip whole units here"):
+            spend(ledger, schema, privacy, lie)
+    assert not ledger.account("ward").entries
+    assert spend(ledger, schema, privacy, noise).mu == noise.mu
+
+
 def test_noise_is_drawn_for_every_segment_or_for_none() -> None:
     noise = calibrate(ps.ClassSchema(2, 4, "NA", 1.0), made.promise(), honest_shares=1)
     with pytest.raises(PlanError, match="noise has no level for B, which the layout holds"):
