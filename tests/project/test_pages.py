@@ -39,6 +39,10 @@ def test_a_guide_has_no_more_words_than_one_reads(page: str) -> None:
     assert prose(page) <= MOST_WORDS
 
 
+def test_all_guides_together_can_be_read_in_a_day() -> None:
+    assert sum(map(prose, GUIDES)) <= 25_000
+
+
 def test_the_map_of_the_code_is_a_map() -> None:
     assert len((DOCS / "architecture.md").read_text("utf-8").split()) <= 3_000
 
