@@ -21,18 +21,16 @@ from privstats.moments.clip_report import ClipReport
 from privstats.moments.code_rows import Codes
 from privstats.moments.exact_sum import require_room
 from privstats.moments.kinds import kind_of
+from privstats.moments.person_ids import persons_of
 from privstats.moments.readable import LeftOut
 from privstats.progress import progress_bar
 from privstats.schema import Schema
 from privstats.schema.statistic import Statistic
-from privstats.transforms.reading import UNREADABLE, read
 
 if TYPE_CHECKING:
     from privstats.moments.edge_report import EdgeReport
 
 __all__ = ["Clip", "PersonMoments", "of_persons"]
-
-_LARGEST = 2.0**53  # above it a float stands for several whole numbers
 
 Summed: TypeAlias = Callable[[Any, Any], tuple[Moments, LeftOut]]
 """From X and y to their moments, and the records that were left out."""
@@ -146,7 +144,7 @@ def of_persons(
         raise DataError(f"persons must be an id for each row, got a text: give table[{str(persons)!r:.40}]")
     if y is None and is_list(X):
         raise DataError("a batch says nothing of whose its rows are: give X and y whole beside persons")
-    codes = _persons_of(persons)
+    codes = persons_of(persons)
     if _length(X) != len(codes) or (y is not None and _length(y) != len(codes)):
         raise DataError(f"persons has {len(codes)} ids, and X or y another number of rows; give one id for each row")
     few, many = _by_size(codes, clip.records)
@@ -197,23 +195,6 @@ def _both(left: Any, right: Any) -> Any:
     return None if left is None or right is None else left + right
 
 
-def _persons_of(ids: Any) -> NDArray[np.intp]:
-    """A number for each person, ``(n,)``; -1 where an id is missing, or a number that is not whole or from 2**53 on.
-
-    Such numbers are left out in every container, because a gap beside them makes whole numbers floats in some.
-    """
-    found = read(ids)
-    numbers = found.numbers
-    whole = np.flatnonzero((numbers == np.rint(numbers)) & (np.abs(numbers) < _LARGEST))
-    codes = np.full(len(numbers), -1, np.intp)
-    known, codes[whole] = np.unique(numbers[whole], return_inverse=True)
-    texts: dict[str, int] = {}
-    for place, text in found.texts.items():
-        if text != UNREADABLE:
-            codes[place] = len(known) + texts.setdefault(text, len(texts))
-    return codes
-
-
 def _by_size(codes: NDArray[np.intp], most: float) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
     """The rows of all persons who have at most so many, and those of each who has more."""
     order = np.argsort(codes, kind="stable")
@@ -240,7 +221,7 @@ def _taken(values: Any, where: NDArray[np.intp]) -> Any:
         return values[where]
     if issparse(values):
         return sparse_rows(values, "X")[where]
-    if hasattr(values, "take") and hasattr(values, "schema"):  # a table of Arrow
+    if _is_arrow(values):
         return values.take(where)
     if hasattr(values, "shape") and hasattr(values, "__getitem__"):
         return values[where]
@@ -252,9 +233,14 @@ def _length(values: Any) -> int:
         return min((_length(column) for column in values.values()), default=0)
     if hasattr(values, "shape"):
         return int(values.shape[0]) if values.shape else 0
-    if not is_list(values):
+    if not is_list(values) and not _is_arrow(values):
         raise _no_rows(values)
     return len(values)
+
+
+def _is_arrow(values: Any) -> bool:
+    """Whether this is a table or a column of Arrow, which take rows in their own way."""
+    return hasattr(values, "take") and hasattr(values, "to_pylist")
 
 
 def _no_rows(values: Any) -> DataError:

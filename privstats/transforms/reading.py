@@ -36,6 +36,7 @@ __all__ = [
     "read",
     "reading",
     "same",
+    "values_of",
 ]
 
 Reading: TypeAlias = float | str | None
@@ -112,18 +113,11 @@ def read(values: Any) -> Readings:
     Raises:
         DataError: a column whose type, whatever its values, has none that can be read, as a union of Arrow.
     """
-    if not isinstance(values, np.ndarray | list | tuple):
-        values = array_of(values) if hasattr(values, "__array__") else list(values)
-    array = values if isinstance(values, np.ndarray) else None
-    if array is not None and array.ndim > 1:  # a column of structures or arrays of polars
-        return Readings(np.full(len(array), np.nan), dict.fromkeys(range(len(array)), UNREADABLE))
-    if isinstance(array, np.ma.MaskedArray):
-        return read(array.astype(object).tolist())  # None where it is masked
-    if array is not None and array.dtype.kind in "biuf":
+    plain = values_of(values)
+    if isinstance(plain, np.ndarray):
         with np.errstate(over="ignore"):
-            numbers = array.astype(np.float64)
+            numbers = plain.astype(np.float64)
         return Readings(np.where(np.isfinite(numbers), numbers, np.nan), {})
-    plain = values if array is None else list(array) if array.dtype.kind in "mM" else array.tolist()
     if set(map(type, plain)) <= _PLAIN:
         return _of_plain(plain)
     numbers, texts = np.full(len(plain), np.nan), {}
@@ -134,6 +128,25 @@ def read(values: Any) -> Readings:
         elif found is not None:
             numbers[place] = found
     return Readings(numbers, texts)
+
+
+def values_of(values: Any) -> Any:
+    """The values of a column one by one: an array of numbers ``(n,)``, or Python's own in a list or tuple.
+
+    Raises:
+        DataError: as for :func:`read`.
+    """
+    if not isinstance(values, np.ndarray | list | tuple):
+        values = array_of(values) if hasattr(values, "__array__") else list(values)
+    if not isinstance(values, np.ndarray):
+        return values
+    if values.ndim > 1:  # a column of structures or arrays of polars
+        return [UNREADABLE] * len(values)
+    if isinstance(values, np.ma.MaskedArray):
+        return values.astype(object).tolist()  # None where it is masked
+    if values.dtype.kind in "biuf":
+        return values
+    return list(values) if values.dtype.kind in "mM" else values.tolist()
 
 
 def _of_plain(plain: Sequence[Any]) -> Readings:

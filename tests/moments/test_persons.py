@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,10 @@ CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
 COUNTS = ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60))), (("sex", "age"), ("age",)))
 PROMISE = {"unit": "person", "max_records_per_person": 4, "person_clip": 2.0}
 PLAN = made.plan(CLASSES, ps.Cohort(3, 3, 1000), made.promise(**PROMISE))
-NOBODY = ("", None, math.nan, "n/a", 2**53, float(2**60), str(2**53), 1.5, "1.5", math.inf)
+NOBODY = ("", " ", None, math.nan, "n/a", "NaN", "nan", b"NULL", 2**53, float(2**60), str(2**53), 1.5, math.inf)
+OTHERS = (("1e5", "10e4"), ("0e1", "0e9"), ("1.5", "1.50"), ("Nan", "Null"), ("true", "1"), ("inf", "1e999"),
+    ("a\0b", "ab"), (b"\xff", b"\xfe"), (Decimal("7"), Decimal("7.00000000000000000001")), ("(1, 2]", "(1.0, 2.0]"),
+    ("7.0000000000000000001", "7"))  # fmt: skip
 
 
 def records(schema: Any, n: int, seed: int = 0) -> tuple[Any, Any]:
@@ -89,6 +93,7 @@ def test_persons_of_few_rows_count_in_full_and_others_shrink_as_a_whole() -> Non
 
 def test_an_id_says_the_same_in_every_container_and_beside_whatever_else() -> None:
     pandas, torch = pytest.importorskip("pandas"), pytest.importorskip("torch")
+    arrow = pytest.importorskip("pyarrow")
     X, y = records(CLASSES, 9)
     X, y, ids = np.abs(X), y * 0, [7, 7, 7, 12, 12, 12, 12, 9, 9]
     want = summed(X, y, ids)
@@ -108,6 +113,8 @@ def test_an_id_says_the_same_in_every_container_and_beside_whatever_else() -> No
         assert summed(X, y, each) == want
     for rows in (X.tolist(), csr_array(X), torch.tensor(X), pandas.DataFrame(X)):
         assert summed(rows, y if not isinstance(rows, list) else y.tolist(), ids) == want
+    for column in (arrow.array, lambda values: arrow.chunked_array([values[:4], values[4:]])):
+        assert summed(X, column(y), column(np.array(ids))) == want
 
 
 def test_a_gap_beside_an_id_changes_no_other_person() -> None:
@@ -116,6 +123,46 @@ def test_a_gap_beside_an_id_changes_no_other_person() -> None:
     with pytest.warns(UnreadableRecordsWarning, match="^1 of the records say of no person that they are theirs"):
         found = summed(X, y, np.array([3, 3, 3, 4, math.nan]))
     assert found == summed(X[:4], y[:4], [3, 3, 3, 4])
+
+
+@pytest.mark.parametrize("pair", OTHERS, ids=repr)
+@pytest.mark.parametrize("held", [list, lambda ids: np.array(ids, object)], ids=["list", "array"])
+def test_two_ids_that_differ_are_two_persons(pair: tuple[Any, Any], held: Any) -> None:
+    """Two that are taken for one move the sums by twice the promise."""
+    X, y = records(CLASSES, 7)
+    X, y = np.abs(X), y * 0
+    one, other = pair
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a number that is not whole is nobody
+        found = summed(X, y, held([one, other, one, other, one, other, 3]))
+        whole = [exact_moments(CLASSES, X[:6:2], y[:3], persons=[1] * 3, person_clip=PLAN.person_clip)]
+    if isinstance(other, Decimal):
+        whole.append(summed(X[6:], y[6:], [3]))
+        assert found == whole[0] + whole[1]
+        return
+    assert found == whole[0] + summed(X[1:6:2], y[:3], [1] * 3) + summed(X[6:], y[6:], [3])
+
+
+class Broken:
+    """A value that cannot say what it is."""
+
+    def item(self) -> Any:
+        raise RuntimeError("broken")
+
+
+def test_spans_and_broken_values_stop_no_one() -> None:
+    X, y = records(CLASSES, 4)
+    spans = [np.timedelta64(5, "ms"), 5000, np.timedelta64(5, "ms"), 5000]
+    assert summed(X, y, spans) == summed(X, y, [1, 2, 1, 2])
+    with pytest.warns(UnreadableRecordsWarning, match="^1 of the records say of no person"):
+        assert summed(X, y, ["a", "a", "a", Broken()]) == summed(X[:3], y[:3], [1, 1, 1])
+
+
+def test_ids_are_one_column() -> None:
+    X, y = records(CLASSES, 6)
+    for ids in (np.ones((6, 1)), np.ones((6, 2), object), np.array(1)):
+        with pytest.raises(DataError, match=r"persons must be one id for each row, \(n,\), got an array of [02] axes"):
+            summed(X, y, ids)
 
 
 @pytest.mark.parametrize("nobody", NOBODY)
