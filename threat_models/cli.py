@@ -184,7 +184,7 @@ def inference(
     seed: Seed = None,
     json: Json = False,
 ) -> None:
-    """Count how often an interval is told and misses, over records with known coefficients, effects or hazard ratios.
+    """Count how often a reported interval misses, over records with known coefficients, effects or hazard ratios.
 
     Takes the plan of a regression, or the course of a treatment effect or of hazard ratios.
     """

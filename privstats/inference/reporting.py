@@ -59,8 +59,8 @@ class Source:
         """The claim, the promise of all releases, the last one's plan, and the assumptions."""
         plan = self.release.plan
         return [
-            f"In at most {self._percent(self.alpha)} of releases an interval is told and misses. "
-            f"'{HIDDEN}' is not told: noise hides it.",
+            f"At most {self._percent(self.alpha)} of releases report an interval that misses. "
+            f"'{HIDDEN}' is not reported: noise hides it.",
             self.promise,
             f"Plan {plan.digest[:_DIGITS]}, {len(self.release.survivors)} of {plan.cohort.clients} clients.",
             f"Assumed: {self.assumed}.",
@@ -100,8 +100,8 @@ class Source:
         percent = self._percent(1 - self.alpha)
         noise = "sampling and that noise" if self.release.plan.noise is not None else "sampling"
         return (
-            f"Intervals ({percent}) and p-values include {noise}: in at most {self._percent(self.alpha)} of releases "
-            "an interval is told and misses the number that it is about, and what noise hides is not reported."
+            f"Intervals ({percent}) and p-values include {noise}: at most {self._percent(self.alpha)} of releases "
+            "report an interval that misses the number that it is about, and what noise hides is not reported."
         )
 
     @property

@@ -213,7 +213,7 @@ def test_the_table_states_its_assumptions_and_its_promise(released: Any) -> None
         "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic",
         "The effect is that of assignment",
         "Privacy: epsilon 3, delta 1e-06, all 2 rounds, unit record",
-        "In at most 5% of releases an interval is told and misses",
+        "At most 5% of releases report an interval that misses",
     ):
         assert said in text
     assert "significant" not in text

@@ -20,7 +20,14 @@ def test_the_text_is_80_columns_wide_and_names_claim_promise_and_plan():
     release = noisy(X, y, 8.0, feature_names=NAMES)
     text = str(inf.ols(release).summary())
     assert max(map(len, text.splitlines())) <= 80
-    for words in ("told and misses", "epsilon 8", "unit record", release.plan.digest[:16], "TEST NOISE", "Assumed"):
+    for words in (
+        "interval that misses",
+        "epsilon 8",
+        "unit record",
+        release.plan.digest[:16],
+        "TEST NOISE",
+        "Assumed",
+    ):
         assert words in text
 
 

@@ -1,7 +1,7 @@
 """Do the intervals of a regression table keep their claim? Worlds with known coefficients, read as a user reads them.
 
-The claim: in at most alpha of releases an interval is told and misses. Every world is within the plan's public bounds,
-goes through measuring, summing and noising as a session does, and is read by the public reader.
+The claim: at most a fraction alpha of releases report an interval that misses. Every world is within the plan's public
+bounds, goes through measuring, summing and noising as a session does, and is read by the public reader.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Tally:
 
 
 def audit_inference(plan: Plan, rng: Generator, *, runs: int = 500) -> Report:
-    """Count how often an interval is told and misses, at the plan's most records and at a third of them.
+    """Count how often a release reports an interval that misses, at the plan's most records and at a third of them.
 
     A row is violated where the lower end of the Clopper-Pearson interval (one-sided, 99.9 % for the whole table) is
     above alpha = .05.
