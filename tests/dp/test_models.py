@@ -15,6 +15,8 @@ from privstats.dp import Privacy, calibrate, discrete_gaussian, draw_central, dr
 from privstats.dp.models import MODELS, Model
 from privstats.encoding import layout_of
 from privstats.randomness import seeded
+from tests.mutation.catalogue import MUTANTS
+from tests.mutation.plans import plan_of
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
@@ -53,6 +55,13 @@ LEVELS = [
     ),
 ]
 """Of each model: the law, sigma of a draw, the tail of a sum and what a release has beyond its sigma."""
+
+
+def test_every_model_has_its_proof_on_the_page_and_a_bug_that_is_looked_for_under_it():
+    page = (ROOT / "docs" / "privacy.md").read_text("utf-8")
+    assert [model for model in MODELS if f"\n| {model} |" not in page] == []
+    planted = {plan_of(mutant.plan).privacy.model for mutant in MUTANTS.values() if mutant.plan}
+    assert planted == set(MODELS)
 
 
 def test_the_table_has_a_row_for_every_model_and_no_other():
