@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.moments import PersonMoments, exact_moments
+from privstats.moments import PersonMoments, exact_moments, persons
 from privstats.randomness import seeded
 from privstats.workflows.simulate.simulation import run
 from tests import made
@@ -237,6 +237,21 @@ def test_the_rows_of_one_person_stop_no_party() -> None:
     full = exact_moments(schema, X[:1001], y[:1001], persons=range(1001), person_clip=plan.person_clip)
     with pytest.raises(DataError, match="a client holds more records than cohort.max_records=1000"):
         ps.session.contribution(plan, full, None, index=0)
+
+
+@pytest.mark.parametrize("schema", [CLASSES, ps.ClassSchema(3, 4, "NAS", 1.0)], ids=["NAB", "NAS"])
+def test_rows_of_one_person_that_pass_64_bits_stop_no_party(schema: Any, monkeypatch: Any) -> None:
+    """Here with totals of few bits: at 20 grid bits 63 of them are full with 8,388,608 rows."""
+    X, y = records(schema, 300)
+    whole = summed(X, y, ["z"] * 300, schema)
+    want, bits = flatten(whole), schema.bound.bit_length()
+    for room in (bits + 12, bits + 6):  # all at once, and in parts over a power of two
+        monkeypatch.setattr(persons, "_BITS", room)
+        found = summed(X, y, ["z"] * 300, schema)
+        assert (found.records, found.counted, found.shrunk) == (300, whole.counted, 1)
+        np.testing.assert_allclose(
+            flatten(found), want, rtol=0 if room > bits + 9 else 1e-3, atol=0 if room > bits + 9 else 4
+        )
 
 
 @given(
