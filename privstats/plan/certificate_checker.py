@@ -641,7 +641,7 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine &= "groups" not in schema or ("subgroups" not in schema and 6 <= _blocks(schema) <= 64)
     for step in (step for step in schema["transform"] if step["kind"] == "cells"):
         fine &= step is schema["transform"][0] and _is_short(step)
-        fine &= not schema.get("nonnegative")  # its signs are negative, and nothing clips them
+        fine &= "nonnegative" not in schema or not schema["nonnegative"]  # nothing clips its signs
         fine &= schema["task"] == "counts" or _width(schema) in (0, schema["features"])
     for columns in (name for name in ("features", "targets") if name in schema):  # or rounding leaves no ball
         fine &= "grid_bits" not in schema or schema[columns] < 4 ** (schema["grid_bits"] + 1)
