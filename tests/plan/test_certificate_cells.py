@@ -63,3 +63,11 @@ def test_cells_behind_another_map_are_refused():
     tables["schema"]["transform"].insert(0, {"kind": "unit-norm"})
     with pytest.raises(Refused):
         check(tomli_w.dumps(tables), with_tables(document, tables))
+
+
+def test_cells_whose_signs_are_said_to_be_above_zero_are_refused():
+    """Nothing clips them there, and the bound of a record that is replaced would be half."""
+    _, _, tables, document = certified("cells")
+    tables["schema"]["nonnegative"] = True
+    with pytest.raises(Refused, match="does not go together"):
+        check(tomli_w.dumps(tables), with_tables(document, tables))
