@@ -23,7 +23,6 @@ from privstats.moments.clip_report import ClipReport
 from privstats.moments.code_rows import Codes
 from privstats.moments.exact_sum import require_room
 from privstats.moments.kinds import kind_of
-from privstats.moments.person_ids import persons_of
 from privstats.moments.readable import LeftOut
 from privstats.progress import progress_bar
 from privstats.schema import Schema
@@ -144,6 +143,8 @@ def of_persons(
     Raises:
         DataError: not one id for each row, or records in a container of which no rows can be taken.
     """
+    from privstats.moments.person_ids import persons_of  # of plans of persons alone
+
     if isinstance(persons, str | bytes):
         raise DataError(f"persons must be an id for each row, got a text: give table[{str(persons)!r:.40}]")
     if y is None and is_list(X):

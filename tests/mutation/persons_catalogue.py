@@ -46,14 +46,14 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
     ),
     "every row a person": Mutant(
         "every row counts as a person of its own",
-        name_in("privstats.moments.persons", "persons_of", _each_apart),
+        name_in("privstats.moments.person_ids", "persons_of", _each_apart),
         "persons",
         (_SUMS + "test_persons_of_few_rows_count_in_full_and_others_shrink_as_a_whole",),
         ("canary",),
     ),
     "ids by spelling": Mutant(
         "an id that is written in two ways is two persons",
-        name_in("privstats.moments.persons", "persons_of", _as_they_stand),
+        name_in("privstats.moments.person_ids", "persons_of", _as_they_stand),
         "persons",
         (_SUMS + "test_an_id_says_the_same_in_every_container_and_beside_whatever_else",),
         (),
