@@ -58,8 +58,8 @@ def seen(context: Context) -> int:
 
 
 def fed_avg(grid: Grid, start: list[np.ndarray] = START, rounds: int = 1, nodes: int = 1) -> list[np.ndarray]:
-    """Their rounds, once so many nodes are there."""
-    strategy = FedAvg(min_available_nodes=nodes, min_train_nodes=1, min_evaluate_nodes=1)
+    """Their rounds, of at least so many nodes: FedAvg counts those it samples before it waits for nodes to connect."""
+    strategy = FedAvg(min_available_nodes=nodes, min_train_nodes=nodes, min_evaluate_nodes=nodes)
     result = strategy.start(grid=grid, initial_arrays=ArrayRecord(start), num_rounds=rounds, timeout=60)
     return result.arrays.to_numpy_ndarrays()
 
