@@ -7,13 +7,12 @@ number and share of every cell.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.balance import standardised
@@ -22,6 +21,7 @@ from privstats.inference.evidence import map_columns, require_gaussian, require_
 from privstats.inference.group_shares import GroupShares, group_shares
 from privstats.inference.inversion import quantile
 from privstats.inference.means_summary import means_summary, rows_of
+from privstats.inference.row_table import RowTable
 from privstats.inference.summary import Summary
 from privstats.release import Release
 from privstats.schema import ClassSchema, CountSchema, narrowed
@@ -34,7 +34,7 @@ _LEAST = 1e-4  # of clip_norm squared: a variance below that is noise
 
 
 @dataclass(frozen=True, eq=False)
-class GroupMeans:
+class GroupMeans(RowTable):
     """Columns by group; arrays are ``(groups, columns)`` in the units of the columns as they came in.
 
     Attributes:
@@ -81,17 +81,6 @@ class GroupMeans:
     def summary(self) -> Summary:
         """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
         return means_summary(self)
-
-    def to_frame(self) -> Any:
-        """:meth:`to_rows` as a pandas DataFrame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return optional_dependencies.load("pandas", by="to_frame").DataFrame(self.to_rows())
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 @overload

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.counts import CountTable, Interval, count_table, ratio, z_of
 from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.row_table import RowTable
 from privstats.inference.summary import Summary, chance_of
 from privstats.inference.tables import chi2_contingency
 from privstats.release import Release
@@ -60,7 +60,7 @@ class Shares:
 
 
 @dataclass(frozen=True, eq=False)
-class GroupShares:
+class GroupShares(RowTable):
     """Number and share of every cell of every variable that a table crosses with the groups.
 
     Attributes:
@@ -128,17 +128,6 @@ class GroupShares:
             foot=(*source.foot, _FOOT),
             methods=source.methods(_METHODS),
         )
-
-    def to_frame(self) -> Any:
-        """:meth:`to_rows` as a pandas DataFrame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return optional_dependencies.load("pandas", by="to_frame").DataFrame(self.to_rows())
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
     @property
     def _compared(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from privstats.inference.evidence import require_gaussian, require_records
 from privstats.inference.reliability import Reliability, reliability
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.roc import RocCurve, roc_curve
+from privstats.inference.row_table import RowTable
 from privstats.inference.score_figure import plot_score
 from privstats.inference.summary import Summary, ends_of
 from privstats.inference.tables import confusion_of
@@ -29,7 +30,7 @@ __all__ = ["HeadScore", "head_score"]
 
 
 @dataclass(frozen=True, eq=False)
-class HeadScore:
+class HeadScore(RowTable):
     """How well a head does on the records that all parties kept out, with intervals for the population of such records.
 
     Attributes:
@@ -106,12 +107,6 @@ class HeadScore:
         """Every measure with its interval, as plain values."""
         return [{"measure": name, "class": label, **each._asdict()} for name, label, each in self._measures()]
 
-    def to_frame(self) -> Any:
-        """:meth:`to_rows` as a pandas DataFrame."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_rows())
-
     def summary(self) -> Summary:
         """The measures as a table."""
         rows = [(f"{name} {label}".strip(), *_shown(each)) for name, label, each in self._measures()]
@@ -136,9 +131,6 @@ class HeadScore:
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw :func:`plot_score`'s panels: ROC curves, calibration and confusion."""
         return plot_score(self, path)
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
     def _measures(self) -> list[tuple[str, str, Interval]]:
         several = len(self.roc) > 1

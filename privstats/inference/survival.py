@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.counts import CountTable, Interval, count_table, spread, z_of
+from privstats.inference.row_table import RowTable
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 
@@ -32,7 +32,7 @@ _FEWEST_AT_RISK = 20.0
 
 
 @dataclass(frozen=True, eq=False)
-class SurvivalCurve:
+class SurvivalCurve(RowTable):
     """A Kaplan-Meier estimate; arrays have one entry per bin that is told.
 
     Attributes:
@@ -132,17 +132,6 @@ class SurvivalCurve:
         """The table for publication: ``print(curve.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
         return SurvivalCurves({"": self}).summary()
 
-    def to_frame(self) -> Any:
-        """:meth:`to_rows` as a pandas DataFrame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return optional_dependencies.load("pandas", by="to_frame").DataFrame(self.to_rows())
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
-
     def _first_at_half(self, curve: Array) -> float:
         falls = np.flatnonzero(curve <= 0.5)
         if not len(falls):
@@ -179,7 +168,7 @@ class SurvivalCurve:
         return trapezoids
 
 
-class SurvivalCurves(dict[str, SurvivalCurve]):
+class SurvivalCurves(RowTable, dict[str, SurvivalCurve]):
     """Survival curves by group.
 
     Example:
@@ -201,17 +190,6 @@ class SurvivalCurves(dict[str, SurvivalCurve]):
         from privstats.inference.curve_summary import curve_summary
 
         return curve_summary(self)
-
-    def to_frame(self) -> Any:
-        """:meth:`to_rows` as a pandas DataFrame.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        return optional_dependencies.load("pandas", by="to_frame").DataFrame(self.to_rows())
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def kaplan_meier(
