@@ -151,7 +151,7 @@ def records(
     others = "stay out: they may have made the head" if kept_out else "held out"
     kept = f", {named.held_out:,} {others}" if named.held_out else ""
     say(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
-    if folder.course.first.schema.task == "scoring" and not kept_out:
+    if folder.course.first.schema.scores_head and not kept_out:
         say("these records must have had no part in the head: --split SHARE --kept-out takes those that were kept out")
     for remark in named.remarks:
         say(remark)

@@ -200,7 +200,7 @@ def init(
     else:
         columns = _declared(file, public, public_file, target, drop or ())
         plan, text = plan_from(path, given, columns, ask=not yes and can_ask())
-        if plan.schema.task == "scoring":
+        if plan.schema.scores_head:
             write_scored(path, plan, text, force=force)
             return
         atomic_write(path, text.encode(), shared=True)

@@ -41,9 +41,7 @@ def in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any,
     cells, unread = cells_of(schema), Counter[str]()
     if cells is None:
         return X, y, unread
-    from privstats.schema import CountSchema
-
-    if not isinstance(schema, CountSchema):
+    if not schema.finds_cuts:
         cells.require_closed()
     if y is None and not _is_table(X) and hasattr(X, "__iter__"):
         return _batches(cells, X, unread, refuse), None, unread

@@ -15,7 +15,6 @@ from privstats.errors import DataError
 from privstats.plan.budget import dropout_table
 from privstats.plan.devices import changed_devices, device_facts
 from privstats.plan.drop_outs import drop_out_facts
-from privstats.plan.effect_facts import effect_facts
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
 
@@ -45,7 +44,7 @@ def facts(plan: Plan) -> list[str]:
         *plan.masking.facts(),
         *_proofs(plan),
         *_groups(plan),
-        *effect_facts(plan.schema),
+        *plan.schema.facts(),
         *_trust(plan),
         *drop_out_facts(plan.noise, plan.cohort),
         *_minimum_count(plan),

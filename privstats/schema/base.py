@@ -37,6 +37,8 @@ class Schema(ABC):
         optional: letters of the statistics that a plan may leave out.
         suppressible: whether a release may leave rare classes out (``min_count``).
         whole_parties: whether a party is one record of it, however many records it holds.
+        scores_head: whether its published values are a head, which no record that it measures may have made.
+        finds_cuts: whether it counts declared columns whose cut points are open, to find them.
         no_persons: why no plan may promise one person with several rows; empty where its sums are sums over rows.
         features, clip_norm, grid_bits, nonnegative, transform, feature_names, statistics: as in the kinds.
 
@@ -53,6 +55,8 @@ class Schema(ABC):
     optional: ClassVar[str] = ""
     suppressible: ClassVar[bool] = False
     whole_parties: ClassVar[bool] = False
+    scores_head: ClassVar[bool] = False
+    finds_cuts: ClassVar[bool] = False
     no_persons: ClassVar[str] = "no sum of a person's rows can be shortened where the sums are no sums over rows"
 
     if TYPE_CHECKING:  # fields of the kinds, or properties of theirs
@@ -193,6 +197,10 @@ class Schema(ABC):
     def refusal(self, unit: str | None) -> str:  # noqa: ARG002  kinds read it
         """Why no plan may promise this unit ("record", "client", or None for no DP at all); empty where one may."""
         return ""
+
+    def facts(self) -> list[str]:
+        """What a reviewer is told of this kind beside what holds for all, one sentence each."""
+        return []
 
     @property
     def steps(self) -> int:

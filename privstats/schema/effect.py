@@ -17,23 +17,19 @@ from privstats.schema.checks import GIVEN, checked_vectors, settle
 from privstats.schema.counts import Variable, plain_variable
 from privstats.schema.effect_blocks import (
     check_columns,
+    check_maps,
     checked_outcomes,
     checked_range,
     checked_site_groups,
     checked_subgroups,
+    facts_of,
     levels_of,
     range_of,
     rows_of,
     shared_range,
     with_balance,
 )
-from privstats.schema.effect_design import (
-    MOST_RATIO,
-    Measure,
-    Missing,
-    check_design,
-    ratio_cap,
-)
+from privstats.schema.effect_design import MOST_RATIO, Measure, Missing, check_design, ratio_cap
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
 from privstats.schema.statistic import EFFECT_TABLE, RATIO_TABLE, TRIAL_TABLE, Statistic, by_letter, letters_of
@@ -140,7 +136,7 @@ class EffectSchema(Schema):
             raise SchemaError(f"estimand must be 'ate', 'att' or 'overlap', got {self.estimand!r}")
         settle(self, outcome_names=checked_outcomes(self.outcome_names))
         check_design(self)
-        _check_maps(self)
+        check_maps(self)
         check_columns(self)
 
     @property
@@ -370,6 +366,16 @@ class EffectSchema(Schema):
             return ratio_cap(*self.least_chances, self.guess(line))
         return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
 
+    def facts(self) -> list[str]:
+        """What outcomes and subgroups cost, and what missing outcomes ask; none of one outcome that all records have.
+
+        Example:
+            >>> outcome = {"relapse": (0, 1), "death": (0, 1)}
+            >>> ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=outcome, probability=0.5).facts()
+            ['the outcomes relapse, death share the budget: each has about sqrt(2) times the noise of one']
+        """
+        return facts_of(self)
+
     def plain_fields(self) -> dict[str, Any]:
         """The subgroups as a plan file holds them."""
         return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
@@ -382,16 +388,3 @@ class EffectSchema(Schema):
             "influence values cannot be released without differential privacy: the published lines can be chosen so "
             "that one record counts alone; give the plan a Privacy"
         )
-
-
-def _check_maps(schema: EffectSchema) -> None:
-    """Refuse a transform that does not end in a constant and ``ByArm``; none is for rows that are mapped already."""
-    match schema.transform:
-        case ():
-            return
-        case (*_, ConstantFeature(), ByArm()):
-            return
-    raise SchemaError(
-        "transform must end in ConstantFeature and then ByArm, so that each arm has a constant of its own; build the "
-        "schema with EffectSchema.of"
-    )

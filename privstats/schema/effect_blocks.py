@@ -13,7 +13,7 @@ from privstats.schema.base import listed
 from privstats.schema.counts import Bins, Categories, Variable, variable_of
 from privstats.schema.sites import checked_groups
 from privstats.schema.statistic import BALANCE, INFLUENCES, Statistic
-from privstats.transforms import ByArm
+from privstats.transforms import ByArm, ConstantFeature
 from privstats.transforms.names import checked_names
 
 if TYPE_CHECKING:
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "check_columns",
+    "check_maps",
     "checked_outcomes",
     "checked_range",
     "checked_site_groups",
     "checked_subgroups",
+    "facts_of",
     "is_worded",
     "levels_of",
     "range_of",
@@ -185,6 +187,19 @@ def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
     return float(ends[0]), float(ends[1])
 
 
+def check_maps(schema: EffectSchema) -> None:
+    """Refuse a transform that does not end in a constant and ``ByArm``; none is for rows that are mapped already."""
+    match schema.transform:
+        case ():
+            return
+        case (*_, ConstantFeature(), ByArm()):
+            return
+    raise SchemaError(
+        "transform must end in ConstantFeature and then ByArm, so that each arm has a constant of its own; build the "
+        "schema with EffectSchema.of"
+    )
+
+
 def check_columns(schema: EffectSchema) -> None:
     """Refuse subgroups of what is no column, or twice of the same one, or of the treatment."""
     names, last = schema.feature_names or (), schema.transform[-1] if schema.transform else None
@@ -204,6 +219,22 @@ def check_columns(schema: EffectSchema) -> None:
     for each in schema.subgroups or ():
         texts = levels.of(each.name) if levels is not None else None
         _check_codes(each, texts)
+
+
+def facts_of(schema: EffectSchema) -> list[str]:
+    """What a reviewer is told of outcomes, missing ones among them, and subgroups."""
+    outcomes, parts = schema.outcomes, math.prod(schema.crossed)
+    names, apart = schema.outcome_names or (), [each.name for each in schema.subgroups or ()]
+    shared = f"the outcomes {', '.join(names)} share the budget: each has about sqrt({outcomes}) times the noise of one"
+    divided = (
+        f"the records are divided into {parts} subgroups by {', '.join(apart)}: each has the noise of one sum on its "
+        f"own records, and all together sqrt({parts}) times as much; what is not declared in a course is exploratory"
+    )
+    gaps = (
+        "outcomes may be missing: whether a record has one is summed, too, in rounds before the last session, and the "
+        "table holds where nothing but the arm and the columns decides it, which no sum can test"
+    )
+    return [*([gaps] if schema.missing else []), *([shared] if outcomes > 1 else []), *([divided] if parts > 1 else [])]
 
 
 def _arm(names: Sequence[str], last: Transform | None) -> str | None:

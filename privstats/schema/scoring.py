@@ -83,6 +83,7 @@ class ScoringSchema(Schema):
     makes: ClassVar[str] = (
         "how well a model that is already published does: how often it is right, where, and how sure it may be"
     )
+    scores_head: ClassVar[bool] = True
     no_persons: ClassVar[str] = ""
     table: ClassVar[tuple[Statistic, ...]] = COUNT_TABLE
     statistics: ClassVar[str] = letters_of(COUNT_TABLE)

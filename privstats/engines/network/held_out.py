@@ -19,7 +19,6 @@ from privstats.heads.scoring import published_provenance
 from privstats.moments import RecordFile
 from privstats.moments.split_notes import note_split, notes_path, require_same_split
 from privstats.plan import Plan
-from privstats.schema import ScoringSchema
 
 __all__ = ["bind_split", "require_hidden", "require_hidden_in", "require_unseen"]
 
@@ -57,7 +56,7 @@ def bind_split(folder: Folder, file: RecordFile) -> str:
         DataError: the head was made with another split, or what lies beside the file is no note.
     """
     plan, course = folder.course.first, folder.course.digest
-    if not isinstance(plan.schema, ScoringSchema):
+    if not plan.schema.scores_head:
         if file.split is None or note_split(file, plan.digest, course, again=_charged(folder, plan.digest, course)):
             return ""
         return f"{notes_path(file)} cannot be written, so nothing will hold a score of the head to this split"
@@ -76,7 +75,7 @@ def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
         DataError: a split without ``kept_out``, whose records are those of the sums; or the ledger was charged for the
             plan of the head, and the file's records were not kept out of it.
     """
-    if not isinstance(plan.schema, ScoringSchema) or file.kept_out or plan.published is None:
+    if not plan.schema.scores_head or file.kept_out or plan.published is None:
         return
     if file.split is not None:
         raise DataError(

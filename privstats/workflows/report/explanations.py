@@ -131,7 +131,7 @@ def _mapped(schema: Schema) -> list[str]:
         texts = "" if levels is None else f" Of texts, {levels.said}; a record with any other value there is left out."
         return [f"Before anything is added up, fixed public maps are applied to it: {maps}.{texts}"] if maps else []
     out = ["Of each value it is told into which cell of its column it falls, and nothing else; a gap has a cell too."]
-    if cells.open and schema.task != "counts":
+    if cells.open and not schema.finds_cuts:
         out.append(
             f"The cut points between the cells of {', '.join(cells.open)} are open: counts of the same records find "
             "them first, under the one promise."
