@@ -1,4 +1,4 @@
-"""What plans tell of a course: the recipe by which releases were made, and the whole that a first plan is a part of.
+"""What plans tell of a course: the recipe of its rounds, and the whole that a first plan is a part of.
 
 Releases carry no course. What tells one recipe from another is the noise of a round, and whether a mean belongs to the
 rounds is told by the digest of earlier releases that every round's plan holds.
@@ -7,21 +7,89 @@ rounds is told by the digest of earlier releases that every round's plan holds.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from privstats.course.base import Releases, history
 from privstats.course.promise import record_mu, rounded_down
-from privstats.course.recipes import AnyRecipe, SoftmaxRounds, recipe_for
+from privstats.course.recipes import AnyRecipe, ModuleRounds, RidgeRounds, SoftmaxRounds, is_mean
 from privstats.errors import PlanError, ReleaseError
+from privstats.estimates import softmax_recipe
 from privstats.estimates.ridge_recipe import MEAN_SHARE
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, GradientSchema, MeanSchema
+from privstats.schema import CalibrationSchema, GradientSchema, Schema
 
-__all__ = ["recipe_of", "whole_mu"]
+__all__ = ["advised_rounds", "recipe_for", "recipe_of", "whole_mu"]
 
 _MOST_LOST = 127  # of 64 rounds and 64 retries
 _SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
+
+
+def _of_classes(first: Plan, records: int, mu: float, rounds: int, module: str | None) -> AnyRecipe:
+    schema: Any = first.schema
+    if schema.statistics != "NAB" or schema.clip_norm != 1.0:
+        raise PlanError(
+            "rounds refine a release of N, A and B of rows of norm 1: give its schema statistics='NAB', "
+            "clip_norm=1.0 and, where rows do not have that norm already, a transform that ends in UnitNorm()"
+        )
+    if module is not None:
+        return ModuleRounds(schema, records, mu, rounds, module)
+    return SoftmaxRounds(schema, records, mu, rounds)
+
+
+def _of_regression(first: Plan, records: int, mu: float, rounds: int, module: str | None) -> AnyRecipe:
+    schema: Any = first.schema
+    if module is not None:
+        raise PlanError("a module tells classes apart, and this release has none: leave module out")
+    if (schema.targets, schema.folds) != (1, 1):
+        raise PlanError("rounds refine a regression of one target without folds: give targets=1 and folds=1")
+    return RidgeRounds(schema, records, mu, rounds, proved=first.validity is not None)
+
+
+class _Refined(NamedTuple):
+    """How a first release is refined: its recipe, and T where nobody names one, from mu of the course."""
+
+    recipe: Callable[[Plan, int, float, int, str | None], AnyRecipe]
+    advised: Callable[[float], int]
+
+
+_REFINED: Mapping[str, _Refined] = {
+    "classes": _Refined(_of_classes, softmax_recipe.advised_rounds),
+    "ridge": _Refined(_of_regression, lambda _: 4),
+}
+"""By the task of the first release's schema."""
+
+
+def recipe_for(first: Plan, records: int, mu: float, rounds: int, module: str | None = None) -> AnyRecipe:
+    """The recipe after a first release of this plan's schema, for a module where one is named.
+
+    Args:
+        first: the plan of the first release; no matter how much it spends.
+        records, mu, rounds: as for :class:`~privstats.course.recipes.Recipe`.
+        module: the module's word; None for a linear model.
+
+    Raises:
+        PlanError: no recipe refines such a release.
+        SchemaError: no module has that name.
+    """
+    return _refined(first.schema).recipe(first, records, mu, rounds, module)
+
+
+def advised_rounds(schema: Schema, mu: float) -> int:
+    """The default of T: 4, and 6 for a softmax with a budget so large that four rounds do not use it up.
+
+    Raises:
+        PlanError: no recipe refines such a release.
+    """
+    return _refined(schema).advised(mu)
+
+
+def _refined(schema: Schema) -> _Refined:
+    found = _REFINED.get(schema.task)
+    if found is None:
+        raise PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
+    return found
 
 
 def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
@@ -37,7 +105,7 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
     kinds = GradientSchema | CalibrationSchema
     said = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)
     records = said.expected_records if said else first.plan.cohort.max_records
-    mean = rest.pop(0) if rest and isinstance(rest[0].plan.schema, MeanSchema) else None
+    mean = rest.pop(0) if rest and is_mean(rest[0]) else None
     try:
         mu = said.course_mu if said else _alone_mu(first.plan, records)
         recipe = _divided(first.plan, records, mu, rest, getattr(said, "module", None))

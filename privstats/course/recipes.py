@@ -14,15 +14,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from privstats.errors import PlanError
 from privstats.estimates import calibration, regression, softmax, softmax_recipe
 from privstats.estimates.filter_bank import Filter
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.ridge_recipe import RidgeRecipe
 from privstats.estimates.spectrum import NoisyGram, NoisyMean
-from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema, Schema
+from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema
 from privstats.schema.calibration import FACTORS
 from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import Values
@@ -35,14 +33,12 @@ __all__ = [
     "Recipe",
     "RidgeRounds",
     "SoftmaxRounds",
-    "advised_rounds",
-    "recipe_for",
+    "is_mean",
 ]
 
 _RidgeState: TypeAlias = regression.RidgeState | regression.DescentState
 _After: TypeAlias = tuple[Release, regression.RidgeWhitening, _RidgeState]
 AnyRecipe: TypeAlias = "SoftmaxRounds | ModuleRounds | RidgeRounds"
-_RIDGE_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -166,9 +162,7 @@ class SoftmaxRounds(ClassRounds):
         sums = self.sums(releases[0])
         whitening = softmax.SoftmaxWhitening.of(sums, self.constants.floor)
         found = [softmax.started(self.constants, sums, whitening)]
-        for release in releases[1:]:
-            if isinstance(release.plan.schema, CalibrationSchema):
-                break
+        for release in releases[1:-1] if _calibrated(releases) else releases[1:]:
             real, sigma = release.moments, release.sigma["g"]
             found.append(softmax.refined(self.constants, sums, whitening, found[-1], real.g, real.k, sigma))
         return whitening, found
@@ -183,9 +177,9 @@ class SoftmaxRounds(ClassRounds):
 
     def temperature(self, releases: Sequence[Release]) -> float:
         """That of the calibration; 1 where the releases hold none."""
-        last = releases[-1]
-        if not isinstance(last.plan.schema, CalibrationSchema):
+        if not _calibrated(releases):
             return 1.0
+        last = releases[-1]
         return calibration.temperature(last.moments.t, float(last.sigma["t"]), FACTORS)
 
 
@@ -315,7 +309,7 @@ class RidgeRounds(Recipe):
         for release in releases[len(kept) :]:
             kept.append((release, *self._after(release, kept)))
         self._cache[0] = tuple(kept)  # replaced whole, so that threads may call at once
-        begun = sum(isinstance(release.plan.schema, MeanSchema) for release in releases)
+        begun = sum(map(is_mean, releases))
         return kept[-1][1], [state for _, _, state in kept[begun:]]
 
     @cached_property
@@ -328,7 +322,7 @@ class RidgeRounds(Recipe):
         real, sigma = release.moments, release.sigma
         if not before:
             return self._started(release, None)
-        if isinstance(release.plan.schema, MeanSchema):
+        if is_mean(release):
             mean = NoisyMean(np.asarray(real.x, np.float64) / self.records, float(sigma["x"]) / self.records)
             return self._started(before[0][0], mean)
         _, whitening, state = before[-1]
@@ -351,50 +345,11 @@ class RidgeRounds(Recipe):
         }
 
 
-def recipe_for(first: Plan, records: int, mu: float, rounds: int, module: str | None = None) -> AnyRecipe:
-    """The recipe after a first release of this plan's schema, for a module where one is named.
-
-    Args:
-        first: the plan of the first release; no matter how much it spends.
-        records, mu, rounds: as for :class:`Recipe`.
-        module: the module's word; None for a linear model.
-
-    Raises:
-        PlanError: no recipe refines such a release.
-        SchemaError: no module has that name.
-    """
-    schema = first.schema
-    if isinstance(schema, ClassSchema):
-        if schema.statistics != "NAB" or schema.clip_norm != 1.0:
-            raise PlanError(
-                "rounds refine a release of N, A and B of rows of norm 1: give its schema statistics='NAB', "
-                "clip_norm=1.0 and, where rows do not have that norm already, a transform that ends in UnitNorm()"
-            )
-        if module is not None:
-            return ModuleRounds(schema, records, mu, rounds, module)
-        return SoftmaxRounds(schema, records, mu, rounds)
-    if module is not None:
-        raise PlanError("a module tells classes apart, and this release has none: leave module out")
-    if isinstance(schema, RidgeSchema):
-        if (schema.targets, schema.folds) != (1, 1):
-            raise PlanError("rounds refine a regression of one target without folds: give targets=1 and folds=1")
-        return RidgeRounds(schema, records, mu, rounds, proved=first.validity is not None)
-    raise _unrefined(schema)
+def is_mean(release: Release) -> bool:
+    """Whether a release is the mean between a regression's first release and its rounds."""
+    return isinstance(release.plan.schema, MeanSchema)
 
 
-def _unrefined(schema: Schema) -> PlanError:
-    return PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
-
-
-def advised_rounds(schema: Schema, mu: float) -> int:
-    """The default of T: 4, and 6 for a softmax with a budget so large that four rounds do not use it up.
-
-    Raises:
-        PlanError: no recipe refines such a release.
-    """
-    match schema:
-        case ClassSchema():
-            return softmax_recipe.advised_rounds(mu)
-        case RidgeSchema():
-            return _RIDGE_ROUNDS
-    raise _unrefined(schema)
+def _calibrated(releases: Sequence[Release]) -> bool:
+    """Whether a calibration has ended the rounds; nothing follows it."""
+    return isinstance(releases[-1].plan.schema, CalibrationSchema)

@@ -32,8 +32,8 @@ from privstats.course.promise import (
     record_mu,
     rounded_down,
 )
-from privstats.course.recipe_reading import whole_mu
-from privstats.course.recipes import Recipe, SoftmaxRounds, advised_rounds, recipe_for
+from privstats.course.recipe_reading import advised_rounds, recipe_for, whole_mu
+from privstats.course.recipes import Recipe, SoftmaxRounds
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.plan import Plan

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.cell_intervals import Intervals, has_ramp
-from privstats.inference.linear_scores import LinearScores, under_other_noise
+from privstats.inference.linear_scores import LinearScores, class_sums, under_other_noise
 from privstats.progress import progress_bar
 from privstats.release import Release
-from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Centre, UnitNorm
 
-__all__ = ["Rows", "cell_points", "class_sums", "half_widths", "noisy", "shares"]
+__all__ = ["Rows", "cell_points", "half_widths", "noisy", "shares"]
 
 _SURE = 3.0
 """Standard deviations of its noise that an interval's share must exceed to hold records."""
@@ -71,14 +70,6 @@ class Rows:
 def noisy(releases: Sequence[Release]) -> bool:
     """Whether any of the releases carries noise."""
     return any(level > 0 for release in releases for level in release.sigma.values())
-
-
-def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
-    """The release of class sums, and how many classes it has."""
-    for release in releases:
-        if isinstance(schema := release.plan.schema, ClassSchema):
-            return release, schema.classes
-    raise ReleaseError("a scorecard reads class sums, and none of the releases has them")
 
 
 def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[Intervals, Array, NDArray[np.bool_]]]:

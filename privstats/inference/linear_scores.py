@@ -27,12 +27,12 @@ from privstats.heads.release_list import behind_counts
 from privstats.heads.rules import LinearRule, Rule, WhitenedRule
 from privstats.randomness import Generator, seeded, uniform
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema
+from privstats.schema import ClassSchema
 
 if TYPE_CHECKING:
     from privstats.course.recipes import SoftmaxRounds
 
-__all__ = ["LinearScores", "linear_scores", "made_from", "under_other_noise"]
+__all__ = ["LinearScores", "class_sums", "linear_scores", "made_from", "under_other_noise"]
 
 _NOT_LINEAR = "points need a head with linear scores: LDA, or RefinedSoftmax without a module"
 
@@ -102,6 +102,14 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
             yield remade(rng)
 
 
+def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
+    """The release of class sums, and how many classes it has."""
+    for release in releases:
+        if isinstance(schema := release.plan.schema, ClassSchema):
+            return release, schema.classes
+    raise ReleaseError("a scorecard reads class sums, and none of the releases has them")
+
+
 def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
     """The recipe of rounds of a linear softmax; a module that another package brings may have any rule and state."""
     from privstats.course.recipe_reading import recipe_of
@@ -114,7 +122,7 @@ def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
 
 
 def _closed_form(head: Any, releases: Sequence[Release]) -> Callable[[Generator], LinearScores]:
-    (first,) = [each for each in releases if isinstance(each.plan.schema, ClassSchema)]
+    first, _ = class_sums(releases)
     evidence = _without_noise(class_evidence(first)[0])
     heat = getattr(head, "temperature_", 1.0)
 
@@ -133,10 +141,9 @@ def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], Li
     evidence = _without_noise(class_evidence(releases[0])[0])
     whitening, states = recipe.states(releases)
     counts = denoise.counts(sums.N, sums.sigma["N"])
-    rounds = [each for each in releases[1:] if not isinstance(each.plan.schema, CalibrationSchema)]
     measured = [
         _Round.of(release, whitening, whitening.published(state.weights))
-        for release, state in zip(rounds, states, strict=False)
+        for release, state in zip(releases[1:], states[:-1], strict=False)  # behind the rounds may be a calibration
     ]
     second = _sure_second_moment(class_evidence(releases[0])[0])
 
@@ -152,7 +159,7 @@ def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], Li
             state = softmax.refined(constants, drawn, there, state, g, each.kappa, each.sigma)
         fresh = clone(head)
         fresh.temperature_ = head.temperature_
-        fresh._settle(there, state.weights, LDA()._build(other), counts, len(rounds))
+        fresh._settle(there, state.weights, LDA()._build(other), counts, len(measured))
         return _at_one_length(fresh.rule_, there)
 
     return remade

@@ -17,10 +17,10 @@ from scipy.special import expit, ndtri, softmax
 from privstats.errors import DataError
 from privstats.estimates.spectrum import Array
 from privstats.heads.evidence import Released
-from privstats.inference.card_points import Rows, cell_points, class_sums, half_widths, noisy, shares
+from privstats.inference.card_points import Rows, cell_points, half_widths, noisy, shares
 from privstats.inference.cell_intervals import Intervals
 from privstats.inference.counts import require_level
-from privstats.inference.linear_scores import linear_scores, made_from
+from privstats.inference.linear_scores import class_sums, linear_scores, made_from
 from privstats.inference.summary import Summary, card_summary
 from privstats.release import Release
 from privstats.transforms import Cells

@@ -11,8 +11,8 @@ import pytest
 
 import privstats as ps
 from privstats.course import Course, history, iter_rounds, spend, verify_next
-from privstats.course.recipe_reading import recipe_of, whole_mu
-from privstats.course.recipes import SoftmaxRounds, recipe_for
+from privstats.course.recipe_reading import recipe_for, recipe_of, whole_mu
+from privstats.course.recipes import SoftmaxRounds
 from privstats.dp import Ledger, gaussian_mu
 from privstats.errors import LedgerError, PlanError, ReleaseError
 from privstats.estimates.softmax_recipe import SoftmaxRecipe

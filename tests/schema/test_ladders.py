@@ -14,7 +14,7 @@ import pytest
 import privstats as ps
 from privstats import heads
 from privstats.cli.parts.sweeping import heads_named
-from privstats.course.recipes import advised_rounds, recipe_for
+from privstats.course.recipe_reading import advised_rounds, recipe_for
 from privstats.dp import default_shares, joint_mu
 from privstats.errors import PrivstatsError
 from privstats.heads.registry import HEADS

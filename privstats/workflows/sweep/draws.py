@@ -26,7 +26,7 @@ from privstats import course as courses
 from privstats import session
 from privstats.course import Centred, Course, Round, Rounds
 from privstats.course.centred import centred_by, require_centrable, shrunk_mean
-from privstats.course.recipes import recipe_for
+from privstats.course.recipe_reading import recipe_for
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, MissingStatisticError, PlanError
 from privstats.moments import exact_moments
