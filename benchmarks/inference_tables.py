@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from benchmarks.measuring import Row
 from benchmarks.table import Cells, Shown, Table, Tables, by_name, titled
+from privstats.inference import FRAME_COLUMNS
 
 __all__ = ["TABLES"]
 
@@ -91,6 +92,12 @@ def inference_head_scores() -> Cells:
             about = [title if not place else "", row["measure"], _epsilon(row), _percent(row["told"])]
             lines.append([*about, _percent(row["missed"]), _percent(row["missed pooled"]), _number(row, "half width")])
     return [head, *lines]
+
+
+def frame_columns() -> Cells:
+    """docs/reference/inference.md: what the columns of every ``to_frame`` are called and hold."""
+    lines = ([f"`{name}`", column.meaning, column.unit] for name, column in FRAME_COLUMNS.items())
+    return [["column", "what it holds", "unit"], *lines]
 
 
 def inference_standardised() -> Cells:
@@ -260,7 +267,7 @@ TABLES: Tables = {
     "inference_missing": Table(_MISSING, "a fourth missing", _OBSERVED),
     "inference_missing_elsewhere": Table(_MISSING, "other worlds", {"world": "{world}"} | _OBSERVED),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
-    **by_name(inference_head_scores),
+    **by_name(inference_head_scores, frame_columns),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

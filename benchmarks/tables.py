@@ -36,9 +36,11 @@ from benchmarks.measuring import Row, results
 from benchmarks.table import Cells, Shown, Table, Tables, by_name
 from tests.mutation.catalogue import MUTANTS
 
-__all__ = ["DOCS", "TABLES", "in_page", "rewritten"]
+__all__ = ["DOCS", "PAGES", "TABLES", "in_page", "rewritten"]
 
 DOCS = Path(__file__).parents[1] / "docs"
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("reference/*.md")])
+"""Where markers may stand."""
 _MARKED = re.compile(r"(<!-- table: ([a-z_]+) -->\n\n?)((?:\|.*\n)+)")
 
 NAMES = {"digits": "digits", "banking77": "BANKING77", "cifar10": "CIFAR-10", "fmnist": "Fashion-MNIST"}
@@ -387,7 +389,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     stale = 0
-    for path in sorted(DOCS.glob("*.md")):
+    for path in PAGES:
         page = path.read_text("utf-8")
         fresh = rewritten(page)
         if fresh != page:

@@ -71,9 +71,10 @@ def covered(world: World, records: int, epsilon: float, runs: int) -> Rows:
         X, y = world.draw(records, chance)
         pooled, read = world.pooled(X, y), ps.inference.head_score(ran(plan, dealt(X, y, CLIENTS), seeded(run)))
         for row in read.to_rows():
-            name = f"{row['measure']} {row['class'] or (1 if row['measure'] == 'AUC' else '')}".strip()
-            missed = [row["told"] and not row["low"] <= of[name] <= row["high"] for of in (world.truth, pooled)]
-            found.setdefault(name, []).append((row["told"], missed[0], missed[1], (row["high"] - row["low"]) / 2))
+            name = f"{row['metric']} {row['class'] or (1 if row['metric'] == 'AUC' else '')}".strip()
+            low, high = row["conf_low"], row["conf_high"]
+            missed = [row["told"] and not low <= of[name] <= high for of in (world.truth, pooled)]
+            found.setdefault(name, []).append((row["told"], missed[0], missed[1], (high - low) / 2))
     return [_row(name, epsilon, answers) for name, answers in found.items()]
 
 

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from privstats.inference.figure import plot_survival as plot_survival
     from privstats.inference.forest import plot_balance as plot_balance
     from privstats.inference.forest import plot_forest as plot_forest
+    from privstats.inference.frame_columns import FRAME_COLUMNS as FRAME_COLUMNS
+    from privstats.inference.frame_columns import FrameColumn as FrameColumn
     from privstats.inference.group_means import GroupMeans as GroupMeans
     from privstats.inference.group_means import table_one as table_one
     from privstats.inference.group_shares import GroupShares as GroupShares

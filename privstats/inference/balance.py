@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import optional_dependencies
 from privstats.estimates.effect import ArmSums
 from privstats.estimates.spectrum import Array
 from privstats.inference.counts import gradients
 from privstats.inference.evidence import column_names, map_columns
 from privstats.inference.inversion import quantile
+from privstats.inference.row_table import Framed, rows_by
 
 __all__ = ["Balance", "WeightedSums", "balance_of", "standardised", "weighted_balance"]
 
@@ -22,7 +22,7 @@ _CLEAR = 3.0  # likewise the variance of a column in an arm
 
 
 @dataclass(frozen=True, eq=False)
-class Balance:
+class Balance(Framed):
     """Columns of the treated beside those of the others; arrays have one entry per column.
 
     Attributes:
@@ -51,17 +51,15 @@ class Balance:
     told: NDArray[np.bool_]
     weighted: Array | None = None
 
-    def to_frame(self) -> Any:
-        """A pandas ``DataFrame``, one row per column; numbers that are not told are NaN.
-
-        Raises:
-            MissingExtraError: pandas is not installed.
-        """
-        pandas = optional_dependencies.load("pandas", by="to_frame")
+    def to_rows(self) -> list[dict[str, object]]:
+        """One row per column, after weighting too where that was released; numbers that are not told are NaN."""
         treated, others = self.means.T
-        numbers = {"treated": treated, "others": others, "difference": self.difference}
-        numbers |= {"low": self.low, "high": self.high, "told": self.told}
-        return pandas.DataFrame(numbers, index=list(self.columns))
+        columns: dict[str, Any] = {"variable": self.columns, "mean_treated": treated, "mean_others": others}
+        columns |= {"smd": self.difference, "smd_low": self.low, "smd_high": self.high}
+        if self.weighted is not None:
+            names = ("weighted_smd", "weighted_smd_low", "weighted_smd_high")
+            columns |= dict(zip(names, self.weighted.T, strict=True))
+        return rows_by({**columns, "told": self.told})
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:

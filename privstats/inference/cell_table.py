@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.cell_design import ColumnCells
 from privstats.inference.exponentiated import cells_as_ratios, with_ratios
+from privstats.inference.row_table import RowTable, framed, rows_by
 from privstats.inference.summary import Summary, cells_summary
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ __all__ = ["CellTable", "cell_table"]
 
 
 @dataclass(frozen=True, eq=False)
-class CellTable:
+class CellTable(RowTable):
     """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
 
     At most a fraction alpha of releases report an interval that misses. A cell is not told where noise hides its
@@ -82,18 +82,19 @@ class CellTable:
             MissingExtraError: pandas is not installed.
             ReleaseError: ratios of a linear model.
         """
-        pandas = optional_dependencies.load("pandas", by="to_frame")
-        shown: dict[str, Any] = {"column": self.columns, "cell": self.cells, "reference": self.reference}
-        shown |= {"contrast": self.estimate, "std_err": self.error, "noise_std_err": self.noise_error}
-        shown |= {"pvalue": self.pvalue, "low": self.low, "high": self.high, "told": self.told}
-        frame = pandas.DataFrame(shown)
-        return with_ratios(frame, self.regression.model) if exponentiate else frame
+        return framed(self.to_rows(exponentiate=exponentiate))
 
-    def __str__(self) -> str:
-        return str(self.summary())
+    def to_rows(self, *, exponentiate: bool = False) -> list[dict[str, object]]:
+        """The rows of :meth:`to_frame`, as plain values.
 
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+        Raises:
+            ReleaseError: ratios of a linear model.
+        """
+        columns: dict[str, Any] = {"variable": self.columns, "level": self.cells, "reference": self.reference}
+        columns |= {"estimate": self.estimate, "std_error": self.error, "noise_std_error": self.noise_error}
+        columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.told}
+        rows = rows_by(columns)
+        return with_ratios(rows, self.regression.model) if exponentiate else rows
 
 
 def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> CellTable:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["curve_summary", "rows_of"]
 
-_NAMES = ("time", "at_risk", "events", "survival", "low", "high")
+_NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 
 
 def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
@@ -35,9 +35,9 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
     rows = []
     for group, curve in curves.items():
         for row in rows_of(curve):
-            at_risk = HIDDEN if math.isnan(row["at_risk"]) else f"{row['at_risk']:,.0f}"
-            shares = (f"{row[name]:.3f}" for name in ("survival", "low", "high"))
-            rows.append((group, f"{row['time']:g}", at_risk, f"{row['events']:,.0f}", *shares))
+            at_risk = HIDDEN if math.isnan(row["n_risk"]) else f"{row['n_risk']:,.0f}"
+            shares = (f"{row[name]:.3f}" for name in ("survival", "conf_low", "conf_high"))
+            rows.append((group, f"{row['time']:g}", at_risk, f"{row['n_event']:,.0f}", *shares))
     first = next(iter(curves.values()))
     source = Source(first.release, first.alpha, "independent records, censoring that says nothing of the event")
     return Summary(

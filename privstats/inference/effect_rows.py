@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privstats import optional_dependencies
 from privstats.course import Analysis, Effect
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.effect_table import EffectTable, question
 from privstats.inference.influence_sums import course_sums
+from privstats.inference.row_table import RowTable, framed
 from privstats.release import Release
 from privstats.schema import EffectSchema
 
@@ -25,7 +25,7 @@ __all__ = ["EffectRows", "effects", "holm", "subgroups_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class EffectRows:
+class EffectRows(RowTable):
     """Effects with their intervals: of each outcome that in all records, then those in each subgroup.
 
     What the owners declared before the first session stands in the course (:class:`~privstats.course.Analysis`); a row
@@ -130,14 +130,16 @@ class EffectRows:
 
         return effects_summary(self, alpha)
 
-    def rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
+    def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
         """The numbers of each row by name; those that are not told are NaN."""
-        named = [{"outcome": table.name, "subgroup": table.subgroup, **table.row(alpha)} for table in self.tables]
+        named = [
+            {"outcome": table.name, "subgroup": table.subgroup, **table.to_rows(alpha)[0]} for table in self.tables
+        ]
         if self.analysis is None:
             return [{**row, "declared": "exploratory"} for row in named]
         adjusted = self.pvalues_adjusted()
         return [
-            {**row, "declared": table.declared, "pvalue_holm": float(adjusted[place])}
+            {**row, "declared": table.declared, "adj_p_value": float(adjusted[place])}
             for place, (row, table) in enumerate(zip(named, self.tables, strict=True))
         ]
 
@@ -147,14 +149,7 @@ class EffectRows:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        pandas = optional_dependencies.load("pandas", by="to_frame")
-        return pandas.DataFrame(self.rows(alpha)).set_index(["outcome", "subgroup"])
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+        return framed(self.to_rows(alpha))
 
 
 def effects(releases: Sequence[Release | None], course: Effect | None = None) -> EffectRows:

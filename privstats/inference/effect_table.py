@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from privstats import optional_dependencies
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums
 from privstats.estimates.spectrum import Array
@@ -31,6 +30,7 @@ from privstats.inference.influence_sums import (
 from privstats.inference.nuisances import Nuisances
 from privstats.inference.ratio_of_means import RatioOfMeans
 from privstats.inference.ratio_of_sums import RatioOfSums
+from privstats.inference.row_table import RowTable, framed
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import EffectSchema
@@ -50,7 +50,7 @@ _RARE = 0.2  # probability of an arm below which it does not either
 
 
 @dataclass(frozen=True, eq=False)
-class EffectTable:
+class EffectTable(RowTable):
     """A treatment effect with its interval.
 
     Attributes:
@@ -217,33 +217,20 @@ class EffectTable:
         Raises:
             MissingExtraError: pandas is not installed.
         """
-        pandas = optional_dependencies.load("pandas", by="to_frame")
-        return pandas.DataFrame([self.row(alpha)]).set_index("estimand")
+        return framed(self.to_rows(alpha))
 
-    def row(self, alpha: float = 0.05) -> dict[str, object]:
-        """The numbers by name; those that are not told are NaN."""
+    def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
+        """The row of :meth:`to_frame`, as plain values."""
         why, (low, high) = self.why_at(alpha), self.conf_int(alpha)
-        shown = {"estimate": self.estimate, "std_err": self.bse, "noise_std_err": self.noise_bse}
-        return {
-            "estimand": self.estimand,
-            "told": not why,
-            **{name: math.nan if why else value for name, value in shown.items()},
-            "pvalue": self.pvalue,
-            "low": float(low),
-            "high": float(high),
-        }
+        shown = {"estimate": self.estimate, "std_error": self.bse, "noise_std_error": self.noise_bse}
+        row = {"estimand": self.estimand, **{name: math.nan if why else value for name, value in shown.items()}}
+        return [{**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}]
 
     def why_at(self, alpha: float) -> str:
         """One sentence on what hides the effect at this level; empty where it is told."""
         if self.untold or self.ratio.told(alpha):
             return self.untold
         return "noise hides how many records there are: take more records, or a larger epsilon"
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def effect(releases: Sequence[Release | None]) -> EffectTable:

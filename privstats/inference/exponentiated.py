@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from privstats.inference.cell_table import CellTable
     from privstats.inference.regression import Regression
 
-__all__ = ["cells_as_ratios", "ratio_of", "ratios_summary", "row_with_ratios", "with_ratios"]
+__all__ = ["cells_as_ratios", "ratio_of", "ratios_summary", "with_ratios"]
 
 _RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio", "Poisson regression": "rate ratio"}
 
@@ -108,20 +108,14 @@ def cells_as_ratios(table: CellTable) -> Summary:
     )
 
 
-def with_ratios(frame: Any, model: str) -> Any:
-    """A frame of coefficients with their ratios, ``ratio_low`` and ``ratio_high`` beside them; without the constant.
+def with_ratios(rows: Sequence[Mapping[str, object]], model: str) -> list[dict[str, object]]:
+    """Rows of coefficients with their ratios, ``ratio_low`` and ``ratio_high`` beside them; without the constant.
 
     A row that is not told has NaN, from 0 to infinity.
     """
-    key = _named(model).replace(" ", "_")
-    kept = frame.drop(index="const", errors="ignore")
-    logs = kept["coef" if "coef" in kept else "contrast"]
-    ratios = {key: _exp(logs), "ratio_low": _exp(kept["low"]), "ratio_high": _exp(kept["high"])}
-    return kept.assign(**ratios)
-
-
-def row_with_ratios(row: dict[str, object], model: str) -> dict[str, object]:
-    """The same of a row of numbers by name."""
-    key = _named(model).replace(" ", "_")
-    logs = {key: row.get("coef", row.get("contrast", math.nan)), "ratio_low": row["low"], "ratio_high": row["high"]}
-    return {**row, **{name: float(_exp(number)) for name, number in logs.items()}}
+    ratios = {_named(model).replace(" ", "_"): "estimate", "ratio_low": "conf_low", "ratio_high": "conf_high"}
+    return [
+        {**row, **{name: float(_exp(row[log])) for name, log in ratios.items()}}
+        for row in rows
+        if row.get("term") != "const"
+    ]

@@ -216,7 +216,7 @@ def _scale(table: Any) -> _Scale:
 
 def _rows(name: str, table: Any, alpha: float) -> list[ForestRow]:
     if hasattr(table, "estimand"):
-        row, (low, high) = table.row(alpha), table.conf_int(alpha)
+        (row,), (low, high) = table.to_rows(alpha), table.conf_int(alpha)
         said = name or table.name or _WHOSE[table.estimand]
         return [ForestRow(said, float(row["estimate"]), float(low), float(high), table.declared)]
     told, estimate, ends = table.errors.told(alpha), table.errors.estimate, table.conf_int(alpha)

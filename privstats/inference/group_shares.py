@@ -18,7 +18,7 @@ from privstats.inference.summary import Summary, chance_of
 from privstats.inference.tables import chi2_contingency
 from privstats.release import Release
 
-__all__ = ["GroupShares", "Shares", "group_shares"]
+__all__ = ["GroupShares", "Shares", "group_shares", "proportion_row"]
 
 _METHODS = (
     "Cells of variables are given as number and share of each group, shares with Wilson's intervals widened by the "
@@ -97,11 +97,11 @@ class GroupShares(RowTable):
         return [
             {
                 "variable": name,
-                "cell": cell,
+                "level": cell,
                 "group": group,
                 "n": float(each.counts[i, j]),
-                **_shown(each.shares[i][j]),
-                "pvalue": each.pvalue,
+                **proportion_row(each.shares[i][j]),
+                "p_value": each.pvalue,
                 "smd": each.difference,
             }
             for name, each in self.variables.items()
@@ -193,9 +193,10 @@ def _difference(shares: Array) -> float:
     return math.sqrt(max(square, 0.0))
 
 
-def _shown(share: Interval) -> dict[str, object]:
+def proportion_row(share: Interval) -> dict[str, object]:
+    """A share and its interval as plain values; NaN where it is not told."""
     value = share.value if share.told else math.nan
-    return {"share": value, "low": share.low, "high": share.high, "told": share.told}
+    return {"proportion": value, "conf_low": share.low, "conf_high": share.high, "told": share.told}
 
 
 def _cell(count: float, share: Interval) -> str:

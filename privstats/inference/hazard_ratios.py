@@ -156,6 +156,11 @@ class HazardRatios(Regression):
         del exponentiate
         return super().to_frame(alpha, exponentiate=True)
 
+    def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> list[dict[str, object]]:
+        """The rows of :meth:`to_frame`, as plain values."""
+        del exponentiate
+        return super().to_rows(alpha, exponentiate=True)
+
     @property
     def _schema(self) -> HazardSchema:
         return _schema_of(self.release)

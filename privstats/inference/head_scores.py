@@ -5,6 +5,7 @@ Everything is arithmetic on noisy counts: a score never sees a record, and costs
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,7 +106,17 @@ class HeadScore(RowTable):
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Every measure with its interval, as plain values."""
-        return [{"measure": name, "class": label, **each._asdict()} for name, label, each in self._measures()]
+        return [
+            {
+                "metric": name,
+                "class": label,
+                "estimate": each.value if each.told else math.nan,
+                "conf_low": each.low,
+                "conf_high": each.high,
+                "told": each.told,
+            }
+            for name, label, each in self._measures()
+        ]
 
     def summary(self) -> Summary:
         """The measures as a table."""

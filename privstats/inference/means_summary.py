@@ -24,14 +24,15 @@ def rows_of(means: GroupMeans) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
     for j, column in enumerate(means.columns):
         for i, group in enumerate(means.groups):
-            numbers = {"mean": means.means, "low": means.low, "high": means.high, "std": means.deviations}
-            row: dict[str, object] = {"column": column, "group": group, "told": bool(means.told[i])}
+            numbers = {"mean": means.means, "conf_low": means.low, "conf_high": means.high}
+            numbers["std_dev"] = means.deviations
+            row: dict[str, object] = {"variable": column, "group": group, "n": float(means.counts[i])}
             row |= {name: float(values[i, j]) for name, values in numbers.items()}
             tested = means.pvalues is not None and not i
-            row["pvalue"] = float(means.pvalues[j]) if tested and means.pvalues is not None else math.nan
+            row["p_value"] = float(means.pvalues[j]) if tested and means.pvalues is not None else math.nan
             apart = means.differences[j] if not i and means.differences is not None else [math.nan] * 3
             row |= dict(zip(("smd", "smd_low", "smd_high"), map(float, apart), strict=True))
-            rows.append(row)
+            rows.append({**row, "told": bool(means.told[i])})
     return rows
 
 
@@ -40,10 +41,10 @@ def means_summary(means: GroupMeans) -> Summary:
     rows = []
     for row in rows_of(means):
         first = row["group"] == means.groups[0]
-        values = (number_of(float(str(row[name]))) for name in ("mean", "low", "high", "std"))
+        values = (number_of(float(str(row[name]))) for name in ("mean", "conf_low", "conf_high", "std_dev"))
         cells = tuple(values) if row["told"] else (HIDDEN, "-inf", "inf", HIDDEN)
         compared = (_chance(means, row), _difference(means, row)) if first else ("", "")
-        rows.append((str(row["column"]) if first else "", str(row["group"]), *cells, *compared))
+        rows.append((str(row["variable"]) if first else "", str(row["group"]), *cells, *compared))
     source = Source(means.release, means.alpha, "independent records, negligible clipping, honest clients")
     return Summary(
         title=source.title("Means by group"),
@@ -61,7 +62,7 @@ def means_summary(means: GroupMeans) -> Summary:
 
 
 def _chance(means: GroupMeans, row: dict[str, object]) -> str:
-    return "" if means.pvalues is None else chance_of(float(str(row["pvalue"])))
+    return "" if means.pvalues is None else chance_of(float(str(row["p_value"])))
 
 
 def _difference(means: GroupMeans, row: dict[str, object]) -> str:

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats import optional_dependencies
 from privstats.course.base import Releases
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
@@ -24,6 +23,7 @@ from privstats.inference.evidence import LinearSums, last_of, linear_sums, ridge
 from privstats.inference.exponentiated import ratios_summary, with_ratios
 from privstats.inference.inversion import Errors, Inversion, condition, holm
 from privstats.inference.parts import FEWEST_PARTS, PartErrors, uneven
+from privstats.inference.row_table import RowTable, framed, rows_by
 from privstats.inference.summary import Summary, summarise
 from privstats.plan import Plan
 from privstats.release import Release
@@ -39,7 +39,7 @@ _COARSE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
-class Regression:
+class Regression(RowTable):
     """A fitted linear regression; arrays have one entry per parameter, the intercept first.
 
     A parameter whose interval is unbounded at a level is *not told* there: noise hides it, and its interval is
@@ -229,22 +229,21 @@ class Regression:
 
         Raises:
             MissingExtraError: pandas is not installed.
-            ReleaseError: ratios of a linear model.
+            ReleaseError: another level, or ratios of a linear model.
         """
-        pandas = optional_dependencies.load("pandas", by="to_frame")
-        low, high = self.conf_int(alpha).T
-        columns: dict[str, NDArray[Any]] = {
-            "coef": self._shown(alpha),
-            "std_err": self.bse,
-            "noise_std_err": self.noise_bse,
-            "t": self.tvalues,
-        }
-        columns |= {"pvalue": self.pvalues, "low": low, "high": high, "told": self.errors.told(alpha)}
-        frame = pandas.DataFrame(columns, index=list(self.names))
-        return with_ratios(frame, self.model) if exponentiate else frame
+        return framed(self.to_rows(alpha, exponentiate=exponentiate))
 
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
+    def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> list[dict[str, object]]:
+        """The rows of :meth:`to_frame`, as plain values.
+
+        Raises:
+            ReleaseError: another level, or ratios of a linear model.
+        """
+        low, high = self.conf_int(alpha).T
+        columns: dict[str, Any] = {"term": self.names, "estimate": self._shown(alpha), "std_error": self.bse}
+        columns |= {"noise_std_error": self.noise_bse, "statistic": self.tvalues, "p_value": self.pvalues}
+        rows = rows_by({**columns, "conf_low": low, "conf_high": high, "told": self.errors.told(alpha)})
+        return with_ratios(rows, self.model) if exponentiate else rows
 
     def _shown(self, alpha: float) -> Array:
         return np.where(self.errors.told(alpha), self.errors.estimate, np.nan)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,10 @@ from privstats.inference.card_points import Rows, cell_points, half_widths, nois
 from privstats.inference.cell_intervals import Intervals
 from privstats.inference.counts import require_level
 from privstats.inference.linear_scores import class_sums, linear_scores, made_from
+from privstats.inference.row_table import RowTable
 from privstats.inference.summary import Summary, card_summary
 from privstats.release import Release
 from privstats.transforms import Cells
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 __all__ = ["ColumnPoints", "Explanation", "Scorecard", "scorecard"]
 
@@ -108,7 +106,7 @@ class Explanation:
 
 
 @dataclass(frozen=True, eq=False)
-class Scorecard:
+class Scorecard(RowTable):
     """Points per cell of every declared column; a record's points and the base add up to its score.
 
     Two classes have one score, the log odds of the second. More have one each, of which the softmax is taken.
@@ -192,23 +190,17 @@ class Scorecard:
         """The table for publication: text, HTML, LaTeX, CSV."""
         return card_summary(self)
 
-    def to_frame(self) -> DataFrame:
-        """One row per outcome, column and cell, or step of it: points, low, high, share of the records, told."""
-        from pandas import DataFrame
-
-        return DataFrame(self.to_rows())
-
     def to_rows(self) -> list[dict[str, object]]:
-        """The rows of :meth:`to_frame`, as plain values."""
+        """One row per outcome, column and cell, or step of it: points with their band, and share of the records."""
         return [
             {
-                "outcome": outcome,
-                "column": column.name,
-                "cell": column.cells[place],
+                "class": outcome,
+                "variable": column.name,
+                "level": column.cells[place],
                 "points": float(column.points[row, step]),
-                "low": float(column.low[row, step]),
-                "high": float(column.high[row, step]),
-                "share": float(column.shares[place]),
+                "conf_low": float(column.low[row, step]),
+                "conf_high": float(column.high[row, step]),
+                "proportion": float(column.shares[place]),
                 "told": bool(column.told[row, place]),
             }
             for row, outcome in enumerate(self.outcomes)
@@ -243,12 +235,6 @@ class Scorecard:
         if outcome not in self.outcomes:
             raise DataError(f"outcome must be one of {', '.join(self.outcomes)}, got {outcome!r}")
         return self.outcomes.index(outcome)
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    def _repr_html_(self) -> str:
-        return self.summary().as_html()
 
 
 def scorecard(

@@ -120,7 +120,7 @@ class SurvivalCurve(RowTable):
         return steps, survival, lower, upper
 
     def to_rows(self) -> list[dict[str, float]]:
-        """The curve as it is printed: ``time``, ``at_risk``, ``events``, ``survival``, ``low`` and ``high``.
+        """The curve as it is printed: ``time``, ``n_risk``, ``n_event``, ``survival`` and its interval.
 
         It begins at time 0, where nobody has had the event and survival is 1 by definition.
         """

@@ -37,7 +37,7 @@ _LONG = (  # even in their quick forms: one paper is many tables, and an attack 
     "benchmarks.speed",
     "benchmarks.streams.audit",
 )
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = tables.PAGES
 _NUMBER = re.compile(r"(?=.*(\.\d|\d\d))[\d.,^e-]*\d[\d.,^e-]*( ?(%|ns|ms|s|B|kB|KiB|MiB|GB|±.*|/.*))?")
 FOUND = "At epsilon 1 it is 2 in 100, at epsilon 3 about 5, at epsilon 10 about 37."
 _MANY = 8  # cells that are numbers from which on a table counts as results

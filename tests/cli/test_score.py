@@ -46,7 +46,7 @@ def test_own_files_are_scored_exactly_and_said_to_stay(run):
     facts = json.loads(said.stdout)
     X, y = (np.concatenate([getattr(kept, name) for kept in run.kept]) for name in "Xy")
     assert facts["records"] == len(y)
-    assert facts["rows"][0]["value"] == pytest.approx(run.head.score(X, y))
+    assert facts["rows"][0]["estimate"] == pytest.approx(run.head.score(X, y))
     shown = run("score", "ill.head", "north.csv", "--target", "ill", "--figure", "own.png")
     assert (run.folder / "own.png").read_bytes().startswith(b"\x89PNG")
     assert "balanced accuracy" in shown.stdout
@@ -65,7 +65,7 @@ def test_a_plan_over_all_parties_is_written_checked_run_and_read(run):
     release.save(run.folder / "score.release")
     facts = json.loads(run("table", "score.release", "--format", "json").stdout)
     assert facts["reader"] == "score"
-    assert {row["measure"] for row in facts["rows"]} >= {"accuracy", "AUC", "recall", "calibration error"}
+    assert {row["metric"] for row in facts["rows"]} >= {"accuracy", "AUC", "recall", "calibration error"}
     for form in ("text", "csv", "latex", "html"):
         assert "balanced accuracy" in run("table", "score.release", "--format", form).stdout
     assert plan.digest in run("table", "score.release", "--methods").stdout

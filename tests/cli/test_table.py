@@ -58,6 +58,7 @@ def test_every_reader_writes_numbers(privstats, folder, reader):
     facts = json.loads(done.stdout)
     assert facts["reader"] == reader
     assert len(facts["rows"]) >= 2
+    assert {name for row in facts["rows"] for name in row} <= set(ps.inference.FRAME_COLUMNS)
 
 
 def test_rounds_are_read_together(privstats, folder):
@@ -74,7 +75,7 @@ def test_rounds_are_read_together(privstats, folder):
         assert "odds ratio" in ratios.stdout, ratios.stderr
         assert "const" not in ratios.stdout.splitlines()[0]
     told = json.loads(privstats("table", *names, "--exponentiate", "--format", "json", cwd=folder).stdout)["rows"]
-    assert [row["odds_ratio"] for row in told] == [math.exp(row["coef"]) for row in told]
+    assert [row["odds_ratio"] for row in told] == [math.exp(row["estimate"]) for row in told]
     assert "a Binned course over one plan" in privstats("table", *names, "--reader", "ols", cwd=folder).stderr
     assert "takes one release" in privstats("table", *names, "--reader", "table-one", cwd=folder).stderr
     assert "poisson" in privstats("table", *names, "--reader", "poisson", cwd=folder).stderr
@@ -123,12 +124,12 @@ def test_declared_columns_are_told_cell_by_cell_and_against_the_cell_that_is_ask
     said = " ".join(done.stdout.split())
     assert f"epsilon 10, delta 1e-06, all {len(names)} sessions, the counts of its cut points among them" in said
     facts = json.loads(privstats("table", *names, "--reference", "stage=c", "--format", "json", cwd=tmp_path).stdout)
-    assert facts["rows"][0]["cell"] == "all references"
-    assert [row["cell"] for row in facts["rows"] if row["column"] == "stage" and row["reference"]] == ["c"]
-    smoker = next(row for row in facts["rows"] if (row["column"], row["cell"]) == ("smoker", "true"))
-    assert smoker["low"] < 1 < smoker["high"]
-    (level,) = (row for row in facts["rows"] if row["cell"] == "all references")
-    assert level["low"] < level["contrast"] < level["high"]
+    assert facts["rows"][0]["level"] == "all references"
+    assert [row["level"] for row in facts["rows"] if row["variable"] == "stage" and row["reference"]] == ["c"]
+    smoker = next(row for row in facts["rows"] if (row["variable"], row["level"]) == ("smoker", "true"))
+    assert smoker["conf_low"] < 1 < smoker["conf_high"]
+    (level,) = (row for row in facts["rows"] if row["level"] == "all references")
+    assert level["conf_low"] < level["estimate"] < level["conf_high"]
     said = privstats("table", *names, "--reference", "stage", cwd=tmp_path).stderr
     assert "--reference ward=B" in said
     assert "stage has no cell 'z'" in privstats("table", *names, "--reference", "stage=z", cwd=tmp_path).stderr
@@ -145,7 +146,8 @@ def test_a_classifier_of_declared_columns_is_a_scorecard(privstats, tmp_path, wh
     assert (tmp_path / "card.svg").stat().st_size > 1_000
     facts = json.loads(privstats("table", *names, "--format", "json", cwd=tmp_path).stdout)
     assert facts["reader"] == "scorecard"
-    assert {row["column"] for row in facts["rows"]} == {"", "age", "stage", "smoker"}
+    assert {row["variable"] for row in facts["rows"]} == {"", "age", "stage", "smoker"}
+    assert {name for row in facts["rows"] for name in row} <= set(ps.inference.FRAME_COLUMNS)
     assert any(row.get("told") for row in facts["rows"])
 
 
@@ -173,10 +175,10 @@ def test_every_form(privstats, folder, form, begins):
 def test_json_is_one_object_with_finite_numbers_or_null(privstats, folder):
     done = privstats("table", "noisy.privstats", "--format", "json", cwd=folder)
     facts = json.loads(done.stdout)
-    assert {row["name"] for row in facts["rows"]} == {"const", "x0", "x1", "x2"}
-    assert all(row["low"] is None for row in facts["rows"] if not row["told"])
+    assert {row["term"] for row in facts["rows"]} == {"const", "x0", "x1", "x2"}
+    assert all(row["conf_low"] is None for row in facts["rows"] if not row["told"])
     hidden = privstats("table", "noisy.privstats", "--format", "json", "--alpha", "0.000001", cwd=folder)
-    assert [row["coef"] for row in json.loads(hidden.stdout)["rows"]] == [None] * 4
+    assert [row["estimate"] for row in json.loads(hidden.stdout)["rows"]] == [None] * 4
 
 
 def test_columns_are_chosen_by_name(privstats, folder):
@@ -250,7 +252,7 @@ def test_an_effect_has_its_row_its_balance_and_their_pictures(privstats, folder)
     assert "before any weighting" in done.stdout
     assert "standardised difference" in (folder / "balance.svg").read_text()
     facts = json.loads(privstats("table", *names, "--balance", "--format", "json", cwd=folder).stdout)
-    assert [row["column"] for row in facts["rows"]] == list(effects.RANGES)
+    assert [row["variable"] for row in facts["rows"]] == list(effects.RANGES)
     assert "no paragraph" in privstats("table", *names, "--balance", "--methods", cwd=folder).stderr
 
 

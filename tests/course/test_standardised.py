@@ -128,7 +128,7 @@ def test_the_command_reads_both_releases(privstats: Any, tmp_path: Any) -> None:
         release.save(tmp_path / f"{place}.privstats")
     done = privstats("table", "0.privstats", "1.privstats", "--reader", "ols", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert [row["coef"] for row in json.loads(done.stdout)["rows"]] == inf.ols(releases).params.tolist()
+    assert [row["estimate"] for row in json.loads(done.stdout)["rows"]] == inf.ols(releases).params.tolist()
 
 
 @pytest.mark.parametrize(

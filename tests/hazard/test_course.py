@@ -98,7 +98,7 @@ def test_a_masked_course_is_read_the_same_from_files_and_from_the_command_line(
     done = privstats("table", *names, "--reader", "hazards", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)["rows"]
-    assert [row["name"] for row in rows] == ["arm", "age", "dose"]
+    assert [row["term"] for row in rows] == ["arm", "age", "dose"]
     assert rows[0]["hazard_ratio"] == pytest.approx(float(inf.hazards(releases).hazard_ratios[0]))
     assert rows[0]["ratio_low"] < rows[0]["hazard_ratio"] < rows[0]["ratio_high"]
     again = privstats("table", *names[1:], names[0], "--reader", "hazards", cwd=tmp_path)

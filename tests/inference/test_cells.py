@@ -225,8 +225,8 @@ def test_tables_say_reference_and_what_is_not_told():
     assert re.search(r"\n  other +- +- +- +1\.0000 +-inf +inf\n", text)
     assert "no records in age: missing, stage: other" in text
     frame = found.to_frame()
-    assert list(frame.columns[:4]) == ["column", "cell", "reference", "contrast"]
-    assert frame.loc[frame["reference"], "contrast"].tolist() == [0.0, 0.0, 0.0]
+    assert list(frame.columns[:4]) == ["variable", "level", "reference", "estimate"]
+    assert frame.loc[frame["reference"], "estimate"].tolist() == [0.0, 0.0, 0.0]
     assert frame["told"].sum() == 3 + 3 + 2
 
 

@@ -220,7 +220,7 @@ def test_the_table_states_its_assumptions_and_its_promise(released: Any) -> None
     assert table.design == "trial"
     assert sum(table.arms) == pytest.approx(table.nobs, rel=0.05)
     frame = table.to_frame()
-    assert frame.index.tolist() == ["ate"]
+    assert frame["estimand"].tolist() == ["ate"]
     assert frame["estimate"].iloc[0] == table.estimate
 
 
@@ -264,7 +264,7 @@ def test_it_is_read_from_files_and_by_the_command(released: Any, privstats: Any,
     for place, release in enumerate(released):
         release.save(tmp_path / f"{place}.release")
     loaded = [ps.Release.load(tmp_path / f"{place}.release") for place in range(2)]
-    assert ps.inference.effect(loaded).row() == ps.inference.effect(released).row()
+    assert ps.inference.effect(loaded).to_rows() == ps.inference.effect(released).to_rows()
     done = privstats("table", "0.release", "1.release", "--format", "json", cwd=tmp_path)
     facts = json.loads(done.stdout)
     assert facts["reader"] == "effect"
@@ -413,7 +413,7 @@ def test_an_adjusted_difference_is_read_from_files(adjusted: Any, tmp_path: Any)
     for place, release in enumerate(adjusted["overlap"]):
         release.save(tmp_path / f"{place}.release")
     loaded = [ps.Release.load(tmp_path / f"{place}.release") for place in range(6)]
-    assert ps.inference.effect(loaded).row() == ps.inference.effect(adjusted["overlap"]).row()
+    assert ps.inference.effect(loaded).to_rows() == ps.inference.effect(adjusted["overlap"]).to_rows()
 
 
 def test_subgroups_add_up_to_all_records_and_no_part_takes_more_than_it_may() -> None:

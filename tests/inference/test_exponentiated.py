@@ -37,10 +37,11 @@ def test_a_ratio_and_its_ends_are_the_exponentials_of_what_the_table_has(fit: An
     assert fit.told[1:].all()
     name = name_of(fit)
     key, plain, frame = name.replace(" ", "_"), fit.to_frame(0.1), fit.to_frame(0.1, exponentiate=True)
-    assert "const" in plain.index
-    assert list(frame.index) == [each for each in plain.index if each != "const"]
-    assert np.allclose(frame[key], np.exp(plain["coef"].drop("const")), rtol=1e-15)
-    assert np.allclose(frame[["ratio_low", "ratio_high"]], np.exp(plain[["low", "high"]].drop("const")), rtol=1e-15)
+    assert plain["term"][0] == "const"
+    assert frame["term"].tolist() == plain["term"].tolist()[1:]
+    plain = plain[1:]
+    assert np.allclose(frame[key], np.exp(plain["estimate"]), rtol=1e-15)
+    assert np.allclose(frame[["ratio_low", "ratio_high"]], np.exp(plain[["conf_low", "conf_high"]]), rtol=1e-15)
     rows = list(csv.reader(io.StringIO(fit.summary(0.1, exponentiate=True).as_csv())))
     assert rows[0][1] == name
     assert [float(row[1]) for row in rows[1:]] == [float(f"{value:.4g}") for value in frame[key]]
@@ -81,8 +82,8 @@ def test_cells_are_ratios_to_their_reference() -> None:
     parts = [({name: column[place::2] for name, column in table.items()}, y[place::2]) for place in range(2)]
     found = inf.logit(ps.simulate(course, parts, rng=seeded(1))).cells()
     frame = found.to_frame(exponentiate=True)
-    smokers = frame[(frame.column == "smoker") & (frame.cell == "true")].iloc[0]
-    assert smokers.odds_ratio == pytest.approx(math.exp(smokers.contrast))
+    smokers = frame[(frame.variable == "smoker") & (frame.level == "true")].iloc[0]
+    assert smokers.odds_ratio == pytest.approx(math.exp(smokers.estimate))
     assert smokers.ratio_low < math.e < smokers.ratio_high
     rows = {row[0].strip(): row for row in found.summary(exponentiate=True).rows}
     assert rows["false"][1] == "1 (reference)"

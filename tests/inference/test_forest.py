@@ -109,8 +109,8 @@ def test_balance_has_the_largest_difference_on_top_and_no_mark_for_what_is_not_t
     assert [(mark.get_xdata()[0], mark.get_ydata()[0]) for mark in marks] == [(-0.25, 0), (0.02, 1)]
     assert is_read_on_a_phone(figure)
     assert not figure.legends
-    frame = balance.to_frame()
-    assert frame.loc["bmi", "difference"] == -0.25
+    frame = balance.to_frame().set_index("variable")
+    assert frame.loc["bmi", "smd"] == -0.25
     assert not frame.loc["sex", "told"]
 
 

@@ -45,7 +45,7 @@ def test_nor_do_its_numbers():
     assert table.told.any()
     assert not table.told.all()
     assert np.array_equal(np.isnan(table.params), ~table.told)
-    assert np.array_equal(table.to_frame()["coef"].isna(), ~table.told)
+    assert np.array_equal(table.to_frame()["estimate"].isna(), ~table.told)
     each = [table.t_test(row) for row in np.eye(len(table.names))]
     assert np.array_equal([np.isnan(one.value) for one in each], ~table.told)
     assert np.isfinite(table.errors.estimate).all()
@@ -54,8 +54,8 @@ def test_nor_do_its_numbers():
 def test_a_level_hides_what_it_does_not_tell():
     pytest.importorskip("pandas", reason="makes a DataFrame, and pandas is not installed")
     table = inf.ols(noisy(*records(), 8.0))
-    assert np.array_equal(np.isfinite(table.to_frame()["coef"]), table.told)
-    assert np.array_equal(np.isfinite(table.to_frame(1e-9)["coef"]), table.errors.told(1e-9))
+    assert np.array_equal(np.isfinite(table.to_frame()["estimate"]), table.told)
+    assert np.array_equal(np.isfinite(table.to_frame(1e-9)["estimate"]), table.errors.told(1e-9))
     assert table.told.sum() > table.errors.told(1e-9).sum()
 
 
@@ -85,8 +85,8 @@ def test_a_frame_holds_the_numbers():
     pytest.importorskip("pandas", reason="makes a DataFrame, and pandas is not installed")
     table = inf.ols(exact(*records()))
     frame = table.to_frame()
-    assert list(frame.index) == list(table.names)
-    assert np.array_equal(frame["coef"], table.params)
+    assert list(frame["term"]) == list(table.names)
+    assert np.array_equal(frame["estimate"], table.params)
     assert frame["told"].all()
 
 

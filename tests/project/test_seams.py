@@ -31,8 +31,6 @@ OF_THE_PROTOCOL = (
 OTHER_MEANINGS = {
     ("privstats/plan/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
     ("privstats/cli/course.py", "share"),  # an option: the counts' part of mu^2
-    ("privstats/inference/group_shares.py", "share"),  # a column: the part of the records in a cell
-    ("privstats/inference/scorecards.py", "share"),  # a column: the part of the records in a cell
     ("privstats/engines/journal/helper.py", "check"),  # the step of the same name of the one upload's helpers
     ("benchmarks/startup.py", "check"),  # a command, privstats plan check
     ("privstats/plan/certificate_checker.py", "check"),  # a name in its __all__

@@ -1,0 +1,84 @@
+"""What the columns of every ``to_frame`` are called, and what they hold: one name, one meaning.
+
+Names are those of R's broom (its column glossary), written with underscores as marginaleffects for Python writes them;
+frames have no named index, so that tables of several models can be stacked (Wickham 2014, Tidy Data).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+__all__ = ["FRAME_COLUMNS", "FrameColumn"]
+
+_UNIT = "that of the estimate"
+_RECORDS = "records"
+
+
+class FrameColumn(NamedTuple):
+    """A column of a frame.
+
+    Attributes:
+        meaning: what it holds.
+        unit: of its numbers; ``"text"`` or ``"True, False"`` where it holds none.
+
+    Example:
+        >>> ps.inference.FRAME_COLUMNS["p_value"].unit
+        '0 to 1'
+    """
+
+    meaning: str
+    unit: str
+
+
+FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
+    {
+        "term": FrameColumn("parameter of a regression: a column, or `const`", "text"),
+        "variable": FrameColumn("column of the records", "text"),
+        "level": FrameColumn("value of the variable, or interval between two of its cut points", "text"),
+        "reference": FrameColumn("whether the variable's other levels are compared with this one", "True, False"),
+        "group": FrameColumn("records that are compared with others: a class, or a level of `by`", "text"),
+        "outcome": FrameColumn("outcome that the effect is on", "text"),
+        "subgroup": FrameColumn("records that the effect is in; empty for all", "text"),
+        "estimand": FrameColumn("population of the effect: `ate`, `att` or `overlap`", "text"),
+        "declared": FrameColumn("`primary` or `secondary` before the first session, else `exploratory`", "text"),
+        "metric": FrameColumn("what is measured of a head", "text"),
+        "class": FrameColumn("class that the row is about; empty for all", "text"),
+        "time": FrameColumn("end of the bin, or its own time where every bin is one", "that of the variable of times"),
+        "estimate": FrameColumn(
+            "coefficient, contrast, effect or metric",
+            "outcome per unit of the column; logarithms in logistic, Poisson and hazard models",
+        ),
+        "std_error": FrameColumn("standard error, sampling and noise together", _UNIT),
+        "noise_std_error": FrameColumn("its part from the release's noise alone", _UNIT),
+        "statistic": FrameColumn("test statistic of an estimate of 0", "standard deviations"),
+        "p_value": FrameColumn("two-sided", "0 to 1"),
+        "adj_p_value": FrameColumn("the same by Holm over the rows declared alike; NaN for exploratory", "0 to 1"),
+        "conf_low": FrameColumn("lower end of the interval of the row's number", "that of the number"),
+        "conf_high": FrameColumn("upper end of it", "that of the number"),
+        "odds_ratio": FrameColumn("exp of the estimate, logistic regression", "ratio per unit of the column"),
+        "rate_ratio": FrameColumn("exp of the estimate, Poisson regression", "ratio per unit of the column"),
+        "hazard_ratio": FrameColumn("exp of the estimate, proportional hazards", "ratio per unit of the column"),
+        "ratio_low": FrameColumn("lower end of the ratio's interval", "ratio"),
+        "ratio_high": FrameColumn("upper end of it", "ratio"),
+        "n": FrameColumn("records of the row, noisy where the release is", _RECORDS),
+        "proportion": FrameColumn("share of the records of the group, or of all where there is none", "0 to 1"),
+        "mean": FrameColumn("mean of the variable in the group", "that of the variable"),
+        "std_dev": FrameColumn("standard deviation of the variable in the group", "that of the variable"),
+        "smd": FrameColumn("standardised mean difference of two groups", "standard deviations"),
+        "smd_low": FrameColumn("lower end of its interval, for these records under the noise", "standard deviations"),
+        "smd_high": FrameColumn("upper end of it", "standard deviations"),
+        "mean_treated": FrameColumn("mean of the variable among the treated", "that of the variable"),
+        "mean_others": FrameColumn("the same among the others", "that of the variable"),
+        "weighted_smd": FrameColumn("`smd` after weighting both arms", "standard deviations"),
+        "weighted_smd_low": FrameColumn("lower end of its interval", "standard deviations"),
+        "weighted_smd_high": FrameColumn("upper end of it", "standard deviations"),
+        "n_risk": FrameColumn("records at risk, noisy where the release is", _RECORDS),
+        "n_event": FrameColumn("records with the event, likewise", _RECORDS),
+        "survival": FrameColumn("Kaplan-Meier estimate", "0 to 1"),
+        "points": FrameColumn("what the level adds to the score", "log odds"),
+        "told": FrameColumn("whether noise leaves the row to be read; where not, its estimate is NaN", "True, False"),
+    }
+)
+"""Every column of every ``to_frame``, and of the rows of ``privstats table --format json``, by name."""
