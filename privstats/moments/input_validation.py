@@ -7,7 +7,7 @@ Every error about data is raised here or at the grid, and ends the measurement: 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -201,6 +201,11 @@ def as_rows(array: Any, field: str) -> Any:
         return array if on_device(array) or is_bfloat16(array) else host_rows(array)
     if issparse(array):
         return sparse_rows(array, field)
+    if isinstance(array, Mapping):
+        raise DataError(
+            f"{field} is a mapping of columns, which serves declared columns and counts, and this schema takes rows: "
+            f"give pandas.DataFrame({field}), or numpy.column_stack of its columns in the order of the plan"
+        )
     if isinstance(array, np.ma.MaskedArray):
         raise RecordError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
     try:
