@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from privstats.transforms import Numeric as Numeric
     from privstats.transforms import Truth as Truth
     from privstats.version import __version__ as __version__
+    from privstats.workflows.rehearsal import rehearse as rehearse
     from privstats.workflows.simulate import simulate as simulate
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -327,7 +327,11 @@ ROWS: list[Row] = [
     ("no schema", lambda: ps.measure(X, Y), r"schema must be .* got ndarray; call measure\(schema, X, y\)"),
     ("the plan for the schema", lambda: ps.measure(PLAN, X, Y), "got Plan; give plan.schema"),
     ("y is missing", lambda: ps.measure(SCHEMA, X), "y is missing; give labels or targets beside X"),
-    ("a dict of columns", lambda: ps.measure(SCHEMA, {"a": X[:, 0]}, Y), r"this schema takes rows: give pandas\.DataFr"),
+    (
+        "a dict of columns",
+        lambda: ps.measure(SCHEMA, {"a": X[:, 0]}, Y),
+        r"takes rows: give pandas\.DataFrame",
+    ),
     (
         "a dict of columns, and gaps left out",
         lambda: ps.measure(NAMED, dict(zip("abcd", X.T, strict=True)), Y, unreadable="leave out"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files as resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -72,10 +72,10 @@ def rehearse(
     what = rehearsal.opened(files, asked)
     if not as_json:
         _show_taken(what)
-    found = _rehearsed(what)
+    found = rehearsal.with_progress(what)
     rehearsal.write_page(found, out, kept=keep)
     if as_json:
-        typer.echo(json_text(_facts(found)))
+        typer.echo(json_text(rehearsal.facts(found)))
     else:
         _show_found(found, out, kept=keep)
     if keep:
@@ -103,16 +103,6 @@ def _is_rehearsal(page: Path) -> bool:
     from privstats.workflows.rehearsal import STAMP
 
     return page.is_file() and STAMP.encode() in page.read_bytes()
-
-
-def _rehearsed(what: Opened) -> Rehearsal:
-    from threadpoolctl import threadpool_limits
-
-    from privstats.progress import progress_bar
-    from privstats.workflows import rehearsal
-
-    with progress_bar("rehearsing", len(what.parties) + 3) as advance, threadpool_limits(1):
-        return rehearsal.rehearsed(what, advance)
 
 
 def _show_taken(what: Opened) -> None:
@@ -146,24 +136,6 @@ def _show_found(found: Rehearsal, out: Path, *, kept: bool) -> None:
         console.print(f"  {escape(command)}\n    {escape(why)}", highlight=False, soft_wrap=True)
     console.print()
     say(f"wrote {out}, a page for those who may see the files")
-
-
-def _facts(found: Rehearsal) -> dict[str, Any]:
-    from privstats.workflows.rehearsal import STAMP, promised, taken
-
-    return {
-        "stamp": STAMP,
-        "auc": found.private.value,
-        "balanced_accuracy": found.classes[0],
-        "one_class": found.classes[1],
-        "auc_no_privacy": found.exact.value,
-        "auc_alone": {name: auc.value for name, auc in found.alone.items()},
-        "promise": promised(found.opened),
-        "assumed_public": [f"{each.what}: {each.taken}" for each in taken(found.opened)],
-        "sessions": len(found.releases),
-        "upload_bytes": found.upload_bytes,
-        "seconds": found.seconds,
-    }
 
 
 def _keep(what: Opened, *, quiet: bool) -> None:

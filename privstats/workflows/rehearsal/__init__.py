@@ -1,6 +1,7 @@
-"""A rehearsal of a study on files that one may look at: what a model of all parties would be worth, and what it costs.
+"""A rehearsal of a study on tables that one may look at: what a model of all parties is worth, and what it costs.
 
-Under ``privstats try``. What a study states is read from the files here, so nothing that comes of it is a release.
+Under ``privstats try`` and ``privstats.rehearse``. What a study states is read from the tables here, so nothing that
+comes of it is a release.
 """
 
 from typing import TYPE_CHECKING
@@ -8,10 +9,13 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.workflows.rehearsal.call import rehearse as rehearse
+    from privstats.workflows.rehearsal.call import with_progress as with_progress
     from privstats.workflows.rehearsal.dialects import written_as as written_as
     from privstats.workflows.rehearsal.page import STAMP as STAMP
     from privstats.workflows.rehearsal.page import bars as bars
     from privstats.workflows.rehearsal.page import costs as costs
+    from privstats.workflows.rehearsal.page import facts as facts
     from privstats.workflows.rehearsal.page import next_commands as next_commands
     from privstats.workflows.rehearsal.page import promised as promised
     from privstats.workflows.rehearsal.page import taken as taken

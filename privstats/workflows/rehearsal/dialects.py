@@ -16,6 +16,7 @@ from typing import Any
 
 from privstats.moments import RecordFile
 from privstats.moments.csv_lines import Dialect
+from privstats.workflows.rehearsal.held_tables import Source
 
 __all__ = ["found_dialect", "options_of", "written_as"]
 
@@ -61,7 +62,7 @@ def found_dialect(path: Path) -> Dialect:
     return Dialect(encoding, separator, "," if separator != "," and commas > points else ".")
 
 
-def options_of(file: RecordFile) -> str:
+def options_of(file: Source) -> str:
     """The options that tell any command how the file is written, with a space before each; nothing of a usual one."""
     usual, said = Dialect(), file.dialect
     options = {"encoding": said.encoding, "separator": {"\t": "tab"}.get(said.separator, said.separator)}

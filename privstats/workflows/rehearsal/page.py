@@ -17,14 +17,26 @@ import tomli_w
 
 from privstats.course import Binned, Course
 from privstats.files.atomic import atomic_write
-from privstats.moments import RecordFile
 from privstats.workflows.rehearsal.assumed import Sentence
 from privstats.workflows.rehearsal.dialects import options_of
+from privstats.workflows.rehearsal.held_tables import Source, file_of
 from privstats.workflows.rehearsal.run import MOST_EXACT, Opened, Rehearsal, words_of
 from privstats.workflows.rehearsal.shapes import decisive, drawn
 from privstats.workflows.report.layout import Cell, Figure, Table, render
 
-__all__ = ["STAMP", "Bar", "bars", "costs", "next_commands", "promised", "study_plan", "taken", "write_page"]
+__all__ = [
+    "STAMP",
+    "Bar",
+    "bars",
+    "costs",
+    "facts",
+    "next_commands",
+    "promised",
+    "study_plan",
+    "taken",
+    "text_of",
+    "write_page",
+]
 
 STAMP = "A REHEARSAL: read from the files themselves"
 _OPEN = "?"
@@ -63,7 +75,9 @@ def taken(what: Opened) -> tuple[Sentence, ...]:
         if said[name] is None
     ]
     written = [
-        Sentence(f"how {Path(file.path).name} is written", options.strip(), "its owner's own word, in every command")
+        Sentence(
+            f"how {Path(file_of(file)).name} is written", options.strip(), "its owner's own word, in every command"
+        )
         for file in what.files
         if (options := options_of(file))
     ]
@@ -107,6 +121,29 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         ("bytes that each party sent, masked", f"{found.upload_bytes:,}"),
         ("seconds, all parties in one process", f"{found.seconds:.0f}"),
     ]
+
+
+def text_of(found: Rehearsal) -> str:
+    """Areas and costs as plain text."""
+    lines = [STAMP, "", *(f"{bar.name}: {bar.shown}" for bar in bars(found)), ""]
+    return "\n".join([*lines, *(f"- {what}: {here}" for what, here in costs(found))])
+
+
+def facts(found: Rehearsal) -> dict[str, Any]:
+    """What came of it as plain values, for scripts."""
+    return {
+        "stamp": STAMP,
+        "auc": found.private.value,
+        "balanced_accuracy": found.classes[0],
+        "one_class": found.classes[1],
+        "auc_no_privacy": found.exact.value,
+        "auc_alone": {name: auc.value for name, auc in found.alone.items()},
+        "promise": promised(found.opened),
+        "assumed_public": [f"{each.what}: {each.taken}" for each in taken(found.opened)],
+        "sessions": len(found.releases),
+        "upload_bytes": found.upload_bytes,
+        "seconds": found.seconds,
+    }
 
 
 def _faint(course: Course) -> list[tuple[str, str]]:
@@ -157,9 +194,9 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
     return commands[1:] if kept else commands
 
 
-def _words(file: RecordFile) -> str:
+def _words(file: Source) -> str:
     """A file as a command takes it: its path, and how it is written."""
-    return quote(os.fspath(file.path)) + options_of(file)
+    return quote(file_of(file)) + options_of(file)
 
 
 def shape(found: Rehearsal) -> Figure:

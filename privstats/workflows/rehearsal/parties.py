@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.moments import RecordFile
 from privstats.moments.csv_lines import other_separator
 from privstats.moments.labels import places_of
 from privstats.moments.record_files import held_out
@@ -20,6 +18,7 @@ from privstats.transforms import Cells
 from privstats.transforms.column_names import places_in
 from privstats.transforms.reading import Readings, read
 from privstats.workflows.rehearsal.assumed import Assumed
+from privstats.workflows.rehearsal.held_tables import Source, name_of
 
 __all__ = ["Auc", "Party", "auc", "parties_of", "read_file", "shared_names"]
 
@@ -70,7 +69,7 @@ class Auc:
     error: float | None
 
 
-def shared_names(files: Sequence[RecordFile], target: str, drop: Sequence[str]) -> list[str]:
+def shared_names(files: Sequence[Source], target: str, drop: Sequence[str]) -> list[str]:
     """The columns that all files have, as the first one writes them; no record is read.
 
     Raises:
@@ -81,7 +80,10 @@ def shared_names(files: Sequence[RecordFile], target: str, drop: Sequence[str]) 
         for wanted, place in zip((target, *drop), places_in((target, *drop), names), strict=True):
             if place is None:
                 hint = other_separator(names, file.separator)
-                raise DataError(f"{file.path} has no column {wanted!r}: name another one, in --target or --drop{hint}")
+                raise DataError(
+                    f"{file.path} has no column {wanted!r}: name another one, in --target or --drop (in Python "
+                    f"target=, drop=){hint}"
+                )
     gone = set(places_in(drop, headers[0]))
     kept = [name for place, name in enumerate(headers[0]) if place not in gone]
     for names in headers:
@@ -89,7 +91,7 @@ def shared_names(files: Sequence[RecordFile], target: str, drop: Sequence[str]) 
     return kept
 
 
-def read_file(file: RecordFile, names: Sequence[str]) -> tuple[Columns, int]:
+def read_file(file: Source, names: Sequence[str]) -> tuple[Columns, int]:
     """The values of some columns, and how many lines are no records.
 
     Raises:
@@ -103,7 +105,7 @@ def read_file(file: RecordFile, names: Sequence[str]) -> tuple[Columns, int]:
 
 
 def parties_of(
-    files: Sequence[RecordFile], found: Sequence[tuple[Columns, int]], public: Assumed, share: float
+    files: Sequence[Source], found: Sequence[tuple[Columns, int]], public: Assumed, share: float
 ) -> tuple[Party, ...]:
     """The records of each file, of which about a share is held out: each record by its own values alone.
 
@@ -117,9 +119,9 @@ def parties_of(
     )
 
 
-def _names(files: Sequence[RecordFile]) -> list[str]:
-    """Names of the files without their endings; with a number where two have one."""
-    stems = [Path(file.path).stem for file in files]
+def _names(files: Sequence[Source]) -> list[str]:
+    """What the parties are called; with a number where two have one name."""
+    stems = [name_of(file) for file in files]
     return [stem if stems.count(stem) == 1 else f"{stem} {place}" for place, stem in enumerate(stems, 1)]
 
 
@@ -133,7 +135,7 @@ def _party(name: str, columns: Columns, broken: int, public: Assumed, cells: Cel
     if len(np.unique(y[~test])) < len(public.classes) or len(np.unique(y[test])) < len(public.classes):
         raise DataError(
             f"{name} has too few records of one class to learn it and to score it; give a file with more, or another "
-            "--test"
+            "--test (in Python test=)"
         )
     return Party(name, table, codes, y, test, int((~told).sum()), broken)
 

@@ -22,14 +22,15 @@ from privstats.dp.models import MODELS
 from privstats.errors import DataError, SchemaError
 from privstats.heads import LDA, RefinedSoftmax
 from privstats.inference import Scorecard, scorecard
-from privstats.moments import RecordFile
 from privstats.plan import Cohort, Plan
+from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.transforms.column_names import place_of
 from privstats.transforms.reading import same
 from privstats.workflows.rehearsal.assumed import Assumed, assumed_of
+from privstats.workflows.rehearsal.held_tables import Source
 from privstats.workflows.rehearsal.parties import Auc, Party, auc, parties_of, read_file, shared_names
 from privstats.workflows.simulate import simulate
 
@@ -94,14 +95,14 @@ class Opened:
         public: what was taken for public.
         parties: the records of each file.
         seconds: that reading took.
-        files: as they were named, and how they are written.
+        files: as they were named, and how they are written; or tables in memory.
     """
 
     asked: Asked
     public: Assumed
     parties: tuple[Party, ...]
     seconds: float
-    files: tuple[RecordFile, ...]
+    files: tuple[Source, ...]
 
     @property
     def privacy(self) -> Privacy:
@@ -128,9 +129,9 @@ class Opened:
         return Binned.within(self.plan, "rounds" if two else "centred", expected_records=size)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rehearsal:
-    """What came of it.
+    """What came of it: ``print`` shows areas and costs.
 
     Attributes:
         opened: what went in.
@@ -154,8 +155,13 @@ class Rehearsal:
     upload_bytes: int
     seconds: float
 
+    def __str__(self) -> str:
+        from privstats.workflows.rehearsal.page import text_of
 
-def opened(files: Sequence[RecordFile], asked: Asked) -> Opened:
+        return text_of(self)
+
+
+def opened(files: Sequence[Source], asked: Asked) -> Opened:
     """Read the files, and take for public what a study must know.
 
     Args:
@@ -178,22 +184,25 @@ def opened(files: Sequence[RecordFile], asked: Asked) -> Opened:
     try:
         Cells(public.columns)  # refuses too many columns before the other files are read
     except SchemaError as refusal:
-        raise SchemaError(f"{refusal}: leave columns out of the rehearsal with --drop") from None
+        raise SchemaError(f"{refusal}: leave columns out of the rehearsal with --drop (in Python drop=)") from None
     found = [first, *(read_file(file, names) for file in files[1:])]
     parties = parties_of(files, found, public, asked.test)
     public = replace(public, records=sum(int((~each.test).sum()) for each in parties))
     return Opened(asked, public, parties, perf_counter() - start, tuple(files))
 
 
-def rehearsed(what: Opened, advance: Callable[[int], None]) -> Rehearsal:
+def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | None = None) -> Rehearsal:
     """Run the sessions with masks and noise, and fit each model.
 
-    ``advance`` is called ``len(what.parties) + 3`` times.
+    Args:
+        what: the parties' records.
+        advance: called ``len(what.parties) + 3`` times.
+        rng: a generator of test randomness; the operating system's when omitted.
     """
     start = perf_counter()
     names = np.array(what.public.classes)
     shards = [(table, names[y]) for table, y in (party.shard for party in what.parties)]
-    releases = simulate(what.course, shards)
+    releases = simulate(what.course, shards, rng=rng)
     kept = tuple(release for release in releases if release is not None)
     head = _fitted(_head(what), kept)
     y = np.concatenate([party.y[party.test] for party in what.parties])
