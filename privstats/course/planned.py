@@ -62,11 +62,6 @@ class Planned:
                 "a device sends one message and is gone, and a course asks the same ones again: leave devices out of "
                 "its plan, or send the plan alone"
             )
-        if self.most > 1 and self.first.person_clip is not None:
-            raise PlanError(
-                "unit='person' is offered for one plan and no course: what a person adds to several rounds is not "
-                "proved; send the plan alone, or promise records and multiply mu by the rows of a person"
-            )
         require_kept(self.promise, self.mu)
 
     def _require(self) -> None:

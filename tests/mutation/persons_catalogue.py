@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from privstats.course.base import mu_of
+from privstats.course.planned import Planned
 from privstats.dp import calibration
 from privstats.encoding import PersonClip
 from privstats.encoding.layout import blocks_of, flatten
@@ -15,6 +17,7 @@ from tests.mutation.planting import everywhere, member, name_in
 __all__ = ["PERSONS_MUTANTS"]
 
 _BOUNDS = "tests/dp/test_persons.py::"
+_ROUNDS = "tests/course/test_persons.py::"
 _SUMS = "tests/moments/test_persons.py::"
 
 
@@ -34,6 +37,10 @@ def _as_they_stand(_: Any) -> Any:
         return np.array([known.setdefault(str(each), len(known)) for each in ids], np.intp)
 
     return places
+
+
+def _largest(course: Any) -> float:
+    return max(map(mu_of, course.priced))
 
 
 PERSONS_MUTANTS: dict[str, Mutant] = {
@@ -64,5 +71,19 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         "persons swap",
         (_BOUNDS + "test_the_worst_exchange_is_attained",),
         ("budget", "sensitivity", "canary"),
+    ),
+    "rounds of a person priced as one": Mutant(
+        "a course costs a person as much as its largest round",
+        member(Planned, "mu", property(_largest)),
+        "persons",
+        (_ROUNDS + "test_one_person_moves_all_rounds_together_by_no_more_than_the_course_promises",),
+        (),
+    ),
+    "rows pass for persons": Mutant(
+        "a session takes sums in which nobody was shortened",
+        name_in("privstats.session.validation", "_require_persons", lambda right: lambda plan, moments: None),
+        "persons",
+        (_SUMS + "test_a_session_takes_one_partys_persons_and_nothing_else",),
+        (),
     ),
 }

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.course import Newton, Rounds, Stream
+from privstats.course import Stream
 from privstats.errors import LedgerError, PlanError, ReleaseError
 from privstats.inference.counts import count_table
 from privstats.plan.certificate import certificate_text
@@ -69,8 +69,6 @@ def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
     ("build", "words"),
     [
         (lambda: Stream(plan_of(), 4), "unit='person' shortens all rows of a person together"),
-        (lambda: Rounds.within(plan_of(), rounds=4), "unit='person' is offered for one plan and no course"),
-        (lambda: Newton.start(ps.ScoreSchema(2, 1.0), COHORT, made.promise(**PERSONS)), "for one plan and no course"),
         (lambda: plan_of(more={"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity("moments", 500)})
             .claim, "no statement is about sums of persons"),
         (lambda: plan_of(SCHEMAS[3], "panel", {"protocol": "split", "panel": PANEL, "devices": DEVICES}),

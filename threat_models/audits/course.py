@@ -4,7 +4,7 @@ The claim is the sum of the rounds' promises, and where the course says what was
 against it. The server makes up the releases by which it asks, searches those that lead to the weights at which the
 canary shows most, is silent after every upload and asks for each round again, under another run and with other helpers'
 offers. What the party takes part in is decided by its own ledger and checks; the noise is drawn on the real path; a
-bound follows as in ``canary``. The canary is a record, or a whole client.
+bound follows as in ``canary``. The canary is a record, a whole client, or a person of more rows than count in full.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ __all__ = ["audit_course", "canary_of", "copies_of", "invented", "joined"]
 _DATASET, _RUN = "canary", b"course under audit"
 _RUN_BYTES = 16
 _INVENTED_RECORDS = 400
+_ROWS_OF_A_PERSON = 4  # of those that count in full
 _INVENTIONS = 8
 _FAR = 1e6  # a target beyond every bound, where a clip has to act
 _TOLERANCE = 1e-9
@@ -165,9 +166,12 @@ class _Party:
         self.canary = canary_of(summed, rng)
 
     def measured(self, plan: Plan, which: int) -> Moments:
-        """The moments of the canary (0) or of what is in its place (1): a record, or a client of copies of it."""
+        """The moments of the canary (0) or of what is in its place (1): a record, or a client or person of copies."""
         X, y = (np.repeat(each[which : which + 1], self._copies, axis=0) for each in self.canary)
-        return exact_moments(plan.schema, X, y, published=plan.published, unreadable=plan.unreadable)
+        owners: Any = {}
+        if plan.person_clip is not None:
+            owners = {"persons": np.zeros(self._copies, int), "person_clip": plan.person_clip}
+        return exact_moments(plan.schema, X, y, published=plan.published, unreadable=plan.unreadable, **owners)
 
     def shift(self, plan: Plan) -> NDArray[np.int64]:
         """The canary's shift of the flat vector, behind the clip of a client: by its presence, or its exchange."""
@@ -235,7 +239,10 @@ def _privacy(course: Course) -> Privacy:
 
 
 def copies_of(privacy: Privacy) -> int:
-    """Records of the canary: one, or as many as a client may have, all alike so that none takes from another."""
+    """Records of the canary: one, as many as a client may have, or more than of a person count in full; all alike, so
+    that none takes from another."""
+    if privacy.unit == "person":
+        return _ROWS_OF_A_PERSON * int(privacy.max_records_per_person or 1)
     return 1 if privacy.unit == "record" else int(privacy.max_records_per_client or 1)
 
 

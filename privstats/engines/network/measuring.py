@@ -25,12 +25,13 @@ from privstats.encoding.layout import blocks_of
 from privstats.engines import dask
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.held_out import bind_split, require_hidden, require_hidden_in
+from privstats.engines.network.of_persons import admit_persons, sums_of_persons
 from privstats.engines.network.operator_log import PARTY, ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
 from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, PersonMoments, RecordFile, exact_moments
-from privstats.moments.measurement import persons_in, records_in
+from privstats.moments.measurement import records_in
 from privstats.plan import Plan
 from privstats.schema import Bins
 from privstats.secagg.wire import HiddenRepr
@@ -206,27 +207,15 @@ def _measured(folder: RoundFolder, said: Mapping[str, Any], account: str) -> Mom
         if isinstance(found, RecordFile) and (believed := bind_split(folder.above, found)):
             PARTY.warning("%s", believed)
         if (plan := folder.plan).person_clip is not None:
-            return _of_persons(plan, found)
+            if folder.place == 0:
+                admit_persons(folder.above.course, found)
+            return sums_of_persons(plan, found)
         pair = _pair(folder, found)
         measured = dask.measure if dask.on_cluster(pair[0]) else exact_moments
         if (admits := admits_of(folder.above.course)) and folder.place == 0:
             admits(folder.above.course, *pair, plan.unreadable, measured)
             pair = _pair(folder, _loaded(load))  # batches are read once
         return measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
-
-
-def _of_persons(plan: Plan, found: Any) -> Moments:
-    """The sums of what ``load()`` returned under a promise per person: a file, or X, y and ids."""
-    if isinstance(found, RecordFile):
-        found = persons_in(found, plan.schema, plan.unreadable)
-    if not isinstance(found, tuple) or len(found) != 3:
-        raise DataError(
-            f"the plan promises persons: load() in {SCRIPT} returns X, y and an id for each row, or a RecordFile with "
-            "persons="
-        )
-    X, y, ids = found
-    given: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given)
 
 
 def _kept_moments(plan: Plan, vector: Any, kept: _Kept) -> Moments:

@@ -11,17 +11,19 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from privstats.course import Course
 from privstats.course.kinds import admits_of
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.held_out import bind_split, require_hidden, require_unseen
 from privstats.engines.network.measuring import SCRIPT, forget_moments
+from privstats.engines.network.of_persons import admit_persons, sums_of_persons
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
 from privstats.moments.code_rows import columns_asked
 from privstats.moments.csv_lines import Dialect
 from privstats.moments.kinds import kind_of
-from privstats.moments.measurement import persons_in, records_in
+from privstats.moments.measurement import records_in
 from privstats.plan import Plan
 
 __all__ = ["Named", "name_file"]
@@ -72,8 +74,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
         require_hidden(folder.course)
     plan = folder.course.first
     require_unseen(folder, plan, file)
-    if admits := admits_of(folder.course):  # counts read no labels, and what follows them does
-        admits(folder.course, *records_in(file, plan.schema, plan.unreadable), plan.unreadable)
+    _require_admitted(folder.course, file)
     moments = _summed(plan, file)
     remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
     believed = bind_split(folder, file)
@@ -85,14 +86,22 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     return Named(script, _rows(file, plan) if counted is None else counted, held_out, remarks)
 
 
+def _require_admitted(course: Course, file: RecordFile) -> None:
+    """Refuse what a later round would: counts read no labels, and what follows them does."""
+    plan = course.first
+    if plan.person_clip is not None:
+        admit_persons(course, file)
+    elif admits := admits_of(course):
+        admits(course, *records_in(file, plan.schema, plan.unreadable), plan.unreadable)
+
+
 def _summed(plan: Plan, file: RecordFile) -> Moments:
+    if plan.person_clip is not None:
+        return sums_of_persons(plan, file)
+    if file.persons is not None:
+        raise DataError("the plan promises no persons, so no column of ids is read: leave --persons out")
     given: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    if plan.person_clip is None:
-        if file.persons is not None:
-            raise DataError("the plan promises no persons, so no column of ids is read: leave --persons out")
-        return exact_moments(plan.schema, *records_in(file, plan.schema, plan.unreadable), **given)
-    X, y, ids = persons_in(file, plan.schema, plan.unreadable)
-    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given)
+    return exact_moments(plan.schema, *records_in(file, plan.schema, plan.unreadable), **given)
 
 
 def _rows(file: RecordFile, plan: Plan) -> int:

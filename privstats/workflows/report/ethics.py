@@ -85,7 +85,7 @@ def ethics_page(statement: Statement) -> str:
         plan=plan,
         course=course,
         in_short=[*_taking_part(plan), *told, *_leaves(sessions)],
-        records=[*_records(sessions), *explanations.persons(plan)],
+        records=[*_records(sessions), *explanations.persons(plan), *explanations.persons_in_sessions(course)],
         sums=_sums(sessions),
         made=[*_made(sessions), _OPENED_EXACT if plan.noise is None else _OPENED],
         headline=explanations.headline(plan, statement.guarantee),

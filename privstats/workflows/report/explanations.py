@@ -35,6 +35,7 @@ __all__ = [
     "not_promised",
     "of_group",
     "persons",
+    "persons_in_sessions",
     "promised",
     "rests_on",
     "worth",
@@ -120,6 +121,16 @@ def persons(plan: Plan) -> list[str]:
         f"All rows of one patient at one party are added up first. Where they weigh more than {most} rows can, all of "
         "them are shrunk by one factor, so that no patient weighs more. Whose a row is, a party tells by an id of its "
         "own, which does not leave it; a row without an id is left out."
+    ]
+
+
+def persons_in_sessions(course: Course | None) -> list[str]:
+    """What becomes of a patient's rows in every session of a course."""
+    if course is None or course.first.person_clip is None:
+        return []
+    return [
+        "Every session shrinks the rows of a patient anew, by those rows and the public plan of the session. The limit "
+        "counts what one patient adds to all sessions together."
     ]
 
 

@@ -109,7 +109,7 @@ def page_of(statement: Statement) -> str:
         several=bool(found),
         course=None if statement.course is None else explanations.course_table(statement.course),
         course_digest=None if statement.course is None else statement.course.digest,
-        collected=explanations.collected(plan),
+        collected=[*explanations.collected(plan), *explanations.persons_in_sessions(statement.course)],
         collected_table=explanations.collected_table(plan),
         promised=explanations.promised(plan),
         conditions=explanations.conditions(plan),

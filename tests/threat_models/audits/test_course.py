@@ -114,6 +114,34 @@ def test_a_mean_before_the_rounds_is_inside_the_claim(adjacency: Any, monkeypatc
     assert any(told)
 
 
+PERSONS = {"unit": "person", "max_records_per_person": 5, "person_clip": 2.0}
+CELLS = ps.Cells((ps.Numeric("age"), ps.Numeric("sodium")))
+OF_PERSONS = {
+    "rounds": lambda **terms: rounds(SOFTMAX, 2, **terms),
+    "ridge": lambda **terms: rounds(RIDGE, 2, **terms),
+    "centred": lambda **terms: ps.Centred.within(plan_of(SOFTMAX, **terms), calibrated=True),
+    "binned": lambda **terms: ps.Binned.within(
+        plan_of(ps.ClassSchema(2, CELLS.width, "NAB", 1.0, transform=(CELLS,)), **terms), expected_records=600
+    ),
+}
+
+
+@pytest.mark.parametrize(("adjacency", "least"), [("add-remove", 0.999), ("replace-one", 0.8)])
+@pytest.mark.parametrize("name", OF_PERSONS)
+def test_a_person_over_a_whole_course_takes_all_of_the_claim_and_no_more(
+    name: str, adjacency: Any, least: float
+) -> None:
+    """Of many more rows than count in full, in every round that the server asks for, at values that it invents."""
+    course = OF_PERSONS[name](epsilon=EPSILON, adjacency=adjacency, **PERSONS)
+    report = audit_course(course, seeded(1), asks=2, trials=200)
+    found = row(report)
+    assert (found["sessions"], found["refused"]) == (course.most, course.most)
+    assert found["mu claimed"] == pytest.approx(CLAIMED, rel=1e-6)
+    assert least * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
+    assert 0.4 * CLAIMED < found["mu at least"] <= found["mu claimed"]
+    assert "the canary is one person" in report.notes[1]
+
+
 @pytest.mark.parametrize(("part", "violated"), [(1.0, False), (0.99, True)])
 def test_nodes_that_cost_more_than_was_promised_as_a_whole_violate_it(part: float, violated: bool) -> None:
     """What a canary shows of the nodes is within their own promises either way."""
