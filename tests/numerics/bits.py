@@ -23,6 +23,7 @@ from privstats.schema import CalibrationSchema, GradientSchema
 from privstats.schema.public_values import Published, Values
 from privstats.transforms.exact import row_norms
 from privstats.transforms.random_maps import cosine_of_turns
+from tests.brought import bring_modules
 
 __all__ = ["digests"]
 
@@ -155,6 +156,7 @@ def tensors() -> Iterable[bytes]:
 
 def rounds_of_a_module() -> Iterable[bytes]:
     """Sums of the gradients that Opacus gives of a module, where it is installed."""
+    bring_modules()
     terms = {"expected_records": 9, "course_mu": 1.0, "module": "adapter/24", "transform": (T.UnitNorm(),)}
     schema = GradientSchema(_D, _C, residual_norm=1.0, **terms)
     w = np.random.default_rng(4).integers(-(2**19), 2**19, schema.sizes["feature"]) / 2**18

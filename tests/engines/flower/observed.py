@@ -62,7 +62,7 @@ def observe_party() -> None:
     from privstats.engines.network.statements import Envelope
     from privstats.session import machines
 
-    answer, in_ring = party.answer, machines.in_ring
+    answer, as_contribution = party.answer, machines.as_contribution
 
     def answered(home, kind, data):
         if Envelope.decode(data).kind not in ("open", "step"):
@@ -77,12 +77,12 @@ def observe_party() -> None:
         return said
 
     def kept(plan, part, rng, index):
-        vector = in_ring(plan, part, rng, index)
+        mine = as_contribution(plan, part, rng, index)
         place = Path(os.environ["PATH"]).parent.name
-        (folder() / f"{place}.vector").write_bytes(vector.pack())
-        return vector
+        (folder() / f"{place}.vector").write_bytes(mine.vector.pack())
+        return mine
 
-    party.answer, machines.in_ring = answered, kept
+    party.answer, machines.as_contribution = answered, kept
 
 
 def observe_host() -> None:
