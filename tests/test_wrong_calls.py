@@ -272,7 +272,7 @@ ROWS: list[Row] = [
     (
         "person unit without a limit",
         lambda: privacy(unit="person"),
-        "max_records_per_person must be a whole number .* give it",
+        "person_clip must be said with unit='person', got None: 'average' where intervals are wanted",
     ),
     (
         "a person's clip below a row",

@@ -131,12 +131,15 @@ def init(
     max_records_per_client: Annotated[
         int | None, typer.Option(help="With unit client: records of one party.", rich_help_panel=_PROMISE)
     ] = None,
+    person_clip: Annotated[
+        str | None,
+        typer.Option(
+            help="With unit person: average, or rows that a patient weighs at most.", rich_help_panel=_PROMISE
+        ),
+    ] = None,
     max_records_per_person: Annotated[
         int | None,
-        typer.Option(help="With unit person: rows that count in full.", rich_help_panel=_PROMISE),
-    ] = None,
-    person_clip: Annotated[
-        float | None, typer.Option(help="Likewise: rows that a patient weighs at most.", rich_help_panel=_PROMISE)
+        typer.Option(help="Beside a number of these: rows that count in full.", rich_help_panel=_PROMISE),
     ] = None,
     adjacency: Annotated[str | None, typer.Option(help="add-remove or replace-one.", rich_help_panel=_PROMISE)] = None,
     epsilon: Annotated[float | None, typer.Option(help="The promise.", rich_help_panel=_PROMISE)] = None,

@@ -48,5 +48,6 @@ if TYPE_CHECKING:
     from privstats.dp.sensitivities import group_mu as group_mu
     from privstats.dp.sensitivities import joint_mu as joint_mu
     from privstats.dp.sensitivities import sensitivity as sensitivity
+    from privstats.dp.units import averaged_mu as averaged_mu
 else:
     __getattr__, __dir__ = lazy_names(__name__)

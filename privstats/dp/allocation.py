@@ -7,14 +7,14 @@ values, or the optimum for a weighted squared error. The total mu comes from ``c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.dp.arguments import check_number
 from privstats.dp.privacy import Adjacency
-from privstats.dp.sensitivities import client_mu, joint_mu, sensitivity
+from privstats.dp.sensitivities import joint_mu, sensitivity
 from privstats.encoding import layout_of
 from privstats.errors import PlanError
 from privstats.schema import Schema, require_schema
@@ -114,7 +114,10 @@ def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str,
 
 
 def allocate(
-    schema: Schema, shares: Mapping[str, float], mu: float, adjacency: Adjacency, records: float | None = None
+    shares: Mapping[str, float],
+    mu: float,
+    cost: Callable[[Mapping[str, float], Adjacency], float],
+    adjacency: Adjacency,
 ) -> dict[str, float]:
     """Noise per statistic, in real units, that spends exactly ``mu`` in these proportions.
 
@@ -122,16 +125,13 @@ def allocate(
     joint sensitivity, which is exact because mu^2 is linear in a common factor of all 1/sigma_s^2.
 
     Args:
-        records: the most records of a client, where the unit is a client; None where it is one record.
+        shares: the part of mu^2 of each statistic.
+        mu: the parameter to spend.
+        cost: mu of the unit of the promise, from noise levels and an adjacency (``units.unit_mu``).
+        adjacency: of the promise.
     """
-
-    def worst(noise: Mapping[str, float], between: Adjacency) -> float:
-        if records is None:
-            return joint_mu(schema, noise, between)
-        return client_mu(schema, noise, between, records)
-
-    unit = {s: worst({s: 1.0}, "add-remove") / math.sqrt(share) for s, share in shares.items()}
-    factor = worst(unit, adjacency) / mu
+    unit = {s: cost({s: 1.0}, "add-remove") / math.sqrt(share) for s, share in shares.items()}
+    factor = cost(unit, adjacency) / mu
     return {statistic: sigma * factor for statistic, sigma in unit.items()}
 
 

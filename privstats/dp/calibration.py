@@ -7,24 +7,25 @@ one ``Noise``, from which all later code reads the levels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral
-from typing import Any
 
 from privstats.dp.allocation import allocate, checked_shares, pure_shares
 from privstats.dp.gaussian import Guarantee, compose, gaussian_epsilon, gaussian_mu
 from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.dp.noise_layers import layer_sigmas, level_at
-from privstats.dp.privacy import Adjacency, Privacy
+from privstats.dp.privacy import Privacy
 from privstats.dp.pure import laplace_mu, laplace_sigma, laplace_tail, scales_of, unit_l1
 from privstats.dp.samplers import MAX_SCALE, MAX_SIGMA
-from privstats.dp.sensitivities import client_mu, sensitivity
+from privstats.dp.sensitivities import sensitivity
+from privstats.dp.units import apart, unit_mu
 from privstats.encoding import Segment, layout_of
 from privstats.errors import PlanError
 from privstats.schema import Schema
 
-__all__ = ["LEAST_SHARE", "LEAST_TOTAL", "Noise", "NoiseRow", "apart", "calibrate"]
+__all__ = ["LEAST_SHARE", "LEAST_TOTAL", "Noise", "NoiseRow", "calibrate"]
 
 LEAST_TOTAL = 64.0
 """Least guaranteed sigma of a segment, in grid steps."""
@@ -315,31 +316,7 @@ def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: f
         worth = mu / privacy.clip
         far = {s: sensitivity(schema, s, "add-remove") * apart(schema, s, privacy.adjacency) for s in shares}
         return {s: far[s] / (worth * math.sqrt(share)) for s, share in shares.items()}
-    return allocate(schema, shares, mu, privacy.adjacency, privacy.max_records_per_client)
-
-
-def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """How far two clipped persons are apart in a statistic, over the root mean square of their lengths; 1 where one is
-    none.
-
-    ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)`` for any two vectors, and half of that where no entry is negative. Cutting a
-    positive matrix entry by entry may leave it indefinite, so that alone tells nothing.
-    """
-    if adjacency == "add-remove":
-        return 1.0
-    unsigned = _UNSIGNED[schema.task](schema) if schema.task in _UNSIGNED else ""
-    return math.sqrt(2) if statistic in unsigned else 2.0
-
-
-_UNSIGNED: Mapping[str, Callable[[Any], str]] = {
-    "classes": lambda schema: "NABSD" if schema.nonnegative else "ND",
-    "ridge": lambda schema: "Gq" if schema.nonnegative else "q",
-    "counts": lambda _: "T",
-    "scoring": lambda _: "T",
-    "gradients": lambda _: "k",
-    "mean": lambda schema: "x" if schema.nonnegative else "",
-}
-"""By the schema's task, the letters of which no record has a negative entry."""
+    return allocate(shares, mu, partial(unit_mu, schema, privacy), privacy.adjacency)
 
 
 def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: float) -> NoiseRow:
@@ -351,14 +328,12 @@ def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: 
 
 def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> float:
     """Sensitivity of one statistic alone to one unit; a clipped client or person may put all its norm into it."""
-    if privacy.unit == "person":
+    if privacy.unit == "person" and privacy.clip is not None:
         far = sensitivity(schema, statistic, "add-remove") * apart(schema, statistic, privacy.adjacency)
-        return far * privacy.group / math.sqrt(share)
-    record, most = sensitivity(schema, statistic, privacy.adjacency), privacy.max_records_per_client
-    if most is None:
-        return record
-    whole = client_mu(schema, {statistic: 1.0}, privacy.adjacency, most)
-    return whole if privacy.client_clip is None else min(whole, record * privacy.client_clip / math.sqrt(share))
+        return far * privacy.clip / math.sqrt(share)
+    whole, clip = unit_mu(schema, privacy, {statistic: 1.0}, privacy.adjacency), privacy.client_clip
+    record = sensitivity(schema, statistic, privacy.adjacency)
+    return whole if clip is None else min(whole, record * clip / math.sqrt(share))
 
 
 def _check_grid(noise: Noise, segment: Segment) -> None:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field, replace
 
 from privstats.dp.accounts import TOLERANCE, Account, Cap
 from privstats.dp.allocation import checked_shares
-from privstats.dp.calibration import Noise, apart
+from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose
 from privstats.dp.ledger_records import Part
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy
 from privstats.dp.pure import joint_epsilon, laplace_mu
-from privstats.dp.sensitivities import client_mu, joint_mu, sensitivity
+from privstats.dp.sensitivities import joint_mu, sensitivity
+from privstats.dp.units import apart, unit_mu
 from privstats.errors import LedgerError
 from privstats.schema import Schema
 
@@ -175,7 +176,7 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
         )
     if privacy.unit == "person":
         raise LedgerError(
-            f"account {dataset!r} is kept per record and the plan shortens whole persons: one record can move all that "
+            f"account {dataset!r} is kept per record and the plan weighs whole persons: one record can move all that "
             "its person adds then, so keep an account per person for such plans"
         )
     if privacy.client_clip is not None or schema.refusal("record"):
@@ -215,9 +216,7 @@ def _least_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
         shares = _shares_of_clip(schema, privacy, noise)
         reach = {s: sensitivity(schema, s, "add-remove") * apart(schema, s, privacy.adjacency) for s in sigma}
         return max(reach[s] * clip / (sigma[s] * math.sqrt(shares[s])) for s in sigma)
-    if records is None:
-        return joint_mu(schema, sigma, privacy.adjacency)
-    return client_mu(schema, sigma, privacy.adjacency, records)
+    return unit_mu(schema, privacy, sigma, privacy.adjacency)
 
 
 def _shares_of_clip(schema: Schema, privacy: Privacy, noise: Noise) -> dict[str, float]:

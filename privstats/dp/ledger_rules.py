@@ -16,7 +16,7 @@ from privstats.dp.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
 from privstats.dp.gaussian import compose
 from privstats.dp.ledger_price import Cost, Price
 from privstats.dp.ledger_records import ApartBy
-from privstats.dp.privacy import Adjacency, Privacy, Unit
+from privstats.dp.privacy import AVERAGE, Adjacency, Privacy, Unit
 from privstats.errors import LedgerError
 
 __all__ = [
@@ -49,7 +49,7 @@ _SHOWN = 3
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
     """A cap; its epsilon and delta have the bounds of a plan's promise (PlanError otherwise)."""
-    most: Any = {"client": {"max_records_per_client": 1}, "person": {"max_records_per_person": 1}}.get(unit, {})
+    most: Any = {"client": {"max_records_per_client": 1}, "person": {"person_clip": AVERAGE}}.get(unit, {})
     Privacy(model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, **most)
     return Cap(at, unit, adjacency, float(epsilon), float(delta))
 

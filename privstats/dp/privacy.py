@@ -15,7 +15,7 @@ from privstats.dp.models import MODELS, Model, TrustModel
 from privstats.errors import PlanError
 from privstats.python_values import python_fields
 
-__all__ = ["Adjacency", "NoPrivacy", "Privacy", "Unit"]
+__all__ = ["AVERAGE", "Adjacency", "NoPrivacy", "Privacy", "Unit"]
 
 Unit: TypeAlias = Literal["record", "client", "person"]
 Adjacency: TypeAlias = Literal["add-remove", "replace-one"]
@@ -32,6 +32,9 @@ _DELTA_REASONS: Reasons = (
     "take 0, which is pure epsilon with Laplace noise, or something below 1 / records",
     "a delta of that size lets whole records out; take something below 1 / records",
 )
+AVERAGE = "average"
+"""The ``person_clip`` under which a person adds the average of all rows."""
+
 _OF_UNIT = {
     "client": ("max_records_per_client", "client_clip"),
     "person": ("max_records_per_person", "person_clip"),
@@ -71,10 +74,11 @@ class Privacy:
             under a ``PartySchema``, of which a whole party is one record.
         client_clip: optional with the client unit: shrink a client's whole vector to the norm of this many worst-case
             records, which replaces ``max_records_per_client`` in the sensitivity. See ``dp.clip_client``.
-        max_records_per_person: needed with the person unit: k, the rows of a person that count in full. Further rows
-            are admitted: all rows of such a person shrink together to the weight of k.
-        person_clip: optional with the person unit: c from 1 to k, the worst-case records that a person weighs at most.
-            None: k. See ``moments.PersonMoments``.
+        person_clip: needed with the person unit: ``"average"``, and a person adds the average of all rows, which
+            intervals may be read from; or c, the worst-case records that all rows of a person weigh at most together,
+            of which 1 served heads best. See ``moments.PersonMoments``.
+        max_records_per_person: needed beside a number c, which is from 1 to it: k, the rows of a person that may count
+            in full. Further rows are admitted, and shrink with the others.
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
@@ -99,7 +103,7 @@ class Privacy:
     max_records_per_client: int | None = None
     client_clip: float | None = None
     max_records_per_person: int | None = None
-    person_clip: float | None = None
+    person_clip: float | Literal["average"] | None = None
 
     def __post_init__(self) -> None:
         python_fields(self)
@@ -131,17 +135,22 @@ class Privacy:
         """Whose data one unit is, in words for officers."""
         if self.unit != "person":
             return "one record" if self.unit == "record" else "one party with all its records"
+        if self.averaged:
+            return "one patient with all rows at one party, of which the average counts"
         k, c = self.max_records_per_person, self.group
         rows = "1 row" if k == 1 else f"up to {k} rows"
         weighed = "" if c == k else f", weighed as at most {c:.3g} rows"
         return f"one patient with {rows} at one party{weighed}"
 
     @property
+    def averaged(self) -> bool:
+        """Whether the unit is a person who adds the average of all rows."""
+        return self.person_clip == AVERAGE
+
+    @property
     def clip(self) -> float | None:
         """The worst-case records to which a whole client or person is shortened; None where no unit is."""
-        if self.unit == "person":
-            return self.person_clip or float(self.max_records_per_person or 1)
-        return self.client_clip
+        return self.client_clip if self.person_clip is None or isinstance(self.person_clip, str) else self.person_clip
 
     @property
     def group(self) -> float:
@@ -155,8 +164,23 @@ def _check_unit(privacy: Privacy) -> None:
             if getattr(privacy, name) is not None:
                 said = f"{name} has no meaning with unit={privacy.unit!r}: leave it out, or use unit={unit!r}"
                 raise PlanError(said)
-    if privacy.unit != "record":
+    if privacy.unit == "person":
+        _check_person(privacy)
+    if privacy.unit != "record" and not privacy.averaged:
         _check_whole_unit(privacy, *_OF_UNIT[privacy.unit])
+
+
+def _check_person(privacy: Privacy) -> None:
+    if privacy.person_clip is None or (isinstance(privacy.person_clip, str) and not privacy.averaged):
+        raise PlanError(
+            f"person_clip must be said with unit='person', got {privacy.person_clip!r}: 'average' where intervals are "
+            "wanted, or a number from 1 to max_records_per_person where a head is, 1 as a rule; noise grows with it"
+        )
+    if privacy.averaged and privacy.max_records_per_person is not None:
+        raise PlanError(
+            "with person_clip='average' a person counts as one record, however many rows there are: leave "
+            "max_records_per_person out"
+        )
 
 
 def _check_whole_unit(privacy: Privacy, most_of: str, clip_of: str) -> None:
@@ -171,7 +195,8 @@ def _check_whole_unit(privacy: Privacy, most_of: str, clip_of: str) -> None:
         raise PlanError(f"{most_of} must be a whole number of at least 1 with unit={privacy.unit!r}: give it")
     clip = getattr(privacy, clip_of)
     if clip is not None:
-        reasons = ("below 1 a single record is cut", f"above {most_of} the clip never acts; lower it, or leave it out")
+        remedy = "lower it" if privacy.unit == "person" else "lower it, or leave it out"
+        reasons = ("below 1 a single record is cut", f"above {most_of} the clip never acts; {remedy}")
         _require_range(clip_of, clip, (1.0, float(most)), reasons)
         object.__setattr__(privacy, clip_of, float(clip))
 
@@ -182,8 +207,11 @@ def _check_pure(privacy: Privacy) -> None:
             f"delta = 0 is offered with model='central' only: with model={privacy.model!r} {privacy.trust.impure}; "
             "change the model, or give a delta above 0"
         )
-    if privacy.pure and privacy.unit == "person":
-        raise PlanError("a person is shortened in L2, which bounds no pure epsilon: give a delta above 0")
+    if privacy.pure and privacy.unit == "person" and not privacy.averaged:
+        raise PlanError(
+            "a person is shortened in L2, which bounds no pure epsilon: take person_clip='average', or give a delta "
+            "above 0"
+        )
     if privacy.pure and privacy.client_clip is not None:
         raise PlanError(
             "client_clip shortens a client in L2, which bounds no pure epsilon: leave it out, or give a delta above 0"

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
 
 from privstats.encoding.client_clip import ROUNDING, clip_vector
 from privstats.encoding.layout import blocks_of, flatten, layout_of
@@ -39,6 +41,8 @@ class PersonClip:
         2.0
     """
 
+    averaged: ClassVar[bool] = False
+
     records: float
     weights: tuple[tuple[str, float], ...]
 
@@ -53,7 +57,7 @@ class PersonClip:
         Example:
             >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
             >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
-            ...     max_records_per_person=2)
+            ...     max_records_per_person=2, person_clip=2)
             >>> ps.dp.person_clip(schema, privacy).most_records(schema)  # 2 sqrt(2 / .02): 2 cells, 2 % of mu^2
             20
         """
@@ -65,11 +69,19 @@ class PersonClip:
                 most = max(most, cells * reach / each.bound)
         return math.ceil(most * (1 + ROUNDING) / 2)  # the clip leaves as much of its norm unused
 
-    def clipped(self, moments: Moments) -> tuple[dict[str, Any], bool]:
+    def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """What one person adds, by letter in wire steps and blocks first, and whether it was shrunk.
 
         Args:
-            moments: of all rows of this person, and of no other.
+            parts: moments of all rows of this person and of no other, in one or several parts. What passes 64 bits
+                together is taken over a power of two, cut toward zero once: the clip leaves far less of it either way.
         """
-        found = clip_vector(moments.schema, flatten(moments), dict(self.weights), self.records * ROUNDING)
-        return blocks_of(moments.schema, found.vector), found.shrink < 1
+        schema = parts[0].schema
+        vector = flatten(parts[0])
+        for part in parts[1:]:
+            vector = vector.astype(object) + flatten(part).astype(object)
+        if len(parts) > 1:
+            unit = 1 << max(int(np.abs(vector).max()).bit_length() - 63, 0)
+            vector = (np.sign(vector) * (np.abs(vector) // unit)).astype(np.int64)
+        found = clip_vector(schema, vector, dict(self.weights), self.records * ROUNDING)
+        return blocks_of(schema, found.vector), found.shrink < 1

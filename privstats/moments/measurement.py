@@ -233,8 +233,8 @@ def exact_moments(
 def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
     if (persons is None) != (clip is None):
         raise DataError("persons= and person_clip= go together: give an id for each row, and plan.person_clip")
-    if clip is not None and schema.no_persons:
-        raise DataError(f"these are no sums over persons: {schema.no_persons}; leave persons out")
+    if clip is not None and (why := schema.refuses_persons(averaged=clip.averaged)):
+        raise DataError(f"these are no sums over persons: {why}; leave persons out")
 
 
 def _opened(kind: Kind, schema: Schema, X: Any, y: Any) -> tuple[Any, Any]:

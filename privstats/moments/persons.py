@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import product
 from operator import add
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
@@ -49,16 +50,20 @@ class Clip(Protocol):
     def most_records(self, schema: Schema) -> int:
         """How many records bound all that a person adds: of public values alone."""
 
-    def clipped(self, moments: Moments) -> tuple[dict[str, Any], bool]:
-        """What one person adds, by letter in wire steps, and whether it was shrunk."""
+    @property
+    def averaged(self) -> bool:
+        """Whether a person adds the average of all rows, and counts as one record."""
+
+    def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
+        """What one person adds, by letter in wire steps, and whether it was shrunk: from the moments of all rows."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonMoments(Moments):
     """Exact sums in which no person counts for more than ``clip.records``, in wire steps, int64.
 
-    A person's rows are added up, and where they weigh more they are shrunk together by one factor: counts are
-    fractions then, and means stay means. Sums of several parties add up; a person at two of them counts at both.
+    A person's rows are added up and averaged, or shrunk together by one factor where they weigh more than the clip:
+    counts are fractions then, and means stay means. Sums of several parties add up; a person at two counts at both.
 
     Attributes:
         schema: what was measured.
@@ -77,7 +82,7 @@ class PersonMoments(Moments):
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
-        ...     max_records_per_person=2)
+        ...     max_records_per_person=2, person_clip=2)
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=privacy)
         >>> X, y, ids = np.ones((5, 2)), [0, 0, 0, 0, 1], ["anna", "anna", "anna", "anna", "ben"]
         >>> moments = ps.measure(plan.schema, X, y, persons=ids, person_clip=plan.person_clip)
@@ -158,7 +163,7 @@ def of_persons(
     X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # what its reader could not read was counted with the first
     with progress_bar("persons", len(many), at_once=progress and bool(many)) as advance:
         for rows in many:
-            person, unread = _one_person(X, y, rows, whole.schema, clip, summed)
+            person, unread = _one_person(X, y, rows, whole.schema, summed)
             total.add(person, clip)
             left_out += unread
             advance(1)
@@ -166,25 +171,13 @@ def of_persons(
 
 
 def _one_person(
-    X: Any, y: Any, rows: NDArray[np.intp], schema: Schema, clip: Clip, summed: Summed
-) -> tuple[Moments, LeftOut]:
-    """The sums of all rows of one person; where so many pass 64 bits, over a power of two, cut toward zero once.
-
-    Nobody's rows may stop a party, and the clip leaves far less of them either way.
-    """
+    X: Any, y: Any, rows: NDArray[np.intp], schema: Schema, summed: Summed
+) -> tuple[tuple[Moments, ...], LeftOut]:
+    """The moments of all rows of one person, in parts where so many pass 64 bits: nobody's rows may stop a party."""
     most = ((1 << _BITS) - 1) // schema.bound
-    if len(rows) <= most:
-        return summed(*_rows(X, y, rows))
-    parts, left_out = zip(
-        *(summed(*_rows(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))), strict=True
-    )
-    sums = {row.letter: sum(each.sums(row).astype(object) * row.kept for each in parts) for row in schema.sent}
-    peak = max((int(np.abs(array).max()) for array in sums.values() if np.size(array)), default=0)
-    unit = 1 << max(peak.bit_length() - _BITS, 0)
-    arrays = {letter: (np.sign(array) * (np.abs(array) // unit)).astype(np.int64) for letter, array in sums.items()}
-    reports: Any = {name: reduce(_both, (getattr(each, name, None) for each in parts)) for name in _REPORTS}
-    records = sum(each.records or 0 for each in parts)
-    return PersonMoments(schema, arrays, clip, records, **reports), reduce(add, left_out)
+    found = [summed(*_rows(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))]
+    parts, left_out = zip(*found, strict=True)
+    return parts, reduce(add, left_out)
 
 
 class _Total:
@@ -196,15 +189,16 @@ class _Total:
         self._arrays = {row.letter: whole.sums(row) * row.kept for row in whole.schema.sent}
         self._reports = {name: getattr(whole, name, None) for name in _REPORTS}
 
-    def add(self, person: Moments, clip: Clip) -> None:
+    def add(self, person: tuple[Moments, ...], clip: Clip) -> None:
         """All rows of one more person."""
-        arrays, shrunk = clip.clipped(person)
+        arrays, shrunk = clip.clipped(*person)
         for letter, array in arrays.items():
             self._arrays[letter] += array
-        rows = person.records or 0
+        rows = sum(part.records or 0 for part in person)
         self._records, self._shrunk = self._records + rows, self._shrunk + shrunk
         self._counted += min(rows, clip.most_records(self._schema))
-        self._reports = {name: _both(kept, getattr(person, name, None)) for name, kept in self._reports.items()}
+        for part, name in product(person, _REPORTS):
+            self._reports[name] = _both(self._reports[name], getattr(part, name, None))
 
     def moments(self, clip: Clip) -> PersonMoments:
         """The sums of all."""

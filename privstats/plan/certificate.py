@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from privstats.dp import Noise, Privacy, client_mu, joint_mu
-from privstats.dp.calibration import NoiseRow, apart
+from privstats.dp import Noise, Privacy, joint_mu
+from privstats.dp.calibration import NoiseRow
 from privstats.dp.exact import gaussian_delta_bounds
+from privstats.dp.units import apart, unit_mu
 from privstats.encoding import Segment
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
@@ -128,9 +129,7 @@ def _mu_square(plan: Plan, privacy: Privacy, noise: Noise) -> float:
             for s, row in zip(sigma, noise.rows, strict=True)
         )
         return privacy.clip**2 * max(alone)
-    if privacy.max_records_per_client is not None:
-        return client_mu(schema, sigma, privacy.adjacency, privacy.max_records_per_client) ** 2
-    return joint_mu(schema, sigma, privacy.adjacency) ** 2
+    return unit_mu(schema, privacy, sigma, privacy.adjacency) ** 2
 
 
 def _enclosed(value: float) -> tuple[Fraction, Fraction]:

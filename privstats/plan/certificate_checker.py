@@ -125,8 +125,9 @@ OF_RECORDS = [
     "classes", "ridge", "counts", "sites", "within", "mean", "score", "hazard", "gradients", "calibration", "effect",
     "scoring"]
 UNSIGNED = {  # of whose sums over a person's rows no entry is negative; the second where no feature is
-    "classes": ("ND", "NABSD"), "ridge": ("q", "Gq"), "mean": ("", "x"), "gradients": ("k", "k"),
+    "classes": ("ND", "NABSD"), "ridge": ("q", "Gq"), "mean": ("", "x"), "gradients": ("k", "k"), "effect": "NN",
     **dict.fromkeys(("counts", "scoring"), ("T", "T")), **dict.fromkeys(("score", "calibration"), ("", ""))}
+CUT = ["classes", "ridge", "score", "calibration", "effect"]  # whose records are closer than vectors of their lengths
 # fmt: on
 
 
@@ -229,11 +230,10 @@ def _sent(schema: Table) -> str:
 
 def _percent(schema: Table) -> Table:
     """What its letters spend where a plan names no shares: several outcomes share what one would get."""
-    percent, several, balance = SENT[_row(schema)][2], Fraction(1, _outcomes(schema)), ZERO
+    percent, several = SENT[_row(schema)][2], Fraction(1, _outcomes(schema))
     if schema["task"] != "effect":
         return percent
-    if "balance" in schema:
-        balance = schema["balance"]
+    balance = sum((schema[s] for s in ("balance",) if s in schema), ZERO)
     parts = {s: percent[s] if s in "NW" else percent["e"] * several for s in _sent(schema)}
     return {s: 100 * balance if s == "b" else part * (1 - balance) for s, part in parts.items()}
 
@@ -245,9 +245,8 @@ def _divided(schema: Table) -> list[Table]:
 
 def _blocks(schema: Table) -> int:
     """How many subgroups, or groups of sites, that gives."""
-    if schema["task"] == "effect" and "groups" in schema:
-        return int(schema["groups"])
-    return math.prod(_cells(_divided(schema)).values())
+    cells = math.prod(_cells(_divided(schema)).values())
+    return int(schema["groups"]) if schema["task"] == "effect" and "groups" in schema else cells
 
 
 def bound(schema: Table, weights: Mapping[str, Fraction], adjacency: str, held: int) -> Fraction:
@@ -263,16 +262,13 @@ def bound(schema: Table, weights: Mapping[str, Fraction], adjacency: str, held: 
 
 def _row(schema: Table) -> str:
     """The name of the rows of a schema: its task, or what divides the kinds of one task."""
-    match schema["task"]:
-        case "score":
-            return str(schema["family"])
-        case "gaussians":
-            return "rounds" if schema["reference"] else "gaussians"
-        case "effect":
-            trial = "probability" in schema and "missing" not in schema  # where no weights are sent
-            return "ratio" if "measure" in schema else "trial" if trial else "effect"
-        case task:
-            return str(task)
+    task = str(schema["task"])
+    if task == "effect":
+        trial = "probability" in schema and "missing" not in schema  # where no weights are sent
+        return "ratio" if "measure" in schema else "trial" if trial else "effect"
+    if task == "score":
+        return str(schema["family"])
+    return "rounds" if task == "gaussians" and schema["reference"] else task
 
 
 def _classes(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -394,11 +390,9 @@ def _party(schema: Table, w: Table, swap: bool, _: int) -> Any:
 # fmt: off
 BOUNDS: dict[str, Callable[[Table, Table, bool, int], Any]] = {
     "classes": _classes, "ridge": _ridge, "counts": _counts, "sites": _sites, "within": _within, "mean": _mean,
-    "scoring": _scoring,
-    "logistic": _score, "poisson": _poisson, "hazard": _hazard, "gradients": _gradients, "calibration": _calibration,
-    "gaussians": _gaussians, "rounds": _gaussians, "trial": _effect, "ratio": _effect, "effect": _effect,
-    "party-softmax": _party, "party-update": _party,
-}
+    "scoring": _scoring, "logistic": _score, "poisson": _poisson, "hazard": _hazard, "gradients": _gradients,
+    "calibration": _calibration, "gaussians": _gaussians, "rounds": _gaussians, "trial": _effect, "ratio": _effect,
+    "effect": _effect, "party-softmax": _party, "party-update": _party}
 # fmt: on
 
 
@@ -480,16 +474,9 @@ def _belongs(schema: Table, record: Table) -> bool:
         each, sizes = record["places"], _scored(schema)
         fine &= set(record) == {"times", "cell", "places"} and record["cell"] == 0 and len(each) == len(sizes)
         return fine and all(type(v) is int and 0 <= v < size for v, size in zip(each, sizes, strict=True))
-    (names, places), radius, d = HELD[task], 2 ** schema["grid_bits"], schema["features"]
-    names += "fghijkl"[: _outcomes(schema) - 1] + "b" * ("balance" in schema)
-    rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
-    places = _blocks(schema) if task == "effect" else places if places == 2 else schema[places]
+    radius, (names, places, width) = 2 ** schema["grid_bits"], _held(schema)
     fine &= type(record["cell"]) is int and 0 <= record["cell"] < places
     fine &= set(record) == {"times", "cell", "x", *names, *("my" if task in ("score", "hazard") else "")}
-    width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "targets" in schema else d // 2}
-    o = 2 * ("measure" in schema) or int(_row(schema) == "effect")
-    width |= {**dict.fromkeys(("t" + names[2:]).replace("b", "") if task == "effect" else "", 2), "o": o}
-    width["x"] = (d + (task == "gradients" and classed)) if "x" in names else 0
     positive = "k" * (task != "effect") + "x" * ("nonnegative" in schema and schema["nonnegative"] is True)
     for name in {"x", *names}:
         require(type(record[name]) is list and len(record[name]) <= 8, "pair", "a vector is no list, or long")
@@ -500,7 +487,7 @@ def _belongs(schema: Table, record: Table) -> bool:
         fine &= all(0 <= place < width[name] and value >= least for place, value in vector.items())
     if task == "calibration":
         first, *gains = (Counter(dict(record["v"]))[place] for place in range(11))  # [right] - P, up to 1 - P
-        sure = (radius // rows[0] <= P <= radius - sum(gains) for P in (radius - first, -first))
+        sure = (radius // schema["classes"] <= P <= radius - sum(gains) for P in (radius - first, -first))
         fine &= min(gains) >= 0 and any(sure)
     if task == "effect":  # 1 - t^2 from t itself, and an influence of records that weigh alone
         for name in (name for name in names if name != "b" and (name != "o" or "measure" in schema)):
@@ -518,6 +505,26 @@ def _belongs(schema: Table, record: Table) -> bool:
         fine &= sum(abs(value) for _, value in record["r"]) * one <= radius * (y or m)
         fine &= sum(v**2 for _, v in record["a"]) * (6 * one**2 + 3 * one * m + m**2) <= 6 * radius**2 * m * one
     return fine
+
+
+def _held(schema: Table) -> tuple[str, int, Table]:
+    """The vectors of a record, how many cells there are, and how long each vector is."""
+    (names, places), task, d = HELD[schema["task"]], schema["task"], schema["features"]
+    names += "fghijkl"[: _outcomes(schema) - 1] + "b" * ("balance" in schema)
+    rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
+    places = _blocks(schema) if task == "effect" else places if places == 2 else schema[places]
+    width = {"a": d, "r": max([1, *rows]), "k": 1, "v": 11, "b": schema["targets"] if "targets" in schema else d // 2}
+    o = 2 * ("measure" in schema) or int(_row(schema) == "effect")
+    width |= {**dict.fromkeys(("t" + names[2:]).replace("b", "") if task == "effect" else "", 2), "o": o}
+    width["x"] = (d + (task == "gradients" and classed)) if "x" in names else 0
+    return names, places, width
+
+
+def _entries(schema: Table, letter: str) -> int:
+    """How many numbers a sum has, of a matrix both sides of the diagonal."""
+    (cell, *names), (_, places, width) = PRODUCTS[schema["task"]][letter], _held(schema)
+    of = names[: 1 if cell == "=" else 3] if letter != "q" else []
+    return int(math.prod(width[name] for name in of) * (places if cell else 1))
 
 
 def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str]]:
@@ -588,6 +595,7 @@ def _fits(name: str, value: Any) -> bool:
         return 2 <= len(value) <= 1 << 24 and all(type(one) is not list and _fits(name, one) for one in value)
     if name in REAL:
         inside = type(value) in (int, Fraction) and REAL[name][0] <= value <= REAL[name][1]
+        inside |= name == "person_clip" and value == "average"
         return inside or (name == "pull" and type(value) in (int, Fraction) and value == 0)
     if name in WORDS:
         return value in WORDS[name].split()
@@ -598,9 +606,11 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
     """Refuse values that do not go together, as far as a bound, the noise or the work depends on it."""
     cohort, own = plan["cohort"], plan["aggregation"]
     fine = cohort["colluders"] < cohort["min_survivors"] <= cohort["clients"]
+    fine &= ("person_clip" in privacy) == (privacy["unit"] == "person")
     for unit, most, clip in ((unit, f"max_records_per_{unit}", f"{unit}_clip") for unit in ("client", "person")):
-        fine &= (most in privacy) == (privacy["unit"] == unit)
-        fine = fine and (clip not in privacy or (most in privacy and privacy[clip] <= privacy[most]))
+        averaged = unit == "person" and _averaged(privacy)
+        fine &= (most in privacy) == (privacy["unit"] == unit and not averaged)
+        fine = fine and (averaged or clip not in privacy or (most in privacy and privacy[clip] <= privacy[most]))
     fine &= ("protocol" in own) == ("panel" in own) and (privacy["model"] != "panel" or "panel" in own)
     fine &= "excess_noise" not in own or (privacy["model"] == "distributed" and "panel" not in own)
     fine &= "excess_noise" not in own or cohort["min_survivors"] < cohort["clients"] <= 256
@@ -720,7 +730,13 @@ def read(text: str, claimed: Table) -> Table:
     near = set(mine) == set(theirs) and all(abs(theirs[s] - part) <= TIGHT * part for s, part in mine.items())
     require(near and given == stored, "plan", "the file does not say what the digest is of")
     held, clip = _proved(stored["schema"], stored["privacy"])
-    return {**stored, "held": held, "clip": clip, "shares": mine or _usual(stored["schema"])}
+    averaged, shares = _averaged(stored["privacy"]), mine or _usual(stored["schema"])
+    return {**stored, "held": held, "clip": clip, "averaged": averaged, "shares": shares}
+
+
+def _averaged(privacy: Table) -> bool:
+    """Whether a person adds the average of all rows."""
+    return "person_clip" in privacy and privacy["person_clip"] == "average"
 
 
 def _named(privacy: Table) -> Table:
@@ -741,7 +757,7 @@ def _proved(schema: Table, privacy: Table) -> tuple[int, Any]:
     """The records of a client and the unit's clip, 0 where there are none, if a sensitivity is proved for the unit."""
     client, local = privacy["unit"] == "client", any(step["kind"] == "transport" for step in schema["transform"])
     held = privacy["max_records_per_client"] if client else 0
-    clip = next((privacy[s] for s in ("client_clip", "person_clip", "max_records_per_person") if s in privacy), 0)
+    clip = next((privacy[s] for s in ("client_clip", "person_clip") if s in privacy and not _averaged(privacy)), 0)
     usual = privacy["adjacency"] == "add-remove" if client else not local
     match schema["task"]:
         case "gaussians":
@@ -749,7 +765,8 @@ def _proved(schema: Table, privacy: Table) -> tuple[int, Any]:
         case "party-softmax" | "party-update":
             proved = held == 1 and not clip
         case task:
-            proved = usual and task in (UNSIGNED if privacy["unit"] == "person" else OF_RECORDS)
+            persons = UNSIGNED if _averaged(privacy) else {*UNSIGNED} - {"effect"}
+            proved = usual and task in (persons if privacy["unit"] == "person" else OF_RECORDS)
     require(proved, "unit", "no sensitivity is proved for it")
     return held, clip
 
@@ -759,13 +776,27 @@ def unit_bound(plan: Table, weights: Mapping[str, Fraction]) -> Fraction:
     many."""
     schema, adjacency, held, clip = plan["schema"], plan["privacy"]["adjacency"], plan["held"], Fraction(plan["clip"])
     if clip:
-        alone = [
-            bound(schema, {s: w}, "add-remove", 0) * apart(plan, s) / plan["shares"][s] for s, w in weights.items()
-        ]
-        return clip * clip * Fraction(max(alone))
+        alone = {s: bound(schema, {s: w}, "add-remove", 0) * apart(plan, s) for s, w in weights.items()}
+        return clip * clip * Fraction(max(alone[s] / plan["shares"][s] for s in alone))
     if schema["task"] == "sites":
         return bound(schema, weights, adjacency, held)
+    if plan["averaged"] and adjacency == "replace-one":
+        return averages(schema, weights)
     return Fraction(max(held, 1) ** 2) * bound(schema, weights, adjacency, 0)  # so many steps of one record
+
+
+def averages(schema: Table, weights: Mapping[str, Fraction]) -> Fraction:
+    """Of two persons who add averages: as far apart as two records, and a step an entry by the cut toward zero; nor
+    further than any two vectors of their lengths."""
+    opposed = bound(schema, {s: w * (2 if _unsigned(schema, s) else 4) for s, w in weights.items()}, "add-remove", 0)
+    if schema["task"] not in CUT:
+        return opposed
+    records, cut = bound(schema, weights, "replace-one", 0), sum(w * _entries(schema, s) for s, w in weights.items())
+    return min(opposed, (root(records)[1] + root(Fraction(cut))[1]) ** 2)
+
+
+def _unsigned(schema: Table, statistic: str) -> bool:
+    return statistic in UNSIGNED[schema["task"]]["nonnegative" in schema and schema["nonnegative"]]
 
 
 def apart(plan: Table, statistic: str) -> int:
@@ -774,8 +805,7 @@ def apart(plan: Table, statistic: str) -> int:
     ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)``, and half of it where no entry is negative; one alone is its own length.
     """
     schema, moved = plan["schema"], plan["clip"] and plan["privacy"]["adjacency"] == "replace-one"
-    some = moved and statistic in UNSIGNED[schema["task"]]["nonnegative" in schema and schema["nonnegative"]]
-    return 2 if some else 4 if moved else 1
+    return 2 if moved and _unsigned(schema, statistic) else 4 if moved else 1
 
 
 def _honest(cohort: Table, own: Table) -> list[int]:
@@ -818,7 +848,7 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     require(len(records) <= 8 and all(_belongs(schema, each) for each in records), "pair", "not records of the schema")
     sizes = [sum(record["times"] for record in row[side]) for side in ("gone", "come")]
     beside = schema["task"] in ("sites", "within")
-    whole = int(plan["clip"]) if privacy["unit"] == "person" else 1  # rows of a person that count in full
+    whole = int(plan["clip"]) or 1 if privacy["unit"] == "person" else 1  # rows of a person that count in full
     unit = 0 if schema["task"] == "gaussians" else whole if plan["clip"] else max(plan["held"], 1)  # of a clip one
     swap = whole * int(privacy["adjacency"] == "replace-one")
     fits = sizes == [swap, unit] or (swap and sizes == [0, unit] and schema["task"] == "effect")  # one is left out
@@ -828,7 +858,7 @@ def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction
     require({s: _rational(v) for s, v in row["moves"].items()} == found, "pair", "it does not move what is claimed")
     reached = sum((weights[s] * found[s] for s in weights), ZERO)
     require(reached <= most, "pair", "it moves more than the bound")
-    near = beside or schema["task"] == "hazard"  # attained in the limit
+    near = beside or schema["task"] == "hazard" or (swap and plan["averaged"])  # in the limit; but for a cut
     require(reached == most or near or plan["clip"] or len(weights) > 1, "pair", "it does not attain the sensitivity")
     return reached / most if most else ZERO
 
@@ -842,11 +872,8 @@ def _between(claimed: Table, low: Fraction, high: Fraction, claim: str) -> None:
 
 def _checked(plan_text: str, certificate_text: str) -> str:
     claimed = _json(certificate_text)
-    require(
-        set(claimed) == {"version", *CLAIMS.split()} and _same(claimed["version"], 1),
-        "form",
-        "not the claims of version 1",
-    )
+    known = set(claimed) == {"version", *CLAIMS.split()} and _same(claimed["version"], 1)
+    require(known, "form", "not the claims of version 1")
     plan = read(plan_text, claimed)
     schema, privacy, cohort = plan["schema"], plan["privacy"], plan["cohort"]
     honest = cohort["min_survivors"] - cohort["colluders"] if privacy["model"] == "distributed" else 1
@@ -856,14 +883,10 @@ def _checked(plan_text: str, certificate_text: str) -> str:
         require(_same(claimed[name], told[name]), name, f"the plan says {told[name]}")
     letters, rows, one = _letters(schema), claimed["statistics"], Fraction(1)
     require(set(rows) == set(letters), "form", f"the plan sends {letters}")
-    require(
-        all(set(row) == {"sensitivity_squared", "sigma", "worst"} for row in rows.values()),
-        "form",
-        "not a statistic's claims",
-    )
+    fine = all(set(row) == {"sensitivity_squared", "sigma", "worst"} for row in rows.values())
+    require(fine, "form", "not a statistic's claims")
     require(set(claimed["joint"]) == {"worst", "mu_squared"}, "form", "not the claims of all together")
-    matrices = SENT[_row(schema)][1]
-    counts = _honest(cohort, plan["aggregation"])
+    matrices, counts = SENT[_row(schema)][1], _honest(cohort, plan["aggregation"])
     weights = {s: _weight(rows[s]["sigma"], s in matrices, privacy["model"], counts) for s in letters}
     for s in letters:
         most = unit_bound(plan, {s: one})

@@ -100,8 +100,9 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
     refusal = schema.refusal(privacy.unit if isinstance(privacy, Privacy) else None)
     if refusal:
         raise PlanError(refusal)
-    if isinstance(privacy, Privacy) and privacy.unit == "person" and schema.no_persons:
-        said = f"unit='person' is not offered for task={schema.task!r}: {schema.no_persons}"
+    person = isinstance(privacy, Privacy) and privacy.unit == "person"
+    if person and (why := schema.refuses_persons(averaged=isinstance(privacy, Privacy) and privacy.averaged)):
+        said = f"unit='person' is not offered for task={schema.task!r}: {why}"
         several = "; where one person has m rows, unit='record' promises that person m times mu (dp.group_mu)"
         raise PlanError(said if schema.refusal("record") else said + several)
 

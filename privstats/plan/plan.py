@@ -45,7 +45,7 @@ from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
-    from privstats.encoding import PersonClip
+    from privstats.encoding import PersonAverage, PersonClip
     from privstats.secagg.statements import Claim, Prime
 
 __all__ = ["Plan"]
@@ -162,7 +162,7 @@ class Plan:
         return calibrate(self.schema, self.privacy, honest_shares=honest, levels=self._levels, **members)
 
     @cached_property
-    def person_clip(self) -> PersonClip | None:
+    def person_clip(self) -> PersonAverage | PersonClip | None:
         """How far one person counts, for ``measure``; None unless the plan promises persons."""
         if not isinstance(self.privacy, Privacy) or self.privacy.unit != "person":
             return None

@@ -111,6 +111,10 @@ class Schema(ABC):
     def sizes(self) -> dict[str, int]:
         """Length of every axis and number of every kind of cell."""
 
+    def refuses_persons(self, *, averaged: bool) -> str:  # noqa: ARG002  kinds read it
+        """Why persons with several rows are refused, averaged or clipped; empty where they are not."""
+        return self.no_persons
+
     def scale_of(self, statistic: str) -> float:
         """Wire steps per real unit of a statistic (counts carry ``COUNT_SCALE``)."""
         return by_letter(self.table, statistic)[0].scale(self.scale)

@@ -102,7 +102,7 @@ class EffectSchema(Schema):
 
     task: ClassVar[str] = "effect"
     makes: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
-    no_persons: ClassVar[str] = "the interval of an effect needs records that are independent: one row a person"
+    no_persons: ClassVar[str] = "the interval of an effect needs rows that count alike: take person_clip='average'"
     nonnegative: ClassVar[bool] = False
 
     features: int = GIVEN
@@ -379,6 +379,13 @@ class EffectSchema(Schema):
     def plain_fields(self) -> dict[str, Any]:
         """The subgroups as a plan file holds them."""
         return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
+
+    def refuses_persons(self, *, averaged: bool) -> str:
+        """Averages of rows have an interval, where all places of the roster sum them alike."""
+        alone = self.groups is None and not isinstance(self.probability, tuple)
+        if averaged and not alone:
+            return "groups of sites, and sites that differ in their probability, sum single rows"
+        return "" if averaged else self.no_persons
 
     def refusal(self, unit: str | None) -> str:
         """Why no plan may go without DP: chosen lines isolate a record, whatever else is in the sum."""

@@ -112,15 +112,28 @@ def test_a_party_is_promised_what_somebody_chose(init, terminal):
 
 def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, terminal):
     """Both numbers are asked, each in its bounds, and the plan says whom it protects."""
-    done = init(*options(unit="person"), input="0\n5\n6\n2.5\n")
+    done = init(*options(unit="person"), input="0.5\nmean\n2.5\n0\n2\n5\n")
     assert done.exit_code == 0, done.output
+    assert "below 1 a single record is cut" in done.output
+    assert "person_clip must be said with unit='person', got 'mean'" in done.output
     assert "max_records_per_person must be a whole number" in done.output
-    assert "person_clip must lie between 1 and 5, got 6.0" in done.output
+    assert "person_clip must lie between 1 and 2, got 2.5" in done.output
     privacy = ps.Plan.read("plan.toml").privacy
     assert (privacy.max_records_per_person, privacy.person_clip, privacy.adjacency) == (5, 2.5, "replace-one")
     assert "one patient with up to 5 rows at one party" in ps.Plan.read("plan.toml").budget().promise
     words = options(unit="person", max_records_per_person=5)
     assert "nothing says --person-clip" in str(init("--yes", "--force", *words).exception)
+
+
+def test_a_patient_whose_average_counts_is_asked_for_no_number_of_rows(init, terminal):
+    done = init(*options(unit="person"), input="average\n")
+    assert done.exit_code == 0, done.output
+    assert "to count in full?" not in done.output
+    privacy = ps.Plan.read("plan.toml").privacy
+    assert (privacy.max_records_per_person, privacy.person_clip) == (None, "average")
+    words = options(unit="person", person_clip="average", max_records_per_person=5)
+    assert "does not go with the other answers" in str(init("--yes", "--force", *words).exception)
+    assert init("--yes", "--force", *options(unit="person", person_clip="average")).exit_code == 0
 
 
 def test_without_a_terminal_and_answers_the_example_is_written(init):

@@ -1,6 +1,7 @@
 """The optimal shares are optimal: nothing nearby does better, and the closed form is the calculus."""
 
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ ENTRIES = {"N": lambda s: s.classes, "A": lambda s: s.classes * s.features, "D":
 
 
 def error(schema, shares, adjacency, weights):
-    sigma = allocate(schema, shares, 1.0, adjacency)
+    sigma = allocate(shares, 1.0, partial(joint_mu, schema), adjacency)
     return sum(weights[s] * ENTRIES[s](schema) * sigma[s] ** 2 for s in sigma)
 
 
@@ -62,7 +63,9 @@ def test_add_remove_has_the_closed_form(schema):
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_an_allocation_spends_exactly_the_budget(schema, adjacency):
     shares = optimal_shares(schema, adjacency)
-    assert joint_mu(schema, allocate(schema, shares, 0.37, adjacency), adjacency) == pytest.approx(0.37)
+    assert joint_mu(schema, allocate(shares, 0.37, partial(joint_mu, schema), adjacency), adjacency) == pytest.approx(
+        0.37
+    )
 
 
 def test_the_replace_one_optimum_beats_the_add_remove_shares():

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.dp.calibration import apart
+from privstats.dp.units import apart
 from privstats.encoding import flatten
 from privstats.errors import PlanError
 from tests import made
@@ -28,7 +28,7 @@ SCHEMAS: tuple[Any, ...] = (
 ADJACENCIES = ("add-remove", "replace-one")
 
 
-def plan_of(schema: Any, clip: float | None = None, **changes: Any) -> ps.Plan:
+def plan_of(schema: Any, clip: Any = 5.0, **changes: Any) -> ps.Plan:
     terms = {"unit": "person", "max_records_per_person": 5, "person_clip": clip, **changes}
     return made.plan(schema, ps.Cohort(3, 3, 1000), made.promise(**terms))
 
@@ -130,7 +130,7 @@ def test_a_cut_matrix_may_oppose_another_so_it_counts_twice() -> None:
 
 def test_more_rows_than_count_in_full_cost_no_more() -> None:
     """k says which rows count in full; the promise holds for any number of them."""
-    plan = plan_of(CLASSES, max_records_per_person=2)
+    plan = plan_of(CLASSES, 2, max_records_per_person=2)
     assert plan.person_clip is not None
     assert plan.person_clip.records == 2.0
     X = np.array([[1.0, 0, 0, 0]])
@@ -146,7 +146,10 @@ def test_more_rows_than_count_in_full_cost_no_more() -> None:
         ({"person_clip": 6.0}, "person_clip must lie between 1 and 5, got 6.0: above max_records_per_person"),
         ({"person_clip": 0.5}, "below 1 a single record is cut"),
         ({"client_clip": 2.0}, "client_clip has no meaning with unit='person'.* use unit='client'"),
-        ({"delta": 0}, "a person is shortened in L2, which bounds no pure epsilon"),
+        ({"person_clip": None}, "person_clip must be said with unit='person', got None: 'average' where intervals"),
+        ({"person_clip": "mean"}, "person_clip must be said with unit='person', got 'mean': 'average' where"),
+        ({"person_clip": "average"}, "a person counts as one record, .*: leave max_records_per_person out"),
+        ({"delta": 0}, "a person is shortened in L2, which bounds no pure epsilon: take person_clip='average'"),
         ({"unit": "record"}, "max_records_per_person has no meaning with unit='record'.* use unit='person'"),
     ],
 )

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from privstats.dp.sensitivities import _gradient_square as right_gradient_square
 from privstats.dp.sensitivities import _mean_square as right_mean_square
 from privstats.dp.sensitivities import _party_square as right_party_square
 from privstats.dp.sensitivities import _ridge_square as right_ridge_square
+from privstats.dp.sensitivities import joint_mu
 from privstats.encoding import flatten
 from privstats.moments.code_rows import cells_of
 from privstats.moments.gradient_map import Mapped
@@ -87,7 +88,7 @@ def lost_rows_kept(right: Callable[..., Any]) -> Callable[..., Any]:
 
 def priced_as_a_record(_: Callable[..., Any]) -> Callable[..., Any]:
     """Noise levels at which one record costs the promise, whatever the unit is."""
-    return lambda schema, privacy, shares, mu: allocate(schema, shares, mu, privacy.adjacency)
+    return lambda schema, privacy, shares, mu: allocate(shares, mu, partial(joint_mu, schema), privacy.adjacency)
 
 
 def scaled_sigma(factor: float) -> Any:

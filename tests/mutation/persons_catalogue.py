@@ -8,7 +8,7 @@ import numpy as np
 
 from privstats.course.base import mu_of
 from privstats.course.planned import Planned
-from privstats.dp import calibration
+from privstats.dp import units
 from privstats.encoding import PersonClip
 from privstats.encoding.layout import blocks_of, flatten
 from tests.mutation.mutant import Mutant
@@ -67,7 +67,7 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
     ),
     "persons never opposed": Mutant(
         "two persons are taken to be no further apart than one is long",
-        everywhere(calibration.apart, lambda schema, statistic, adjacency: 1.0),
+        everywhere(units.apart, lambda schema, statistic, adjacency: 1.0),
         "persons swap",
         (_BOUNDS + "test_the_worst_exchange_is_attained",),
         ("budget", "sensitivity", "canary"),

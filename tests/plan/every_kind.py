@@ -24,7 +24,8 @@ __all__ = ["PLANS", "Certified", "certified", "with_tables"]
 
 NAMES = tuple(f"member {place}" for place in range(len(PANEL)))
 CLIPPED = {"unit": "client", "max_records_per_client": 4, "client_clip": 3.0}
-PERSONS = {"unit": "person", "max_records_per_person": 4}
+PERSONS = {"unit": "person", "max_records_per_person": 4, "person_clip": 4.0}
+AVERAGED = {"unit": "person", "person_clip": "average"}
 MODELS = ("central", "distributed", "local")
 MAPS = (
     ps.transforms.Centre((0.5, 0.0, -1.0, 2.0)),
@@ -106,6 +107,8 @@ def _others() -> dict[str, ps.Plan]:
         "persons exchanged": made.plan(
             ridge, COHORT, made.promise(adjacency="replace-one", **{**PERSONS, "person_clip": 2.5})
         ),
+        "persons averaged": made.plan(classes, COHORT, made.promise(**AVERAGED)),
+        "averages exchanged": made.plan(ridge, COHORT, made.promise(adjacency="replace-one", **AVERAGED)),
         "client of sites": made.plan(ps.SitesSchema(5, 1.0, groups=6), _many_sites(), made.promise(**by_sites)),
         "clipped score": made.plan(
             ps.ScoreSchema(4, 1.0, rate=0.1, transform=(ps.transforms.ConstantFeature(1.0),)),

@@ -7,6 +7,7 @@ the certificate declares.
 from __future__ import annotations
 
 import json
+import math
 import re
 import warnings
 from fractions import Fraction
@@ -104,14 +105,27 @@ def mu_of(plan: ps.Plan, privacy: Privacy, sigma: dict[str, float]) -> float:
         shares = privacy.shares or ps.dp.default_shares(plan.schema)
         alone = [joint_mu(plan.schema, {s: level}, "add-remove") ** 2 / shares[s] for s, level in sigma.items()]
         return privacy.client_clip * max(alone) ** 0.5
+    if privacy.averaged:
+        return averaged(plan.schema, sigma, privacy.adjacency)
     if privacy.unit == "person":
         shares = privacy.shares or ps.dp.default_shares(plan.schema)
         far = {s: 1.0 if privacy.adjacency == "add-remove" else opposed(plan.schema, s) for s in sigma}
         alone = [joint_mu(plan.schema, {s: sigma[s]}, "add-remove") * far[s] / shares[s] ** 0.5 for s in sigma]
-        return (privacy.person_clip or privacy.max_records_per_person or 0) * max(alone)
+        return privacy.group * max(alone)
     if privacy.max_records_per_client is not None:
         return client_mu(plan.schema, sigma, privacy.adjacency, privacy.max_records_per_client)
     return joint_mu(plan.schema, sigma, privacy.adjacency)
+
+
+def averaged(schema: Any, sigma: dict[str, float], adjacency: Any) -> float:
+    """mu of a person's average: of two no more than of two vectors of their lengths, or of two records and the cut."""
+    lengths = {s: level if adjacency == "add-remove" else level / opposed(schema, s) for s, level in sigma.items()}
+    most = joint_mu(schema, lengths, "add-remove")
+    if adjacency == "add-remove" or schema.task in ("counts", "scoring", "gradients", "mean"):
+        return most
+    entries = {row.letter: math.prod(row.shape(schema.sizes)) for row in schema.sent}
+    cut = math.fsum(entries[s] / (level * schema.scale_of(s)) ** 2 for s, level in sigma.items()) ** 0.5
+    return min(most, joint_mu(schema, sigma, "replace-one") + cut)
 
 
 def opposed(schema: Any, statistic: str) -> float:

@@ -167,10 +167,11 @@ def _privacy(chance: random.Random, schema: Schema, model: Any) -> ps.Privacy:
         most = chance.randint(1, 200)
         clip = {"client_clip": chance.uniform(1, most)} if chance.random() < 0.5 or schema.task == "gaussians" else {}
         unit = {"unit": "client", "adjacency": "add-remove", "max_records_per_client": most, **clip}
-    if not schema.no_persons and chance.random() < 0.2:
+    if not schema.refuses_persons(averaged=True) and chance.random() < 0.2:
         most = chance.randint(1, 200)
-        clip = {"person_clip": chance.uniform(1, most)} if chance.random() < 0.5 else {}
-        unit = {**unit, "unit": "person", "max_records_per_person": most, **clip}
+        clip: dict[str, Any] = {"max_records_per_person": most, "person_clip": chance.uniform(1, most)}
+        clip = {"person_clip": "average"} if schema.no_persons or chance.random() < 0.5 else clip
+        unit = {**unit, "unit": "person", **clip}
         unit = {key: value for key, value in unit.items() if "client" not in key}
     if isinstance(schema, ps.PartySchema):
         unit = {

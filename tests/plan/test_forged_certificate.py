@@ -512,7 +512,7 @@ def test_of_kinds_without_a_proof_for_persons_the_checker_takes_none(kind: str) 
     name = next(name for name in PLANS if name.endswith(f" {kind}"))
     _, _, tables, document = certified(name)
     kept = {key: value for key, value in tables["privacy"].items() if "client" not in key}
-    tables["privacy"] = {**kept, "unit": "person", "max_records_per_person": 3}
+    tables["privacy"] = {**kept, "unit": "person", "max_records_per_person": 3, "person_clip": 2}
     with pytest.raises(Refused, match="^unit: no sensitivity is proved for it"):
         check(tomli_w.dumps(tables), with_tables({**document, "unit": "person"}, tables))
 

@@ -58,7 +58,7 @@ def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
     said = "one patient with up to 5 rows at one party, weighed as at most 2 rows, add-remove"
     assert budget.promise == f"central noise, {said}"
     assert "at two parties, or under two ids, has mu twice" in budget.conditions[0]
-    assert plan_of(max_records_per_person=1, person_clip=None).privacy.held == "one patient with 1 row at one party"
+    assert plan_of(max_records_per_person=1, person_clip=1).privacy.held == "one patient with 1 row at one party"
     page = report.page_of(report.Statement(plan_of()))
     assert "patients (each with all rows at one party)" in page
     assert "parties at which a patient is" in page
@@ -98,7 +98,7 @@ def test_a_ledger_keeps_persons_in_an_account_of_their_own(tmp_path: Any) -> Non
         ledger.set_cap(unit, unit=unit, **terms)
     ledger.spend("person", schema=plan.schema, privacy=plan.privacy, noise=plan.noise, plan=plan.digest, run=b"one")
     assert next(each for each in ledger.accounts() if each.dataset == "person").mu == pytest.approx(plan.noise.mu)
-    others = {"record": "the plan shortens whole persons", "client": "is kept per client"}
+    others = {"record": "the plan weighs whole persons", "client": "is kept per client"}
     for unit, words in others.items():
         with pytest.raises(LedgerError, match=words):
             ledger.spend(unit, schema=plan.schema, privacy=plan.privacy, noise=plan.noise, plan=plan.digest, run=b"one")

@@ -104,9 +104,11 @@ def _worlds(target: Target, pair: WorstPair, stretch: float, rng: Generator) -> 
 
 
 def _rows_of_one(target: Target, beside: int) -> int:
-    """How many rows of the worst record one unit brings: where a clip bounds them, more than count in full."""
+    """How many rows of the worst record one unit brings: where a person is bounded, more than count in full."""
+    if target.plan.person_clip is None:
+        return 1
     room = target.plan.cohort.max_records - beside
-    return min(room, _MOST_ROWS, 4 * (target.privacy.max_records_per_person or 0)) or 1
+    return min(room, _MOST_ROWS, 4 * (target.privacy.max_records_per_person or _COPIES))
 
 
 def _whole_client(target: Target, one: Moments, rng: Generator) -> Moments:

@@ -30,8 +30,7 @@ class Promise:
 
     Attributes:
         epsilon, delta, unit, adjacency: as written.
-        records: worst-case records that one unit is worth: 1, the declared clip, or the most of a client or a
-            person.
+        records: worst-case records that one unit is worth: 1, the declared clip, or the most of a client.
         mu: the Gaussian-DP parameter that (epsilon, delta) admits, or that follows from epsilon at delta 0.
     """
 
@@ -45,9 +44,11 @@ class Promise:
 
 def promise_of(privacy: Privacy) -> Promise:
     """The promise of a plan, from the fields of its document alone."""
-    clip = privacy.client_clip if privacy.unit == "client" else privacy.person_clip
-    most = privacy.max_records_per_client if privacy.unit == "client" else privacy.max_records_per_person
-    records = 1.0 if privacy.unit == "record" else clip or float(most or 1)
+    records = 1.0  # also of a person who adds the average of all rows
+    if privacy.unit == "client":
+        records = privacy.client_clip or float(privacy.max_records_per_client or 1)
+    elif privacy.unit == "person" and not isinstance(privacy.person_clip, str):
+        records = float(privacy.person_clip or 0)
     mu = mu_of(privacy.epsilon, privacy.delta) if privacy.delta else _pure_mu(privacy.epsilon)
     return Promise(privacy.epsilon, privacy.delta, privacy.unit, privacy.adjacency, records, mu)
 

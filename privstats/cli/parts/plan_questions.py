@@ -20,6 +20,7 @@ import privstats as ps
 from privstats.cli.parts import effect_questions, score_questions
 from privstats.cli.parts.question import Question
 from privstats.cli.parts.terminal import say
+from privstats.dp.privacy import AVERAGE
 from privstats.errors import PlanError, PrivstatsError
 from privstats.printable import printable
 
@@ -138,18 +139,20 @@ QUESTIONS: tuple[Question, ...] = (
         ("record", "person", "client"),
     ),
     Question(
-        "max_records_per_person",
-        "How many rows may a patient have, to count in full?",
-        "A patient with more rows counts as so many; each party has a column that says whose a row is.",
-        int,
+        "person_clip",
+        "How does a patient with several rows count?",
+        "average: as one record, for tables and intervals; or at most as so many rows, for a model, where 1 was best "
+        "on all data that were tried. Each party has a column that says whose a row is.",
+        str,
         where=("unit", ("person",)),
     ),
     Question(
-        "person_clip",
-        "How many rows may a patient weigh at most?",
-        "Noise grows with it; at 1 rows that are alike count as one, which was best on all data that were tried.",
-        float,
+        "max_records_per_person",
+        "How many rows may a patient have, to count in full?",
+        "At least as many as a patient may weigh; one with more rows counts as so many.",
+        int,
         where=("unit", ("person",)),
+        unless=("person_clip", (AVERAGE,)),
     ),
     Question(
         "max_records_per_client",
@@ -299,7 +302,22 @@ def _privacy(answers: Answers) -> ps.Privacy:
     of_unit = ("max_records_per_client", "max_records_per_person", "person_clip")
     names = ("model", "unit", "adjacency", "epsilon", "delta", *of_unit)
     choices: Any = {name: answers.get(name) for name in names}
-    return ps.Privacy(**choices)
+    return ps.Privacy(**{**choices, "person_clip": _person_clip(answers)})
+
+
+def _person_clip(answers: Answers) -> Any:
+    """A number where the answer is one."""
+    said = answers.get("person_clip")
+    try:
+        return said if said is None else float(said)
+    except ValueError:
+        return said
+
+
+def _check_person_clip(answers: Answers) -> None:
+    """Of itself: how many rows may count in full is asked next."""
+    room = {} if answers["person_clip"] == AVERAGE else {"max_records_per_person": 1 << 53}
+    _privacy({**answers, "model": "central", **room})
 
 
 _CHECKS: Mapping[str, Callable[[Answers], object]] = {
@@ -308,9 +326,10 @@ _CHECKS: Mapping[str, Callable[[Answers], object]] = {
     "head": score_questions.scoring_of,
     **dict.fromkeys(("clients", "vanish", "colluders", "max_records"), _cohort),
     **dict.fromkeys(
-        ("max_records_per_client", "max_records_per_person", "person_clip", "adjacency", "epsilon", "delta"),
+        ("max_records_per_client", "max_records_per_person", "adjacency", "epsilon", "delta"),
         lambda answers: _privacy({**answers, "model": "central"}),
     ),
+    "person_clip": _check_person_clip,
 }
 """By question, the part of the plan that knows its bounds."""
 

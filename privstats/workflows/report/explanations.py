@@ -117,11 +117,19 @@ def persons(plan: Plan) -> list[str]:
     if plan.person_clip is None:
         return []
     most = f"{plan.person_clip.records:.3g}"
-    return [
+    weighed = (
         f"All rows of one patient at one party are added up first. Where they weigh more than {most} rows can, all of "
-        "them are shrunk by one factor, so that no patient weighs more. Whose a row is, a party tells by an id of its "
-        "own, which does not leave it; a row without an id is left out."
-    ]
+        "them are shrunk by one factor, so that no patient weighs more."
+    )
+    if plan.person_clip.averaged:
+        weighed = (
+            "Of all rows of one patient at one party the average is taken first, and that is added up: a patient "
+            "counts once, however many rows there are, and what is learned is of patients who all weigh the same."
+        )
+    whose = (
+        "Whose a row is, a party tells by an id of its own, which does not leave it; a row without an id is left out."
+    )
+    return [f"{weighed} {whose}"]
 
 
 def persons_in_sessions(course: Course | None) -> list[str]:

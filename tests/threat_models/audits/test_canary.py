@@ -96,6 +96,14 @@ def test_a_person_of_many_rows_moves_as_far_as_the_promise_and_its_bystanders_no
     assert least < float(np.linalg.norm(shift / private.levels())) / private.promise.mu <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_person_whose_rows_are_averaged_moves_as_far_as_one_record(adjacency):
+    """Two hundred equal rows of it; a sum of them would move two hundred times as far."""
+    private = target(ClassSchema(3, 8, "NAB", 1.0), unit="person", person_clip="average", adjacency=adjacency)
+    shift = canary_shift(private, private.sigma, seeded(4))
+    assert 0.98 < float(np.linalg.norm(shift / private.levels())) / private.promise.mu <= 1 + 1e-9
+
+
 @pytest.mark.parametrize("swap", [False, True])
 def test_pairs_that_change_fold_are_found_for_ridge(swap):
     schema = RidgeSchema(4, clip_norm=1.0, target_bound=2.0, folds=2, nonnegative=swap)

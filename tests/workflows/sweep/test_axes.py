@@ -34,7 +34,7 @@ def test_the_promise_is_varied():
     assert at(unit="record", plan=own).privacy.max_records_per_client is None
     with pytest.raises(ps.PlanError, match="needs records_per_client"):
         at(unit="client")
-    persons = dataclasses.replace(PLAN, privacy=dataclasses.replace(PRIVACY, unit="person", max_records_per_person=4))
+    persons = dataclasses.replace(PLAN, privacy=dataclasses.replace(PRIVACY, unit="person", person_clip="average"))
     with pytest.raises(ps.PlanError, match="a sweep's rows have no ids"):
         at(unit="person", plan=persons)
 
