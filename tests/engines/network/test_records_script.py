@@ -228,6 +228,7 @@ PERSONS = ps.Privacy(
     epsilon=4.0,
     delta=1e-5,
     max_records_per_person=2,
+    person_clip=2,
 )
 
 
@@ -309,7 +310,7 @@ def test_load_gives_ids_beside_arrays_where_the_plan_promises_persons(tmp_path: 
 def test_counts_of_persons_come_from_a_table_with_ids(tmp_path: Path) -> None:
     """A broken line, a value without a cell and a row of nobody are left out; two rows in two cells weigh one."""
     counts = ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60))), (("sex",), ("age",)))
-    study = study_of(tmp_path, schema=counts, privacy=replace(PERSONS, max_records_per_person=1))
+    study = study_of(tmp_path, schema=counts, privacy=replace(PERSONS, max_records_per_person=1, person_clip=1))
     path = study.home(0) / "visits.csv"
     opened(study.home(0))
     path.write_text("sex,age,pid\nf,30,a\nm,50,a\nf,,b\nm,41\nf,59,\nm,30,c\n")

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 from statistics import NormalDist
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -96,7 +96,8 @@ def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of
 @pytest.mark.parametrize("unit", get_args(Unit))
 @pytest.mark.parametrize("epsilon", [0.5, 4.0])
 def test_the_promise_is_the_one_that_the_audit_of_the_budget_bounds(unit: str, epsilon: float) -> None:
-    several = {} if unit == "record" else {f"max_records_per_{unit}": 7}
+    several: dict[str, Any] = {"person_clip": "average"} if unit == "person" else {}
+    several |= {"max_records_per_client": 7} if unit == "client" else {}
     plan = replace(PLAN, privacy=made.promise("central", epsilon=epsilon, unit=unit, **several))
     said = of(plan)
     right = 100 * NormalDist().cdf(plan.noise.mu / 2)  # of two equally likely cases, by the best test there is
