@@ -102,7 +102,7 @@ class EffectSchema(Schema):
 
     task: ClassVar[str] = "effect"
     makes: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
-    no_persons: ClassVar[str] = "the interval of an effect needs rows that count alike: take person_clip='average'"
+    no_persons: ClassVar[str] = "the interval of an effect needs one row a person, or person_clip='average'"
     nonnegative: ClassVar[bool] = False
 
     features: int = GIVEN

@@ -191,7 +191,7 @@ def test_a_course_is_paid_from_an_account_kept_per_person(name: str, tmp_path: A
         ledger.set_cap(unit, unit=unit, **terms)
     ps.course.spend(course, ledger, "person", b"may")
     assert ledger.account("person").mu == pytest.approx(course.mu, rel=1e-12)
-    for unit, words in (("record", "the plan shortens whole persons"), ("client", "is kept per client")):
+    for unit, words in (("record", "the plan weighs whole persons"), ("client", "is kept per client")):
         with pytest.raises(ps.errors.LedgerError, match=words):
             ps.course.spend(course, ledger, unit, b"may")
         assert ledger.account(unit).mu == 0
