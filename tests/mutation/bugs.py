@@ -18,14 +18,14 @@ from privstats import dp, session
 from privstats.dp import mechanisms
 from privstats.dp.allocation import allocate
 from privstats.dp.calibration import Noise, calibrate
+from privstats.dp.closed_forms import _calibration_square as right_calibration_square
+from privstats.dp.closed_forms import _class_square as right_class_square
+from privstats.dp.closed_forms import _gradient_square as right_gradient_square
+from privstats.dp.closed_forms import _mean_square as right_mean_square
+from privstats.dp.closed_forms import _party_square as right_party_square
+from privstats.dp.closed_forms import _ridge_square as right_ridge_square
 from privstats.dp.gaussian import gaussian_mu
 from privstats.dp.models import TrustModel
-from privstats.dp.sensitivities import _calibration_square as right_calibration_square
-from privstats.dp.sensitivities import _class_square as right_class_square
-from privstats.dp.sensitivities import _gradient_square as right_gradient_square
-from privstats.dp.sensitivities import _mean_square as right_mean_square
-from privstats.dp.sensitivities import _party_square as right_party_square
-from privstats.dp.sensitivities import _ridge_square as right_ridge_square
 from privstats.dp.sensitivities import joint_mu
 from privstats.encoding import flatten
 from privstats.moments.code_rows import cells_of

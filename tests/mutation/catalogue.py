@@ -170,7 +170,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "sensitivity of B": Mutant(
         "B's sensitivity is too small by sqrt 2",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "classes", lambda right: bugs.half_of_b),
+        row_in("privstats.dp.closed_forms", "SQUARES", "classes", lambda right: bugs.half_of_b),
         "shares",
         (_SENSITIVITY + "test_the_single_sensitivities_are_the_tables",),
         _SEARCH,
@@ -250,14 +250,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "signed taken for non-negative": Mutant(
         "signed features are priced as non-negative ones",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "classes", lambda right: bugs.as_if_nonnegative),
+        row_in("privstats.dp.closed_forms", "SQUARES", "classes", lambda right: bugs.as_if_nonnegative),
         "swap",
         (_SENSITIVITY + "test_the_single_sensitivities_are_the_tables",),
         _SEARCH,
     ),
     "folds forgotten": Mutant(
         "a record that changes fold is priced as one that stays",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "ridge", lambda right: bugs.as_if_one_fold),
+        row_in("privstats.dp.closed_forms", "SQUARES", "ridge", lambda right: bugs.as_if_one_fold),
         "ridge swap",
         (_SENSITIVITY + "test_a_record_that_changes_fold_moves_q_in_two_places",),
         _SEARCH,
@@ -371,7 +371,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "gradients replaced as if added": Mutant(
         "a round is calibrated as if no two records could oppose each other",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "gradients", lambda right: bugs.gradients_as_added),
+        row_in("privstats.dp.closed_forms", "SQUARES", "gradients", lambda right: bugs.gradients_as_added),
         "shares",
         (_GRADIENTS + "test_the_claim_is_nearly_attained_and_never_beaten",),
         (),
@@ -402,14 +402,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "calibration replaced as if added": Mutant(
         "a calibration is calibrated as if two records were no further apart than one is from none",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "calibration", lambda right: bugs.calibration_as_added),
+        row_in("privstats.dp.closed_forms", "SQUARES", "calibration", lambda right: bugs.calibration_as_added),
         "shares",
         (_TEMPERATURE + "test_two_records_are_further_apart_than_one_is_from_none",),
         (),
     ),
     "confidence of one half": Mutant(
         "a calibration of any number of classes is calibrated as if no model could be less sure than of one in two",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "calibration", lambda right: bugs.confidence_of_one_half),
+        row_in("privstats.dp.closed_forms", "SQUARES", "calibration", lambda right: bugs.confidence_of_one_half),
         "shares",
         ("tests/dp/test_sensitivities.py::test_no_shape_of_a_calibration_is_further_away",),
         (),
@@ -423,7 +423,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "parties replaced as if added": Mutant(
         "the exchange of two parties is calibrated as if one had come",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "party-softmax", bugs.parties_as_added),
+        row_in("privstats.dp.closed_forms", "SQUARES", "party-softmax", bugs.parties_as_added),
         "parties",
         (_PARTIES + "test_the_noise_is_one_over_mu_for_a_party_that_comes_and_twice_that_for_an_exchange",),
         (*_SEARCH, "canary"),
@@ -437,14 +437,14 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "influences replaced as if added": Mutant(
         "the exchange of two influences is calibrated as if one had come",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "effect", bugs.effects_as_added),
+        row_in("privstats.dp.closed_forms", "SQUARES", "effect", bugs.effects_as_added),
         "shares",
         (_EFFECT + "test_the_search_reaches_the_bound_and_never_passes_it",),
         (),
     ),
     "an influence left out for nothing": Mutant(
         "an influence whose neighbour cannot be read, and is in no sum, is priced as if both counted one",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "effect", bugs.left_out_for_nothing),
+        row_in("privstats.dp.closed_forms", "SQUARES", "effect", bugs.left_out_for_nothing),
         "shares",
         (
             _EFFECT + "test_a_record_that_is_left_out_moves_no_more_than_the_promise",
@@ -475,7 +475,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "what lies below a ratio in 0..1": Mutant(
         "an exchange below the line of a ratio is calibrated as if it were of weights from 0 to 1",
-        name_in("privstats.dp.sensitivities", "_below", lambda right: lambda schema: 1.0),
+        name_in("privstats.dp.closed_forms", "_below", lambda right: lambda schema: 1.0),
         "shares",
         (_RATIO + "test_every_pair_below_the_line_keeps_the_bound_and_the_ends_meet_it",),
         (),
@@ -496,7 +496,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "mean replaced as if added": Mutant(
         "a mean is calibrated as if two rows could not oppose each other",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "mean", lambda right: bugs.mean_as_added),
+        row_in("privstats.dp.closed_forms", "SQUARES", "mean", lambda right: bugs.mean_as_added),
         "shares",
         (_MEAN + "test_some_two_records_are_as_far_apart_as_it_says",),
         (),

@@ -168,7 +168,7 @@ READERS: dict[str, Mutant] = {
     ),
     "tables of a score as one": Mutant(
         "the sensitivity of a score is that of one table, whatever their number",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "scoring", _one_table),
+        row_in("privstats.dp.closed_forms", "SQUARES", "scoring", _one_table),
         "",
         (_SCORED + "test_the_sensitivity_is_what_one_record_moves",),
         (),
@@ -203,14 +203,14 @@ READERS: dict[str, Mutant] = {
     ),
     "squares of outcomes not added": Mutant(
         "the noise of several outcomes is calibrated as if each had records of its own",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "effect", _of_one_outcome),
+        row_in("privstats.dp.closed_forms", "SQUARES", "effect", _of_one_outcome),
         "shares",
         (_INFLUENCES + "test_the_search_reaches_the_bound_of_blocks_and_never_passes_it",),
         (),
     ),
     "a record that cannot change subgroups": Mutant(
         "the exchange of two records is priced within one subgroup alone",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "effect", _in_one_subgroup),
+        row_in("privstats.dp.closed_forms", "SQUARES", "effect", _in_one_subgroup),
         "shares",
         (_INFLUENCES + "test_the_search_reaches_the_bound_of_blocks_and_never_passes_it",),
         (),
@@ -287,14 +287,14 @@ READERS: dict[str, Mutant] = {
     ),
     "count tables priced as one": Mutant(
         "a record is priced for one table, however many it counts in",
-        row_in("privstats.dp.sensitivities", "_SQUARES", "counts", lambda right: lambda _, weights, __: weights["T"]),
+        row_in("privstats.dp.closed_forms", "SQUARES", "counts", lambda right: lambda _, weights, __: weights["T"]),
         "",
         (_COUNTS + "test_two_records_that_differ_everywhere_are_the_sensitivity",),
         (),
     ),
     "information always free": Mutant(
         "the information beside a logistic score is never priced",
-        name_in("privstats.dp.sensitivities", "_logistic", lambda right: lambda score, information: score),
+        name_in("privstats.dp.closed_forms", "_logistic", lambda right: lambda score, information: score),
         "",
         (_SCORE + "test_bounds_hold_on_a_grid_of_all_means",),
         (),
@@ -302,8 +302,8 @@ READERS: dict[str, Mutant] = {
     "a person bounded by periods": Mutant(
         "the noise of hazards covers one period of a person, as if the others were other persons'",
         row_in(
-            "privstats.dp.sensitivities",
-            "_SQUARES",
+            "privstats.dp.closed_forms",
+            "SQUARES",
             "hazard",
             lambda right: lambda schema, weights, adjacency: right(schema, weights, adjacency) / schema.periods,
         ),
@@ -314,8 +314,8 @@ READERS: dict[str, Mutant] = {
     "hazards priced as counts": Mutant(
         "hazards take the bound of a Poisson round under replace-one, whose information has rank one",
         row_in(
-            "privstats.dp.sensitivities",
-            "_SQUARES",
+            "privstats.dp.closed_forms",
+            "SQUARES",
             "hazard",
             lambda right: (
                 lambda schema, weights, adjacency: (
@@ -344,7 +344,7 @@ READERS: dict[str, Mutant] = {
     ),
     "powers without a proof are free": Mutant(
         "a statistic whose sensitivity nobody proved counts as if no record moved it",
-        name_in("privstats.dp.sensitivities", "_require_formula", lambda right: lambda weights, covered: None),
+        name_in("privstats.dp.closed_forms", "_require_formula", lambda right: lambda weights, covered: None),
         "",
         (_POWERS + "test_no_formula_counts_them_as_free",),
         (),

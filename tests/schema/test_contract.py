@@ -94,12 +94,12 @@ def summed(schema: StrangeSchema, X: Any, y: Any, values: Any, progress: bool) -
 @pytest.fixture
 def strange(monkeypatch: pytest.MonkeyPatch) -> StrangeSchema:
     row = Kind(summed, lambda *given: (summed(*given), 0), StrangeMoments.of_sums, lambda schema, arrays: arrays["a"])
-    proofs: Any = sys.modules["privstats.dp.sensitivities"]
+    proofs: Any = sys.modules["privstats.dp.closed_forms"]
     right = proofs._mean_square
     monkeypatch.setitem(KINDS, "strange", StrangeSchema)  # type: ignore[arg-type]
     monkeypatch.setitem(kinds._KINDS, "strange", row)  # type: ignore[arg-type]
     monkeypatch.setitem(
-        proofs._SQUARES,
+        proofs.SQUARES,
         "strange",
         lambda schema, weights, adjacency: right(schema, {"x": weights["a"]}, adjacency),
     )

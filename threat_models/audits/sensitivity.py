@@ -1,4 +1,4 @@
-"""Adversarial search for the worst pair of records, against the closed forms of ``privstats.dp.sensitivities``.
+"""Adversarial search for the worst pair of records, against the closed forms of ``privstats.dp``.
 
 Builds the moments of records from their definitions and climbs their weighted distance with L-BFGS from random starts.
 It shares no formula with what it checks. An audit of the plan, before any data.

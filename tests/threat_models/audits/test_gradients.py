@@ -58,9 +58,9 @@ def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest
 
 @pytest.mark.ci
 def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    formulas = importlib.import_module("privstats.dp.sensitivities")
+    formulas = importlib.import_module("privstats.dp.closed_forms")
     right = formulas._gradient_square
-    monkeypatch.setitem(formulas._SQUARES, "gradients", lambda schema, weights, _: right(schema, weights, "add-remove"))
+    monkeypatch.setitem(formulas.SQUARES, "gradients", lambda schema, weights, _: right(schema, weights, "add-remove"))
     assert found(rounds())["g", "replace-one"][1]
 
 
@@ -85,8 +85,8 @@ def test_a_calibration_that_sends_confidences_instead_of_gains_is_found(monkeypa
 
 @pytest.mark.ci
 def test_a_claim_that_prices_two_records_of_a_calibration_as_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    formulas = importlib.import_module("privstats.dp.sensitivities")
-    monkeypatch.setitem(formulas._SQUARES, "calibration", bugs.calibration_as_added)
+    formulas = importlib.import_module("privstats.dp.closed_forms")
+    monkeypatch.setitem(formulas.SQUARES, "calibration", bugs.calibration_as_added)
     assert found(calibration(), plan="calibration")["t", "replace-one"][1]
 
 
@@ -105,8 +105,8 @@ def test_the_claim_for_parties_is_nearly_attained_and_never_beaten(updates: bool
 
 
 def test_a_claim_that_prices_an_exchange_of_parties_as_one_that_comes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    formulas = importlib.import_module("privstats.dp.sensitivities")
-    monkeypatch.setitem(formulas._SQUARES, "party-softmax", bugs.parties_as_added(formulas._party_square))
+    formulas = importlib.import_module("privstats.dp.closed_forms")
+    monkeypatch.setitem(formulas.SQUARES, "party-softmax", bugs.parties_as_added(formulas._party_square))
     assert of_parties()["P", "replace-one"][1]
 
 

@@ -36,9 +36,9 @@ def test_the_claim_is_nearly_attained_and_never_beaten(pull):
 @pytest.mark.parametrize(("factor", "adjacency"), [(0.5, "add-remove"), (0.5, "replace-one")])
 def test_a_claim_of_what_plain_moments_or_one_site_would_cost_is_found(monkeypatch, factor, adjacency):
     """Replace-one as within one site, 4 R^2, is half of the square that two sites attain."""
-    formulas = importlib.import_module("privstats.dp.sensitivities")
+    formulas = importlib.import_module("privstats.dp.closed_forms")
     right = formulas._site_square
-    monkeypatch.setitem(formulas._SQUARES, "sites", lambda *given: factor * right(*given))
+    monkeypatch.setitem(formulas.SQUARES, "sites", lambda *given: factor * right(*given))
     assert found(plan())["Q", adjacency][1]
 
 

@@ -43,7 +43,7 @@ def test_the_claim_is_nearly_attained_and_never_beaten(pull: float, n_max: int) 
 @pytest.mark.ci
 def test_a_claim_that_takes_a_promise_about_n_max_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every client had at most n_max records, this smaller one would do; the rule for larger ones costs more."""
-    formulas = importlib.import_module("privstats.dp.sensitivities")
+    formulas = importlib.import_module("privstats.dp.closed_forms")
 
     def promised(schema: Any, weights: Any, adjacency: str) -> float:
         t, radius = schema.weight, schema.clip_norm
@@ -55,16 +55,14 @@ def test_a_claim_that_takes_a_promise_about_n_max_is_found(monkeypatch: pytest.M
         )
         return float(square if adjacency == "add-remove" else 4 * square)
 
-    monkeypatch.setitem(formulas._SQUARES, "within", promised)
+    monkeypatch.setitem(formulas.SQUARES, "within", promised)
     assert found(plan(40.0, 40))["B", "add-remove"][1]
 
 
 def test_a_claim_of_twice_the_square_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    formulas = importlib.import_module("privstats.dp.sensitivities")
+    formulas = importlib.import_module("privstats.dp.closed_forms")
     right = formulas._within_square
-    monkeypatch.setitem(
-        formulas._SQUARES, "within", lambda schema, weights, _: 2 * right(schema, weights, "add-remove")
-    )
+    monkeypatch.setitem(formulas.SQUARES, "within", lambda schema, weights, _: 2 * right(schema, weights, "add-remove"))
     assert found(plan(1e4))["A", "replace-one"][1]
 
 
