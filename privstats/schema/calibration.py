@@ -15,10 +15,22 @@ from privstats.schema.checks import GIVEN
 from privstats.schema.classes import ClassSchema
 from privstats.schema.gradients import check_widths, class_rows, settle_round
 from privstats.schema.public_values import Values
-from privstats.schema.statistic import CALIBRATION_TABLE, Statistic, by_letter, letters_of
+from privstats.schema.statistic import Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["FACTORS", "CalibrationSchema"]
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "t",
+        "pooled",
+        ("temperature",),
+        (0, 1),
+        meaning="how much more often the model is right than it is sure, and how much surer eleven public factors on "
+        "its scores make it",
+    ),
+)
+"""Hits less confidence at the first of eleven temperatures, and the gains of confidence at the others."""
 
 FACTORS = (0.3, 0.45, 0.65, 0.85, 1.0, 1.2, 1.5, 1.9, 2.5, 3.3, 4.5)
 """s_1 < ... < s_11: what the published scores are multiplied by; the temperatures are 1 / s."""
@@ -58,8 +70,8 @@ class CalibrationSchema(Schema):
     task: ClassVar[str] = "calibration"
     makes: ClassVar[str] = "how sure of itself the model that this study makes may be"
     no_persons: ClassVar[str] = ""
-    table: ClassVar[tuple[Statistic, ...]] = CALIBRATION_TABLE
-    statistics: ClassVar[str] = letters_of(CALIBRATION_TABLE)
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
 
     features: int = GIVEN
     classes: int = GIVEN

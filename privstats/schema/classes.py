@@ -11,10 +11,43 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema, classes_of
 from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, whole
-from privstats.schema.statistic import CLASS_TABLE, Statistic, letters_of
+from privstats.schema.statistic import Statistic, letters_of
 from privstats.transforms import Transform
 
-__all__ = ["CLASS_STATISTICS", "ClassSchema"]
+__all__ = ["CLASS_STATISTICS", "CLASS_TABLE", "ClassSchema"]
+
+CLASS_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
+    Statistic("A", "class", ("feature",), (1, 0), meaning="for each class, the sum of its feature vectors", share=0.85),
+    Statistic(
+        "B",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="over all classes together, the sum of products of every two features",
+        symmetric=True,
+        implied_by="S",
+    ),
+    Statistic(
+        "S",
+        "class",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="for each class, the sum of products of every two features",
+        symmetric=True,
+    ),
+    Statistic(
+        "D",
+        "class",
+        ("feature",),
+        (2, 0),
+        meaning="for each class, the sum of squares of every feature",
+        implied_by="S",
+    ),
+    Statistic("T", "class", ("feature",), (3, 0), meaning="for each class, the sum of cubes of every feature"),
+    Statistic("F", "class", ("feature",), (4, 0), meaning="for each class, the sum of fourth powers of every feature"),
+)
+"""Counts, sums, second moments pooled, per class, their diagonals, and third and fourth powers, in wire order."""
 
 CLASS_STATISTICS = letters_of(CLASS_TABLE)
 

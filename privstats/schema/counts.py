@@ -15,13 +15,18 @@ from typing import Any, ClassVar, TypeAlias
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema, listed
 from privstats.schema.checks import settle
-from privstats.schema.statistic import COUNT_TABLE, Statistic, letters_of
+from privstats.schema.statistic import Statistic, letters_of
 from privstats.transforms import Transform, steps_of
 from privstats.transforms.columns import MISSING_CELL, Categories, require_switch
 from privstats.transforms.names import checked_names
 from privstats.transforms.reading import same
 
-__all__ = ["Bins", "Categories", "CountSchema", "Variable", "plain_variable", "variable_of"]
+__all__ = ["COUNT_TABLE", "Bins", "Categories", "CountSchema", "Variable", "plain_variable", "variable_of"]
+
+COUNT_TABLE: tuple[Statistic, ...] = (
+    Statistic("T", "cell", (), (0, 0), meaning="how many records lie in each cell of every table"),
+)
+"""Counts of records per cell of all tables."""
 
 _MOST_CELLS = 1 << 16
 _OPEN = ("both", "above", "below", "none")

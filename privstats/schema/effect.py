@@ -16,6 +16,9 @@ from privstats.schema.base import Schema, listed
 from privstats.schema.checks import GIVEN, checked_vectors, settle
 from privstats.schema.counts import Variable, plain_variable
 from privstats.schema.effect_blocks import (
+    EFFECT_TABLE,
+    RATIO_TABLE,
+    TRIAL_TABLE,
     check_columns,
     check_maps,
     checked_outcomes,
@@ -32,7 +35,7 @@ from privstats.schema.effect_blocks import (
 from privstats.schema.effect_design import MOST_RATIO, Measure, Missing, check_design, ratio_cap
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
-from privstats.schema.statistic import EFFECT_TABLE, RATIO_TABLE, TRIAL_TABLE, Statistic, by_letter, letters_of
+from privstats.schema.statistic import Statistic, by_letter, letters_of
 from privstats.transforms import ByArm, Centre, ConstantFeature, Scale, Transform
 
 __all__ = ["EffectSchema", "Estimand"]

@@ -12,7 +12,7 @@ from privstats.errors import SchemaError
 from privstats.schema.base import listed
 from privstats.schema.counts import Bins, Categories, Variable, variable_of
 from privstats.schema.sites import checked_groups
-from privstats.schema.statistic import BALANCE, INFLUENCES, Statistic
+from privstats.schema.statistic import INFLUENCES, Statistic
 from privstats.transforms import ByArm, ConstantFeature
 from privstats.transforms.names import checked_names
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from privstats.transforms import Levels, Transform
 
 __all__ = [
+    "EFFECT_TABLE",
+    "RATIO_TABLE",
+    "TRIAL_TABLE",
     "check_columns",
     "check_maps",
     "checked_outcomes",
@@ -35,6 +38,58 @@ __all__ = [
     "shared_range",
     "with_balance",
 ]
+
+_RECORDS = Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.14)
+
+_INFLUENCE = Statistic(
+    "e",
+    "pooled",
+    ("power",),
+    (0, 1),
+    meaning="the sum of what each record says of the effect, in units of the most that one can say, and of what its "
+    "square leaves of 1",
+    share=0.86,
+)
+
+_BALANCE = Statistic(
+    "b",
+    "pooled",
+    ("feature",),
+    (0, 1),
+    meaning="the sum of the columns of the treated less those of the others, each record weighted for its arm",
+    share=0.2,
+)
+"""Columns weighted by arm, in units of the most that one record can say."""
+
+TRIAL_TABLE: tuple[Statistic, ...] = (_RECORDS, _INFLUENCE)
+"""Records, and t and 1 - t^2 of each record's influence t on the effect of a randomised treatment, in wire order."""
+
+EFFECT_TABLE: tuple[Statistic, ...] = (
+    replace(_RECORDS, share=0.12),
+    Statistic(
+        "W",
+        "pooled",
+        (),
+        (0, 1),
+        meaning="the sum of the records' weights in the population that the effect is of",
+        share=0.12,
+    ),
+    replace(_INFLUENCE, share=0.76),
+)
+"""The same of a treatment that nobody assigned, with the weights of the records."""
+
+RATIO_TABLE: tuple[Statistic, ...] = (
+    replace(_RECORDS, share=0.12),
+    replace(
+        _INFLUENCE,
+        letter="W",
+        meaning="the sum of what each record says of the mean outcome without treatment, in units of the most that one "
+        "can say, and of what its square leaves of 1",
+        share=0.12,
+    ),
+    replace(_INFLUENCE, share=0.76),
+)
+"""The same of a ratio, with what stands below its line."""
 
 _MOST_BLOCKS = 64
 _LARGEST = 1e12
@@ -68,7 +123,7 @@ def with_balance(table: tuple[Statistic, ...], balance: float | None) -> tuple[S
     if balance is None:
         return table
     *counts, influence = (row if row.share is None else replace(row, share=row.share * (1 - balance)) for row in table)
-    return (*counts, replace(BALANCE, share=balance), influence)
+    return (*counts, replace(_BALANCE, share=balance), influence)
 
 
 def is_worded(declared: Any) -> bool:

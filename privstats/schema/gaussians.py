@@ -15,10 +15,32 @@ from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import GIVEN, checked_vectors, settle, whole
 from privstats.schema.public_values import Values
-from privstats.schema.statistic import GAUSSIAN_TABLE, Statistic
+from privstats.schema.statistic import Statistic
 from privstats.transforms import Transform
 
 __all__ = ["LEDOIT_WOLF", "MOST_ROUNDS", "GaussianSchema"]
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
+    Statistic("x", "pooled", ("feature",), (1, 0), meaning="the sum of all feature vectors", share=0.48),
+    Statistic(
+        "V",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="each party's covariance of every two features, times its number of records",
+        symmetric=True,
+    ),
+    Statistic(
+        "M",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the root of each party's covariance as seen from the published reference, times its number of records",
+        symmetric=True,
+    ),
+)
+"""Records, sum of rows, covariances and covariance roots weighted by records, in wire order."""
 
 LEDOIT_WOLF = "ledoit-wolf"
 MOST_ROUNDS = 3
@@ -59,7 +81,7 @@ class GaussianSchema(Schema):
     makes: ClassVar[str] = (
         "averages, and how columns vary together, by which the measurements of parties are made alike"
     )
-    table: ClassVar[tuple[Statistic, ...]] = GAUSSIAN_TABLE
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
 
     features: int = GIVEN
     clip_norm: float = GIVEN

@@ -21,7 +21,7 @@ from privstats.schema.classes import ClassSchema
 from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
-from privstats.schema.statistic import GRADIENT_TABLE, Statistic, by_letter, letters_of
+from privstats.schema.statistic import Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
 __all__ = [
@@ -35,7 +35,27 @@ __all__ = [
     "settle_round",
 ]
 
-GRADIENT_STATISTICS = letters_of(GRADIENT_TABLE)
+_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "g",
+        "pooled",
+        ("target", "feature"),
+        (1, 1),
+        meaning="the sum of what each record would change in the model",
+        share=0.99,
+    ),
+    Statistic(
+        "k",
+        "pooled",
+        (),
+        (0, 1),
+        meaning="the sum of a number of at most 1 of each record, which sets the size of the step",
+        share=0.01,
+    ),
+)
+"""Sum of residuals times mapped rows, and the one number kappa that sets the step size, in wire order."""
+
+GRADIENT_STATISTICS = letters_of(_TABLE)
 
 ROW_BITS = 16
 """Bits of a record's grid before the published map."""
@@ -89,7 +109,7 @@ class GradientSchema(Schema):
         "a step in which a model is improved: which way its numbers should move, on average over all records"
     )
     no_persons: ClassVar[str] = ""
-    table: ClassVar[tuple[Statistic, ...]] = GRADIENT_TABLE
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
     statistics: ClassVar[str] = GRADIENT_STATISTICS
 
     features: int = GIVEN

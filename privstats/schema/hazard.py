@@ -16,10 +16,32 @@ from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
 from privstats.schema.counts import Bins, Categories, CountSchema, Variable, plain_variable, variable_of
 from privstats.schema.public_values import Values
 from privstats.schema.score import NEEDS_PRIVACY, require_narrow
-from privstats.schema.statistic import HAZARD_TABLE, Statistic, letters_of
+from privstats.schema.statistic import Statistic, letters_of
 from privstats.transforms import ConstantFeature, Transform, steps_of
 
 __all__ = ["CAP", "HazardSchema"]
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "g",
+        "pooled",
+        ("feature",),
+        (1, 1),
+        meaning="the sum over persons of what each would change in the model, all its periods together",
+        share=0.7,
+    ),
+    Statistic(
+        "H",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum over persons and periods of products of every two columns, weighted by the variance of each "
+        "predicted event",
+        symmetric=True,
+        share=0.3,
+    ),
+)
+"""Score and information of grouped-time proportional hazards, in wire order."""
 
 CAP = 1.0
 """M, the cumulative hazard up to which a person is followed."""
@@ -80,8 +102,8 @@ class HazardSchema(Schema):
         "a step of a survival analysis: which columns raise or lower the rate at which an event happens"
     )
     no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
-    table: ClassVar[tuple[Statistic, ...]] = HAZARD_TABLE
-    statistics: ClassVar[str] = letters_of(HAZARD_TABLE)
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
 
     features: int = GIVEN
     clip_norm: float = GIVEN

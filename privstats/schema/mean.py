@@ -11,10 +11,14 @@ from typing import ClassVar
 
 from privstats.schema.base import Schema
 from privstats.schema.checks import GIVEN, checked_vectors, settle
-from privstats.schema.statistic import MEAN_TABLE, Statistic, letters_of
+from privstats.schema.statistic import Statistic, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["MeanSchema"]
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("x", "pooled", ("feature",), (1, 0), meaning="the sum of all feature vectors"),
+)
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,8 @@ class MeanSchema(Schema):
     task: ClassVar[str] = "mean"
     makes: ClassVar[str] = "the average of every column over all records"
     no_persons: ClassVar[str] = ""
-    table: ClassVar[tuple[Statistic, ...]] = MEAN_TABLE
-    statistics: ClassVar[str] = letters_of(MEAN_TABLE)
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
 
     features: int = GIVEN
     clip_norm: float = GIVEN

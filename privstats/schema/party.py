@@ -6,7 +6,7 @@ Bounds and shapes only; the map from records to integers is in ``moments.parties
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from typing import ClassVar
 
 from privstats.schema.base import Predicted, Schema
@@ -14,10 +14,30 @@ from privstats.schema.checks import GIVEN, checked_vectors, settle
 from privstats.schema.classes import ClassSchema
 from privstats.schema.gradients import check_exact, check_widths, class_rows, settle_classes
 from privstats.schema.public_values import Values
-from privstats.schema.statistic import PARTY_TABLE, PARTY_UPDATE_TABLE, Statistic, by_letter, letters_of
+from privstats.schema.statistic import Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["PartySchema", "PartyUpdateSchema"]
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "P",
+        "pooled",
+        ("class", "feature"),
+        (0, 1),
+        meaning="the sum of one vector of each party, at most 1 long, which points to what tells the classes apart",
+    ),
+)
+"""One direction of each party, C x d numbers of norm 1 at most."""
+
+_UPDATE_TABLE: tuple[Statistic, ...] = (
+    replace(
+        _TABLE[0],
+        meaning="the sum of one vector of each party, at most 1 long: what its records would change in the weights "
+        "that the plan publishes",
+    ),
+)
+"""The same for updates of published weights."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +79,8 @@ class PartySchema(Schema):
 
     task: ClassVar[str] = "party-softmax"  # another direction needs another word: parties of one plan send the same
     makes: ClassVar[str] = "a rule that tells the classes apart, to which each party gives one direction, as one vote"
-    table: ClassVar[tuple[Statistic, ...]] = PARTY_TABLE
-    statistics: ClassVar[str] = letters_of(PARTY_TABLE)
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
     predicts: ClassVar[Predicted | None] = "parties"
     whole_parties: ClassVar[bool] = True
 
@@ -149,7 +169,7 @@ class PartyUpdateSchema(PartySchema):
     makes: ClassVar[str] = (
         "a step in which such a rule is improved, to which each party gives one direction, as one vote"
     )
-    table: ClassVar[tuple[Statistic, ...]] = PARTY_UPDATE_TABLE
+    table: ClassVar[tuple[Statistic, ...]] = _UPDATE_TABLE
     predicts: ClassVar[Predicted | None] = None
 
     @classmethod

@@ -11,10 +11,27 @@ from typing import ClassVar, Literal, TypeAlias
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema
 from privstats.schema.checks import GIVEN, check_coarseness, checked_vectors, settle, size, whole
-from privstats.schema.statistic import RIDGE_TABLE, Statistic, by_letter, letters_of
+from privstats.schema.statistic import Statistic, by_letter, letters_of
 from privstats.transforms import Transform
 
-__all__ = ["RIDGE_STATISTICS", "LeftOut", "RidgeSchema"]
+__all__ = ["RIDGE_STATISTICS", "RIDGE_TABLE", "LeftOut", "RidgeSchema"]
+
+RIDGE_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "G",
+        "fold",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features",
+        symmetric=True,
+        share=0.5,
+    ),
+    Statistic(
+        "h", "fold", ("feature", "target"), (1, 1), meaning="the sum of products of features and targets", share=0.48
+    ),
+    Statistic("q", "fold", (), (0, 2), meaning="the sum of squared targets", share=0.02),
+)
+"""Gram matrix, cross moments and target energy, in wire order."""
 
 LeftOut: TypeAlias = Literal["left out"]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import ClassVar, Literal, TypeAlias, get_args
 
 from privstats.errors import PlanError, SchemaError
@@ -16,10 +16,34 @@ from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
 from privstats.schema.classes import ClassSchema
 from privstats.schema.public_values import VALUE_BITS, Values
 from privstats.schema.ridge import RidgeSchema
-from privstats.schema.statistic import LOGISTIC_TABLE, POISSON_TABLE, Statistic, by_letter, letters_of
+from privstats.schema.statistic import Statistic, by_letter, letters_of
 from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
 
 __all__ = ["NEEDS_PRIVACY", "Family", "ScoreSchema", "Seen", "require_narrow"]
+
+_LOGISTIC: tuple[Statistic, ...] = (
+    Statistic(
+        "g",
+        "pooled",
+        ("feature",),
+        (1, 1),
+        meaning="the sum of what each record would change in the model",
+        share=0.591,
+    ),
+    Statistic(
+        "H",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features, weighted by the variance of each predicted outcome",
+        symmetric=True,
+        share=0.409,
+    ),
+)
+"""Score and information of a logistic regression; at these shares the information costs nothing beside the score."""
+
+_POISSON = tuple(replace(row, share=share) for row, share in zip(_LOGISTIC, (0.7, 0.3), strict=True))
+"""Score and information of a Poisson regression."""
 
 NEEDS_PRIVACY = (
     "a score cannot be released without differential privacy: weights can be chosen so that one record alone counts; "
@@ -31,7 +55,7 @@ Family: TypeAlias = Literal["logistic", "poisson"]
 
 Seen: TypeAlias = Literal["outcome"]
 
-_TABLES: Mapping[str, tuple[Statistic, ...]] = {"logistic": LOGISTIC_TABLE, "poisson": POISSON_TABLE}
+_TABLES: Mapping[str, tuple[Statistic, ...]] = {"logistic": _LOGISTIC, "poisson": _POISSON}
 _MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
 _WEIGHT_EXPONENTS = range(-8, 65)
 
@@ -70,7 +94,7 @@ class ScoreSchema(Schema):
     task: ClassVar[str] = "score"
     makes: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
     no_persons: ClassVar[str] = ""
-    statistics: ClassVar[str] = letters_of(LOGISTIC_TABLE)
+    statistics: ClassVar[str] = letters_of(_LOGISTIC)
 
     features: int = GIVEN
     clip_norm: float = GIVEN

@@ -17,9 +17,9 @@ from privstats.errors import PlanError, SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import settle, size, whole
 from privstats.schema.classes import ClassSchema
-from privstats.schema.counts import Bins, Categories, CountSchema, Variable
+from privstats.schema.counts import COUNT_TABLE, Bins, Categories, CountSchema, Variable
 from privstats.schema.public_values import Published, Values
-from privstats.schema.statistic import COUNT_TABLE, Statistic, letters_of
+from privstats.schema.statistic import Statistic, letters_of
 from privstats.transforms import Transform
 from privstats.transforms.base import to_builtins
 

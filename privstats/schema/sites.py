@@ -12,10 +12,23 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Schema
 from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
-from privstats.schema.statistic import SITE_TABLE, Statistic, letters_of
+from privstats.schema.statistic import Statistic, letters_of
 from privstats.transforms import ConstantFeature, Transform
 
 __all__ = ["FEWEST_GROUPS", "SitesSchema", "checked_groups"]
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
+    Statistic(
+        "Q",
+        "pull",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two columns, less what each site's own mean explains",
+        symmetric=True,
+    ),
+)
+"""Records, and second moments less what each site's own shrunk mean explains, per group and pull, in wire order."""
 
 FEWEST_GROUPS = 6
 """With fewer groups the quantiles of their few degrees of freedom are too wide to be of use."""
@@ -66,8 +79,8 @@ class SitesSchema(Schema):
 
     task: ClassVar[str] = "sites"
     makes: ClassVar[str] = "a regression that compares records within a party, and never one party with another"
-    table: ClassVar[tuple[Statistic, ...]] = SITE_TABLE
-    statistics: ClassVar[str] = letters_of(SITE_TABLE)
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
     appended: ClassVar[int] = 1
     nonnegative: ClassVar[bool] = False
 

@@ -11,10 +11,41 @@ from typing import ClassVar
 from privstats.errors import SchemaError
 from privstats.schema.base import Predicted, Schema, classes_of
 from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, size, whole
-from privstats.schema.statistic import WITHIN_TABLE, Statistic, letters_of
+from privstats.schema.statistic import Statistic, letters_of
 from privstats.transforms import Transform
 
 __all__ = ["WithinSchema"]
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
+    Statistic(
+        "L",
+        "pooled",
+        ("class", "class"),
+        (0, 0),
+        meaning="the counts of every two classes, less what each party's own mean explains",
+        symmetric=True,
+        share=0.05,
+        divided=True,
+    ),
+    Statistic(
+        "A",
+        "class",
+        ("feature",),
+        (1, 0),
+        meaning="for each class, the sum of its feature vectors, less what each party's own mean explains",
+        share=0.8,
+    ),
+    Statistic(
+        "B",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features, less what each party's own mean explains",
+        symmetric=True,
+    ),
+)
+"""Counts, and counts, sums and second moments less what each client's own offset explains, in wire order."""
 
 _MOST_PULL = 1e9
 
@@ -61,8 +92,8 @@ class WithinSchema(Schema):
 
     task: ClassVar[str] = "within"
     makes: ClassVar[str] = "a rule that tells the classes apart, less what the averages of one party alone explain"
-    table: ClassVar[tuple[Statistic, ...]] = WITHIN_TABLE
-    statistics: ClassVar[str] = letters_of(WITHIN_TABLE)
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
     predicts: ClassVar[Predicted | None] = "classes"
 
     classes: int

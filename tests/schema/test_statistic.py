@@ -12,7 +12,9 @@ from privstats.dp import default_shares, joint_mu
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError, PrivstatsError, SchemaError
 from privstats.schema import classes as schema_module
-from privstats.schema.statistic import CLASS_TABLE, COUNT_SCALE, RIDGE_TABLE, Statistic, by_letter
+from privstats.schema.classes import CLASS_TABLE
+from privstats.schema.ridge import RIDGE_TABLE
+from privstats.schema.statistic import COUNT_SCALE, Statistic, by_letter
 from privstats.testing import schemas
 
 THIRD = Statistic("U", "class", ("feature", "feature", "feature"), (3, 0), meaning="third moments of each class")
