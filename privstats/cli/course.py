@@ -311,7 +311,7 @@ def rehearse(
     Nothing is charged: one process sees all records, so they are public, made up, or one owner's.
     """
     from privstats.moments import RecordFile
-    from privstats.moments.measurement import records_in
+    from privstats.moments.from_file import records_in
 
     course = ps.course.read(path)
     places = [out / f"{place}.release" for place in range(course.most)]

@@ -130,7 +130,7 @@ def _print_local(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path 
     from privstats import inference
     from privstats.encoding import flatten
     from privstats.moments import exact_moments
-    from privstats.moments.measurement import records_in
+    from privstats.moments.from_file import records_in
 
     schema, published = scoring.schema, scoring.published
     measured = [exact_moments(schema, *records_in(file, schema, "refuse"), published=published) for file in named]

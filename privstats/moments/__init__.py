@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from privstats.moments.measurement import exact_moments as exact_moments
     from privstats.moments.measurement import measure as measure
     from privstats.moments.measurement import quantize as quantize
-    from privstats.moments.measurement import remarks_on as remarks_on
-    from privstats.moments.measurement import warn_if_clipped as warn_if_clipped
-    from privstats.moments.measurement import warn_if_empty as warn_if_empty
     from privstats.moments.moments_delta import MomentsDelta as MomentsDelta
     from privstats.moments.persons import PersonMoments as PersonMoments
     from privstats.moments.record_files import RecordFile as RecordFile
     from privstats.moments.record_files import Records as Records
+    from privstats.moments.remarks import remarks_on as remarks_on
+    from privstats.moments.remarks import warn_if_clipped as warn_if_clipped
+    from privstats.moments.remarks import warn_if_empty as warn_if_empty
     from privstats.moments.ridge_moments import RealRidgeMoments as RealRidgeMoments
     from privstats.moments.ridge_moments import RidgeMoments as RidgeMoments
     from privstats.moments.sites import RealSiteMoments as RealSiteMoments

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import ClippedWarning, DataError, RecordError, SchemaError, UnreadableRecordsWarning
+from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments.arrays import is_list
 from privstats.moments.base import Moments
 from privstats.moments.code_rows import behind, columns_asked, levels_of
@@ -24,6 +24,7 @@ from privstats.moments.input_validation import check_features, dense
 from privstats.moments.kept_rows import KeptRows
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.readable import LeftOut
+from privstats.moments.remarks import warn_if_clipped, warn_of_left_out
 from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import Schema, require_schema
 from privstats.schema.public_values import Published, Values
@@ -31,9 +32,7 @@ from privstats.schema.public_values import Published, Values
 if TYPE_CHECKING:
     from privstats.moments.class_moments import ClassMoments
     from privstats.moments.persons import Clip, PersonMoments
-    from privstats.moments.record_files import RecordFile
     from privstats.moments.ridge_moments import RidgeMoments
-    from privstats.moments.table_parts import Asked
     from privstats.moments.within import WithinMoments
     from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, WithinSchema
 
@@ -41,12 +40,7 @@ __all__ = [
     "Unreadable",
     "exact_moments",
     "measure",
-    "persons_in",
     "quantize",
-    "records_in",
-    "remarks_on",
-    "warn_if_clipped",
-    "warn_if_empty",
 ]
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
@@ -222,7 +216,7 @@ def exact_moments(
     finally:
         if isinstance(records, Batches):
             records.close()
-    _tell_left_out(moments, left_out, unnamed)
+    warn_of_left_out(moments, left_out, unnamed)
     if unread:
         warnings.warn(unread_remark(schema, unread), UnreadableRecordsWarning, stacklevel=3)
     if published is not None and hasattr(moments, "published"):
@@ -249,68 +243,6 @@ def _opened(kind: Kind, schema: Schema, X: Any, y: Any) -> tuple[Any, Any]:
     return named_target(X, y, several=several)
 
 
-def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whole: bool = False) -> tuple[Any, Any]:
-    """X and y of a file as :func:`measure` takes them: batches without y, so that memory does not grow with the file.
-
-    Where the schema needs all records at once, or ``whole`` is set, they are read at once; a schema that reads a table
-    by name gets its columns, and no target.
-
-    Raises:
-        DataError: the file cannot be read, lacks a column of the plan, or is split where nothing is predicted.
-        RecordError: one that cannot be read; never with ``unreadable="leave out"``.
-    """
-    kind = kind_of(schema)
-    if named := kind.named(schema):
-        return _columns_of(file, named), None
-    if kind.in_batches(schema) and not whole:
-        return _FileBatches(file, columns_asked(schema), unreadable), None
-    records = file.read(columns_asked(schema), unreadable=unreadable, texts=True)
-    return records.X, records.y
-
-
-@dataclass(frozen=True, repr=False)
-class _FileBatches:
-    """The batches of a file; every pass reads it anew."""
-
-    file: RecordFile
-    asked: Asked
-    unreadable: Unreadable
-
-    def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
-        return self.file.batches(self.asked, unreadable=self.unreadable)
-
-
-def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
-    """X, y and the ids of a file whose column of ids is named, as :func:`measure` takes them: all records at once.
-
-    Raises:
-        DataError: no column of ids is named; and as for :func:`records_in`.
-    """
-    if file.persons is None:
-        raise DataError(
-            "the plan promises persons: say with --persons (in Python persons=) which column tells whose a record is"
-        )
-    if named := kind_of(schema).named(schema):
-        columns = _columns_of(file, (*named, file.persons))
-        return columns, None, columns.pop(file.persons)
-    records = file.read(columns_asked(schema), unreadable=unreadable, texts=True)
-    return records.X, records.y, records.persons
-
-
-def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
-    """The values of a table by the names of the schema, each as it stands."""
-    if file.split is not None:
-        raise DataError(f"{file.path} cannot be split: the plan predicts nothing that could be scored; leave it out")
-    table = file.table(named)
-    if table.left_out:
-        warnings.warn(
-            f"{table.left_out} lines of {file.path} have not one field for each name and are left out",
-            UnreadableRecordsWarning,
-            stacklevel=4,
-        )
-    return {name: table.values(name) for name in named}
-
-
 def _measured(
     kind: Kind, schema: Schema, X: Any, y: Any, values: Mapping[str, Values], unreadable: Unreadable, progress: bool
 ) -> tuple[Any, LeftOut]:
@@ -328,77 +260,6 @@ def _measured(
     if left_out.records and unreadable == "refuse":
         raise RecordError(left_out.remark(none_left=moments.records == 0))
     return moments, left_out
-
-
-def _tell_left_out(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
-    """Warn the holder of the records of those that are in no sum."""
-    said = [left_out.remark(none_left=moments.records == 0)] if left_out.records else []
-    if unnamed:
-        said.append(
-            f"{unnamed:,} of the records say of no person that they are theirs and are left out of every sum: an id is "
-            "missing, or a number that is not whole or from 2**53 on, before which a letter helps. This number stays "
-            "here"
-        )
-    for remark in said:
-        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
-
-
-def remarks_on(*moments: Moments) -> tuple[str, ...]:
-    """What the holder of these moments' records should know of their clip or edges: the remarks of all together.
-
-    Nothing of whole parties, whose rows may all be shortened to one length: no bound rests on that.
-
-    Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> [remark.partition(" of ")[0] for remark in ps.moments.remarks_on(
-        ...     ps.moments.exact_moments(schema, [[3.0, 4.0]], [0])
-        ... )]
-        ['clip_norm shortens 100%']
-    """
-    clipped = [each for each in moments if each.schema.predicts != "parties"]
-    found: list[str] = []
-    for kind in ("clip_report", "edge_report"):
-        reports = [report for each in clipped if (report := getattr(each, kind, None)) is not None]
-        found += sum(reports[1:], reports[0]).remarks if reports else ()
-    return tuple(found)
-
-
-def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:
-    """Tell the holder of the records, in one sentence for all parts, that the bounds cut most of them.
-
-    Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> short, long = (ps.moments.exact_moments(schema, [[size, 0.0]], [0]) for size in (0.5, 5.0))
-        >>> import warnings
-        >>> with warnings.catch_warnings(record=True) as said:
-        ...     ps.moments.warn_if_clipped(short, long)
-        ...
-        >>> len(said)  # one of two rows is short enough
-        0
-    """
-    for remark in remarks_on(*moments):
-        warnings.warn(remark, ClippedWarning, stacklevel=stacklevel)
-
-
-def warn_if_empty(*moments: Moments) -> None:
-    """Warn that none of these moments holds a record: one party may have none, a whole cohort may not.
-
-    Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> import warnings
-        >>> one, none = ps.measure(schema, np.ones((1, 2)), [0]), ps.measure(schema, np.ones((0, 2)), [])
-        >>> with warnings.catch_warnings(record=True) as said:
-        ...     ps.moments.warn_if_empty(one, none)
-        ...
-        >>> len(said)  # one of the two parties has a record
-        0
-    """
-    if all(each.records == 0 for each in moments):
-        warnings.warn(
-            "there is no record in X, so every sum is 0 and a release is noise alone; check the loaded data",
-            UnreadableRecordsWarning,
-            stacklevel=3,
-        )
 
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:

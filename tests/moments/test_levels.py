@@ -15,7 +15,7 @@ import privstats as ps
 from privstats.course.effect import propensity_schema
 from privstats.errors import RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments import RecordFile
-from privstats.moments.measurement import records_in
+from privstats.moments.from_file import records_in
 from privstats.schema.public_values import Published, Values
 
 pandas = pytest.importorskip("pandas")

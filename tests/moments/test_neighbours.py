@@ -18,7 +18,7 @@ import pytest
 import privstats as ps
 from privstats.errors import DataError
 from privstats.moments import RecordFile, csv_lines
-from privstats.moments.measurement import records_in
+from privstats.moments.from_file import records_in
 from privstats.testing import held
 
 CELLS = ps.Cells(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.errors import RecordError, UnreadableRecordsWarning
 from privstats.moments import RecordFile, csv_lines
-from privstats.moments.measurement import records_in
+from privstats.moments.from_file import records_in
 from privstats.schema.public_values import Published, Values
 from privstats.transforms.reading import read, reading
 from tests.moments.test_table import kinds

@@ -31,7 +31,7 @@ from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
 from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, PersonMoments, RecordFile, exact_moments
-from privstats.moments.measurement import records_in
+from privstats.moments.from_file import records_in
 from privstats.plan import Plan
 from privstats.schema import Bins
 from privstats.secagg.wire import HiddenRepr

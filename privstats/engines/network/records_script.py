@@ -22,8 +22,8 @@ from privstats.files.atomic import atomic_write, read_whole
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
 from privstats.moments.code_rows import columns_asked
 from privstats.moments.csv_lines import Dialect
+from privstats.moments.from_file import records_in
 from privstats.moments.kinds import kind_of
-from privstats.moments.measurement import records_in
 from privstats.plan import Plan
 
 __all__ = ["Named", "name_file"]
