@@ -18,7 +18,8 @@ from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
 from privstats.errors import DataError, HeadError, ReleaseError
-from privstats.heads.estimator import ClassHead, class_labels
+from privstats.heads.classifier import class_labels
+from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, Released
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import Bounds, Entry, check_parameters

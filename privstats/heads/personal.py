@@ -21,9 +21,10 @@ from sklearn.utils.validation import check_is_fitted
 from privstats.errors import DataError, HeadError
 from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
 from privstats.files.signing import Signer, Verifier
+from privstats.heads.classifier import Classifier
 from privstats.heads.diagnostics import class_indices
 from privstats.heads.estimates.adaptation import PULLS, Adapter, TrainedAdapter, choose_pull, label_shares, offset
-from privstats.heads.estimator import ClassHead, Scoring
+from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array
 from privstats.heads.persistence import content_of, head_of
 from privstats.heads.provenance import EXACT, Provenance
@@ -56,7 +57,7 @@ class _ClassHead(Constraint):
         return "a classification head of privstats.heads"
 
 
-class Personal(Scoring):
+class Personal(Classifier):
     """A head of a release, made one client's own with that client's records.
 
     When each part helps (docs/alignment.md): ``prior`` wherever clients have different label mixes and are evaluated on

@@ -30,9 +30,10 @@ from privstats.estimates import denoise, softmax, softmax_recipe
 from privstats.estimates.calibration import temperature
 from privstats.estimates.noisy_sums import NoisyClassSums
 from privstats.estimates.shrinkage import Priors, log_priors
+from privstats.heads.classifier import class_labels
 from privstats.heads.declared import course_over, rows_behind
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
-from privstats.heads.estimator import ClassHead, class_labels
+from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
 from privstats.heads.private import Labels, RowCount, arrays, central, owners_terms, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
