@@ -5,12 +5,13 @@ list of heads to keep. Heads that other packages announce under the entry-point 
 ``ClassHead`` is what a classifier of theirs derives from. Input: a ``Release``, or local records. Output: an estimator.
 
 Every family of heads is one module, and no module imports a head. A floor imports only from floors below it, from the
-sixth down:
+seventh down:
 
 - ``naive_bayes``, ``lda``, ``quadratic``, ``low_rank``, ``ridge``, ``fisher_mix``, ``proto_hyper``,
   ``party_discriminant``: parameters, their bounds, a row, and from evidence to a rule; and the wrappers of any head,
   ``personal`` and ``private_estimator``.
 - ``estimator``, ``regressor``: the scikit-learn interface.
+- ``classifier``: predictions from one score per class.
 - ``persistence``, ``export``, ``card``, ``diagnostics``, ``synthetic``, ``private``: files, torch modules and ONNX
   files, the model card, how far to trust it, synthetic records, what ``fit_private`` reads off records.
 - ``estimates``, ``rules``, ``onnx_graph``, ``provenance``: covariances, subspaces, penalties, intercepts; decision

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.transforms.columns import Categories, Column, Dates, Numeric, Truth
-from privstats.transforms.reading import MISSING, same
+from privstats.transforms.one_value import MISSING, same
 
 if TYPE_CHECKING:
     from privstats.inference.scorecards import Scorecard

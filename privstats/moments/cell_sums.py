@@ -23,9 +23,6 @@ from privstats.schema import ClassSchema, Schema
 if TYPE_CHECKING:
     from privstats.transforms import Cells
 
-if TYPE_CHECKING:
-    pass
-
 __all__ = ["CellAccumulator", "sums_by_cells"]
 
 _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}

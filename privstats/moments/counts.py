@@ -1,6 +1,6 @@
 """Count tables as exact whole numbers: the cell of every record in every table.
 
-A value's cell follows from that value, as :mod:`privstats.transforms.reading` reads it, and from public values and
+A value's cell follows from that value, as :mod:`privstats.transforms.one_value` reads it, and from public values and
 edges: never from its column's type or from another record. So counts of parts add up to the counts of the whole.
 """
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from privstats.errors import DataError, RecordError
-from privstats.transforms.reading import UNREADABLE, reading
+from privstats.transforms.one_value import UNREADABLE, reading
 
 __all__ = [
     "Dialect",

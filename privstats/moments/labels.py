@@ -30,7 +30,7 @@ _MORE = "raise its classes"
 def check_labels(schema: ClassSchema, labels: Any) -> Any:
     """Labels of shape ``(n,)`` as whole numbers in 0..C-1, in a container with slices.
 
-    Each label is read by itself (:mod:`privstats.transforms.reading`), whatever type the container gives all of them.
+    Each label is read by itself (:mod:`privstats.transforms.one_value`), whatever type the container gives all of them.
 
     Args:
         schema: with ``class_names``, labels are these; without, they are whole numbers 0..C-1.

@@ -127,7 +127,7 @@ def measure(
     Guarantee:
         What a record adds follows from that record and the schema alone. Every value is read by itself, so neither the
         type that a container gives a column nor another record decides what it is
-        (``privstats.transforms.reading``), and with ``unreadable="leave out"`` no record decides whether others count.
+        (``transforms.one_value``), and with ``unreadable="leave out"`` no record decides whether others count.
 
     Warns:
         ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The

@@ -1,7 +1,7 @@
 """Whose a row is: an id as one person, each read by itself and no two read as one that differ.
 
-More narrow than ``transforms.reading``, for which ``1e5`` and ``10e4`` are one value: two persons who are taken for one
-move the sums by twice the promise.
+More narrow than ``transforms.one_value``, for which ``1e5`` and ``10e4`` are one value: two persons who are taken for
+one move the sums by twice the promise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.transforms.reading import UNREADABLE, Reading, reading, values_of
+from privstats.transforms.one_value import UNREADABLE, Reading, reading
+from privstats.transforms.reading import values_of
 
 __all__ = ["persons_of"]
 

@@ -191,7 +191,7 @@ class RecordFile:
     ) -> Records:
         """What may be summed: all records, or those that the split leaves, or with ``kept_out`` the others.
 
-        Every value is read by itself, whatever its column holds (``privstats.transforms.reading``).
+        Every value is read by itself, whatever its column holds (``privstats.transforms.one_value``).
 
         Args:
             names: what the plan reads (``code_rows.columns_asked``): its declared columns, or its ``feature_names``;

@@ -1,6 +1,6 @@
 """Tables in files: a CSV file by lines, or a Parquet file; every value as it stands, and no column unless it is wanted.
 
-What a value says, ``transforms.reading`` says. ``record_files`` opens them.
+What a value says, ``transforms.one_value`` says. ``record_files`` opens them.
 """
 
 from __future__ import annotations

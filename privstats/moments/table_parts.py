@@ -22,7 +22,8 @@ from privstats.moments.csv_lines import like_a_record, other_separator
 from privstats.moments.table_files import TableFile, table_file
 from privstats.transforms import Cells
 from privstats.transforms.column_names import place_of, places_in
-from privstats.transforms.reading import Readings, read, reading
+from privstats.transforms.one_value import reading
+from privstats.transforms.reading import Readings, read
 
 if TYPE_CHECKING:
     from privstats.moments.record_files import RecordFile

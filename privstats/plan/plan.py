@@ -23,16 +23,15 @@ from privstats.notebook import html_facts
 from privstats.plan import document
 from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, reach_of, ring_of, tail_of
+from privstats.plan.cohort_checks import check_cohort, check_parties
 from privstats.plan.devices import Devices, check_devices
 from privstats.plan.drop_outs import KEPT, check_excess
 from privstats.plan.feasibility import (
-    check_cohort,
     check_kinds,
     check_local_maps,
     check_masking,
     check_min_count,
     check_noise,
-    check_parties,
     check_published,
     check_size,
     checked_panel,

@@ -19,7 +19,7 @@ from privstats.schema.statistic import Statistic, letters_of
 from privstats.transforms import Transform, steps_of
 from privstats.transforms.columns import MISSING_CELL, Categories, require_switch
 from privstats.transforms.names import checked_names
-from privstats.transforms.reading import same
+from privstats.transforms.one_value import same
 
 __all__ = ["COUNT_TABLE", "Bins", "Categories", "CountSchema", "Variable", "plain_variable", "variable_of"]
 

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from privstats.secagg.keys import Identity as Identity
     from privstats.secagg.roster import Roster as Roster
     from privstats.secagg.upload.helper import Helper as Helper
+    from privstats.secagg.upload.helper_keys import HelperKeys as HelperKeys
     from privstats.secagg.upload.leader import Leader as Leader
     from privstats.secagg.upload.non_inclusion import check_abandoned_by_all as check_abandoned_by_all
-    from privstats.secagg.upload.panel import HelperKeys as HelperKeys
     from privstats.secagg.upload.panel import Offer as Offer
     from privstats.secagg.upload.panel import Panel as Panel
     from privstats.secagg.upload.panel import end_of as end_of

@@ -62,7 +62,7 @@ class Cells(Transform):
     the comparison with the cuts, and nothing needs a clip norm or a range.
 
     Every value has a cell, and it follows from that value and this declaration alone
-    (:mod:`privstats.transforms.reading`). Values that a column cannot read count as missing.
+    (:mod:`privstats.transforms.one_value`). Values that a column cannot read count as missing.
 
     Args:
         columns: the columns that are read, as public words: :class:`~privstats.Numeric`, :class:`~privstats.Dates`,

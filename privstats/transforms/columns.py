@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from privstats.errors import SchemaError
 from privstats.python_values import python_fields, python_value
 from privstats.transforms.names import check_told_apart, checked_names, shown
-from privstats.transforms.reading import Listed, Readings, alike, reading, same
+from privstats.transforms.one_value import reading, same
+from privstats.transforms.reading import Listed, Readings, alike
 
 __all__ = ["Categories", "Column", "Dates", "Numeric", "Truth", "column_of", "days_of", "table_of"]
 
@@ -190,8 +191,8 @@ class Truth(_Declared):
 class Categories(_Declared):
     """A variable of public values.
 
-    A record's value is compared with them as :func:`privstats.transforms.reading.reading` reads both, whatever type its
-    column has: ``"007"``, ``7`` and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
+    A record's value is compared with them as :func:`privstats.transforms.one_value.reading` reads both, whatever type
+    its column has: ``"007"``, ``7`` and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
 
     Args:
         name: of the column.

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from privstats.errors import SchemaError
-from privstats.transforms.reading import Reading, reading, same
+from privstats.transforms.one_value import Reading, reading, same
 
 __all__ = ["check_told_apart", "checked_names", "shown"]
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.transforms import Categories, Column, Dates, Numeric
-from privstats.transforms.reading import Listed, Readings, read, reading
+from privstats.transforms.one_value import reading
+from privstats.transforms.reading import Listed, Readings, read
 
 __all__ = ["Keys", "Looked", "keys_of", "looked"]
 

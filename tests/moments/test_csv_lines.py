@@ -11,7 +11,7 @@ from privstats.errors import DataError
 from privstats.moments import RecordFile
 from privstats.moments.csv_lines import Dialect, csv_header, csv_lines
 from privstats.transforms.column_names import place_of
-from privstats.transforms.reading import reading
+from privstats.transforms.one_value import reading
 
 GERMAN = {"encoding": "cp1252", "separator": ";", "decimal": ","}
 

@@ -15,7 +15,8 @@ from privstats.errors import RecordError, UnreadableRecordsWarning
 from privstats.moments import RecordFile, csv_lines
 from privstats.moments.from_file import records_in
 from privstats.schema.public_values import Published, Values
-from privstats.transforms.reading import read, reading
+from privstats.transforms.one_value import reading
+from privstats.transforms.reading import read
 from tests.moments.test_table import kinds
 
 CELLS = ps.Cells(

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.errors import DataError, SchemaError
 from privstats.testing import held, table_values
-from privstats.transforms.reading import MISSING, UNREADABLE, Listed, alike, read, reading, same
+from privstats.transforms.one_value import MISSING, UNREADABLE, reading, same
+from privstats.transforms.reading import Listed, alike, read
 
 
 class Hostile:

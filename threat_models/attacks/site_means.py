@@ -2,7 +2,8 @@
 
 ``Q(l) - Q(l') = sum_k s_k s_k' (1 / (n_k + l') - 1 / (n_k + l))`` holds no record, only sites; the constant's row adds
 ``sum_k s_k l / (n_k + l)`` and N the sum of n_k. As many equations as unknowns are solved by least squares. Why
-``feasibility`` has a counting rule, and what an exact ``RidgeSchema`` release beside it would add: a pull of infinity.
+``plan.cohort_checks`` has a counting rule, and what an exact ``RidgeSchema`` release beside it would add: a pull of
+infinity.
 """
 
 from __future__ import annotations

@@ -22,8 +22,9 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.field_streams import scheme_of
+from privstats.secagg.upload.helper_keys import reproducible
 from privstats.secagg.upload.masking_scheme import Hidden, MaskingScheme
-from privstats.secagg.upload.panel import Panel, digest_of, reproducible
+from privstats.secagg.upload.panel import Panel, digest_of
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import box_info, derive
 from privstats.secagg.upload.state import ClientState, StepName

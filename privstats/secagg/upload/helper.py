@@ -21,8 +21,9 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload import signed_statements as said
 from privstats.secagg.upload.field_streams import FieldStreams, proving, scheme_of
+from privstats.secagg.upload.helper_keys import HelperKeys
 from privstats.secagg.upload.masking_scheme import MaskingScheme
-from privstats.secagg.upload.panel import HelperKeys, Panel
+from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import StepName
 from privstats.secagg.wire import Refusal, to_bitmap

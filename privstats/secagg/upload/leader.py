@@ -23,9 +23,10 @@ from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.batching import ReportBatches, accepted_by, accepted_by_all, answers_to
 from privstats.secagg.upload.deferred import DeferredSums, SealedBody
 from privstats.secagg.upload.field_streams import proving, scheme_of
+from privstats.secagg.upload.helper_keys import HelperKeys
 from privstats.secagg.upload.leader_steps import BAD_PROOF, place_of
 from privstats.secagg.upload.masking_scheme import MaskingScheme
-from privstats.secagg.upload.panel import HelperKeys, Panel
+from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import roll_of, survivors_statement
 from privstats.secagg.upload.state import Head, LeaderState, Part, StepName

@@ -1,13 +1,11 @@
 """The panel: leader and helpers, by identities that the plan names, each with a box key of its own for one run.
 
 Values and their checks; any party may deliver offers, but identities come from the plan. The panel's digest goes into
-the context of every message. ``HelperKeys`` holds a member's box key in memory and gives it to one machine, once,
-without a copy. In production, the journal of ``engines`` holds a helper's key.
+the context of every message.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,11 +13,9 @@ from functools import cached_property
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from privstats.errors import LocalProtocolError, RandomnessError
+from privstats.errors import LocalProtocolError
 from privstats.files.signing import require_order
-from privstats.randomness import Generator
-from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.keys import Entropy, Identity, agree, draw, public_of, require_identity, verify
+from privstats.secagg.keys import Identity, agree, public_of, verify
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import context_of, offer_statement, panel_digest
@@ -27,13 +23,11 @@ from privstats.secagg.upload.signed_statements import context_of, offer_statemen
 __all__ = [
     "LASTING_SECONDS",
     "OFFER_BYTES",
-    "HelperKeys",
     "Offer",
     "Panel",
     "check_run",
     "digest_of",
     "end_of",
-    "reproducible",
 ]
 
 LASTING_SECONDS = 30 * 24 * 3600
@@ -296,111 +290,3 @@ def _check_order(offer: Offer) -> None:
         agree(_ANY, offer.box_key)
     except ValueError:
         raise LocalProtocolError(f"the box key offered for place {offer.place} is of low order") from None
-
-
-class HelperKeys(Exclusive):
-    """Identity and box key of the leader (place 0) or a helper (1 to h) for one run.
-
-    Args:
-        identity: the signing key that the plan's panel names.
-        place: its place there.
-        parameters: the public parameters of the run.
-        roster: the public identities of all parties and the run's name.
-        until: the second since 1970 at which the box key ends; 30 days from now when omitted.
-        entropy: source of 32 uniform bytes, read once.
-
-    Attributes:
-        identity: the signing key.
-        place: its place on the panel.
-        offer: the box key's public half for the panel, signed.
-        reproducible: the box key came from a generator whose stream others may know; machines refuse it then, unless
-            ``allow_reproducible`` is set.
-
-    Raises:
-        LocalProtocolError: the parameters have no such place, the run has no name, or the end has passed.
-
-    Guarantee: :meth:`take` returns the box key once, so no second machine can answer a second list with it. The
-    guarantee does not cover a copy of the whole process or a restored journal: see ``docs/one_upload.md``.
-
-    Example:
-        >>> leader, helper, *parties = (ps.secagg.Identity.generate(os.urandom) for _ in range(5))
-        >>> roster = ps.secagg.Roster([party.public for party in parties], server=leader.public, run=os.urandom(16))
-        >>> cohort = {"clients": 3, "min_survivors": 3, "colluders": 1, "ring": ps.encoding.Ring(((4, 16),))}
-        >>> parameters = ps.secagg.UploadParameters.solve(**cohort, helpers=1, plan_digest=bytes(32))
-        >>> keys = ps.secagg.HelperKeys(helper, 1, parameters, roster)
-        >>> keys.offer.place, keys.offer.identity == helper.public
-        (1, True)
-    """
-
-    def __init__(
-        self,
-        identity: Identity,
-        place: int,
-        parameters: UploadParameters,
-        roster: Roster,
-        *,
-        until: int | None = None,
-        entropy: Entropy = os.urandom,
-    ) -> None:
-        self._fill(identity, place, parameters, roster, draw(entropy, 32), end_of(until))
-        self.reproducible = reproducible(entropy)
-
-    @classmethod
-    def from_private(
-        cls,
-        identity: Identity,
-        place: int,
-        parameters: UploadParameters,
-        roster: Roster,
-        private: bytes,
-        *,
-        until: int,
-    ) -> HelperKeys:
-        """The keys around a box key from a journal, with the end in its offer."""
-        keys = cls.__new__(cls)
-        keys._fill(identity, place, parameters, roster, private, until)
-        return keys
-
-    def _fill(
-        self,
-        identity: Identity,
-        place: int,
-        parameters: UploadParameters,
-        roster: Roster,
-        private: bytes,
-        until: int,
-    ) -> None:
-        require_identity(identity)
-        if not 0 <= place <= parameters.helpers:
-            raise LocalProtocolError(f"places of the panel are 0 to {parameters.helpers}, got {place}")
-        check_run(roster)
-        self.identity, self.place, self.reproducible = identity, place, False
-        self._private: bytearray | None = bytearray(private)
-        self.offer = Offer.make(place, identity, private, parameters, roster, until=until)
-
-    @exclusive
-    def take(self, *, allow_reproducible: bool = False) -> bytearray:
-        """The box key, once; the caller wipes it.
-
-        Raises:
-            LocalProtocolError: it was taken before; a second machine could answer another list.
-            RandomnessError: it is reproducible and ``allow_reproducible`` is not set; it is not taken then.
-        """
-        if self._private is None:
-            raise LocalProtocolError("these keys were used: one box key answers in one machine, for one run")
-        if self.reproducible and not allow_reproducible:
-            raise RandomnessError(
-                "these keys are from a reproducible generator, so any party with its seed can open every box; leave "
-                "entropy out, or pass allow_reproducible=True in a test"
-            )
-        private, self._private = self._private, None
-        return private
-
-    def __repr__(self) -> str:
-        return f"HelperKeys(place={self.place})"
-
-
-def reproducible(entropy: Entropy) -> bool:
-    """Whether a source of entropy is a generator that declares itself reproducible."""
-    source = getattr(entropy, "__self__", None)
-    return isinstance(source, Generator) and source.reproducible

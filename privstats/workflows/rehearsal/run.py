@@ -28,7 +28,7 @@ from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.transforms.column_names import place_of
-from privstats.transforms.reading import same
+from privstats.transforms.one_value import same
 from privstats.workflows.rehearsal.assumed import Assumed, assumed_of
 from privstats.workflows.rehearsal.held_tables import Source
 from privstats.workflows.rehearsal.parties import Auc, Party, auc, parties_of, read_file, shared_names

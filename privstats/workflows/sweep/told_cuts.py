@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from privstats.moments.code_rows import cells_of
 from privstats.moments.table import codes_of
 from privstats.plan import Plan
-from privstats.transforms.reading import same
+from privstats.transforms.one_value import same
 
 __all__ = ["open_columns", "with_told_cuts"]
 

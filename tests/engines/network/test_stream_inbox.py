@@ -15,7 +15,7 @@ from privstats.course import Pending, Stream
 from privstats.encoding import flatten
 from privstats.engines.network.stream_inbox import Batch, RecordInbox, picked, read_batch
 from privstats.errors import DataError, LedgerError, PrivstatsError
-from privstats.transforms.reading import reading
+from privstats.transforms.one_value import reading
 from tests.course.streams import CLASSES, EXACT, World, plan_of, promise, registry
 
 

@@ -18,8 +18,9 @@ from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows, stated
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
+from privstats.secagg.upload.helper_keys import HelperKeys
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.panel import HelperKeys, Panel
+from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import (
     batch_statement,
