@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from privstats.course import Effect, Hazard
 from privstats.errors import PlanError
 from privstats.inference import effect_prediction, hazard_prediction
 from privstats.inference.inversion import quantile
 from privstats.plan import Plan
-from privstats.schema import EffectSchema, HazardSchema, RidgeSchema, narrowed
 
-__all__ = ["HalfWidth", "predicted_half_width"]
+__all__ = ["HalfWidth", "Predicted", "predicted_half_width", "predicted_of"]
 
 
 @dataclass(frozen=True)
@@ -78,20 +79,69 @@ def predicted_half_width(
         [0.45, 0.08]
     """
     guesses = effect_prediction.Guesses(records, variance, residual, treated, separation)
-    if isinstance(plan, Effect) or isinstance(plan.schema, EffectSchema):
-        course = plan if isinstance(plan, Effect) else Effect.within(plan)
-        return HalfWidth(records, *effect_prediction.half_widths_of(course, guesses, alpha))
-    if isinstance(plan, Hazard) or isinstance(plan.schema, HazardSchema):
-        rounds = plan if isinstance(plan, Hazard) else Hazard.within(plan)
-        return HalfWidth(records, *hazard_prediction.half_widths_of(rounds, records, variance, alpha))
-    refusal = PlanError("half widths are of a regression, of effects or of hazards: give a plan of one of these")
-    schema = narrowed(plan.schema, RidgeSchema, refusal)
-    deviation = schema.target_bound / 2 if residual is None else residual
-    z, information = quantile(alpha, math.inf), records * variance
+    row = predicted_of(plan)
+    return HalfWidth(records, *row.widths(plan, guesses, alpha))
+
+
+class Predicted(NamedTuple):
+    """How half widths of one kind are predicted.
+
+    Attributes:
+        widths: from a plan or its course, the guesses and alpha, to those without noise and with it.
+        said: what they are of, and in which unit.
+    """
+
+    widths: Callable[[Any, effect_prediction.Guesses, float], tuple[float, float]]
+    said: str
+
+
+def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
+    """How half widths are predicted of a plan, or of a course of one.
+
+    Raises:
+        PlanError: they are not of such a schema.
+
+    Example:
+        >>> from privstats.inference.prediction import predicted_of
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 9), privacy=ps.NoPrivacy())
+        >>> predicted_of(plan).said.partition(";")[0]
+        'of a slope, per unit of a column behind the transform'
+    """
+    found = _PREDICTED.get(plan.schema.task)
+    if found is None:
+        raise PlanError("half widths are of a regression, of effects or of hazards: give a plan of one of these")
+    return found
+
+
+def _of_slope(plan: Plan, guesses: effect_prediction.Guesses, alpha: float) -> tuple[float, float]:
+    schema: Any = plan.schema
+    deviation = schema.target_bound / 2 if guesses.residual is None else guesses.residual
+    z, information = quantile(alpha, math.inf), guesses.records * guesses.variance
     sigma = {} if plan.noise is None else plan.noise.released_sigma(plan.cohort.min_survivors)
     of_folds = math.sqrt(schema.folds)
     noise_G, noise_h = of_folds * sigma.get("G", 0.0), of_folds * sigma.get("h", 0.0)
     square = deviation**2 / information
-    noise = (noise_h**2 + noise_G**2 * deviation**2 / variance / 2) / information**2
+    noise = (noise_h**2 + noise_G**2 * deviation**2 / guesses.variance / 2) / information**2
     told = z * noise_G < information
-    return HalfWidth(records, z * math.sqrt(square), z * math.sqrt(square + noise) if told else math.inf)
+    return z * math.sqrt(square), z * math.sqrt(square + noise) if told else math.inf
+
+
+def _of_effect(plan: Plan | Effect, guesses: effect_prediction.Guesses, alpha: float) -> tuple[float, float]:
+    course = plan if isinstance(plan, Effect) else Effect.within(plan)
+    return effect_prediction.half_widths_of(course, guesses, alpha)
+
+
+def _of_hazards(plan: Plan | Hazard, guesses: effect_prediction.Guesses, alpha: float) -> tuple[float, float]:
+    course = plan if isinstance(plan, Hazard) else Hazard.within(plan)
+    return hazard_prediction.half_widths_of(course, guesses.records, guesses.variance, alpha)
+
+
+_PREDICTED: Mapping[str, Predicted] = {
+    "ridge": Predicted(
+        _of_slope, "of a slope, per unit of a column behind the transform; residuals of half the target bound"
+    ),
+    "effect": Predicted(_of_effect, "of the effect, in units of the outcome"),
+    "hazard": Predicted(_of_hazards, "of a log hazard ratio, per unit of a column behind the transform"),
+}
+"""By the task of the schema."""

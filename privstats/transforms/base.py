@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,8 +27,8 @@ __all__ = [
     "kinds",
     "output_features",
     "steps_of",
+    "to_builtins",
 ]
-__all__ += ["to_builtins"]
 
 _ROOM = "privstats.transforms"
 _KINDS: dict[str, type[Transform]] = {}
@@ -171,9 +172,16 @@ def from_builtins(tables: Sequence[Mapping[str, Any]]) -> tuple[Transform, ...]:
     return tuple(_from_table(table) for table in tables)
 
 
+def _class_of(kind: str) -> type[Transform] | None:
+    """The class of a kind; maps of rows, which most plans have, are looked for before all modules are loaded."""
+    if kind not in _KINDS:
+        import_module(f"{_ROOM}.rowwise")
+    return _KINDS.get(kind) or kinds().get(kind)
+
+
 def _from_table(table: Mapping[str, Any]) -> Transform:
     kind = table.get("kind")
-    cls = _KINDS.get(kind) or kinds().get(kind) if isinstance(kind, str) else None
+    cls = _class_of(kind) if isinstance(kind, str) else None
     if cls is None:
         raise SchemaError(f"transform kind {kind!r} is unknown; use one of {', '.join(sorted(kinds()))}")
     known = {f.name for f in fields(cls)}

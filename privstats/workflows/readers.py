@@ -15,18 +15,7 @@ from privstats.dp.allocation import pure_shares
 from privstats.errors import PlanError
 from privstats.heads.registry import HEADS, able, named
 from privstats.plan import Plan
-from privstats.schema import (
-    ClassSchema,
-    CountSchema,
-    EffectSchema,
-    HazardSchema,
-    RidgeSchema,
-    Schema,
-    ScoreSchema,
-    ScoringSchema,
-    SitesSchema,
-    predicted,
-)
+from privstats.schema import KINDS, Schema, predicted
 
 __all__ = [
     "TABLES",
@@ -46,7 +35,7 @@ class TableReader:
     """A reader of ``privstats table``, and what it reads.
 
     Attributes:
-        schema: the kind of schema whose releases it takes.
+        task: that of the schema whose releases it takes.
         letters: statistics that it reads; empty: all that the schema sends.
         shares: of the budget for these letters; empty: the schema's defaults.
         family: of the schema's model; None: any.
@@ -59,7 +48,7 @@ class TableReader:
         (True, False)
     """
 
-    schema: type[Schema]
+    task: str
     letters: str = ""
     shares: Mapping[str, float] = field(default_factory=dict)
     family: str | None = None
@@ -68,22 +57,22 @@ class TableReader:
         """Whether a release under this plan holds what it reads, with noise that its intervals are proved for."""
         schema = plan.schema
         alike = self.family in (None, getattr(schema, "family", None))
-        fits = isinstance(schema, self.schema) and alike and set(self.letters) <= set(sent(schema))
+        fits = schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
         return fits and not _laplace(plan)
 
 
 TABLES: Mapping[str, TableReader] = {
-    "ols": TableReader(RidgeSchema),
-    "fixed-effects": TableReader(SitesSchema),
-    "mixed": TableReader(SitesSchema),
-    "km": TableReader(CountSchema),
-    "proportions": TableReader(CountSchema),
-    "score": TableReader(ScoringSchema),
-    "table-one": TableReader(ClassSchema, "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}),
-    "effect": TableReader(EffectSchema),
-    "logit": TableReader(ScoreSchema, family="logistic"),
-    "poisson": TableReader(ScoreSchema, family="poisson"),
-    "hazards": TableReader(HazardSchema),
+    "ols": TableReader("ridge"),
+    "fixed-effects": TableReader("sites"),
+    "mixed": TableReader("sites"),
+    "km": TableReader("counts"),
+    "proportions": TableReader("counts"),
+    "score": TableReader("scoring"),
+    "table-one": TableReader("classes", "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}),
+    "effect": TableReader("effect"),
+    "logit": TableReader("score", family="logistic"),
+    "poisson": TableReader("score", family="poisson"),
+    "hazards": TableReader("hazard"),
 }
 """The readers of ``privstats table`` by the names that it takes."""
 
@@ -139,9 +128,10 @@ def reads(name: str, plan: Plan) -> str:
             "above 0, or name a head"
         )
     if not table.takes(plan):
+        kind = KINDS[table.task].__name__
         letters = f" with statistics {', '.join(table.letters)}" if table.letters else ""
         raise PlanError(
-            f"{name} reads a {table.schema.__name__}{letters}, and the plan measures {', '.join(sent(schema))} of a "
+            f"{name} reads a {kind}{letters}, and the plan measures {', '.join(sent(schema))} of a "
             f"{type(schema).__name__}; change [schema], or name another reader"
         )
     return table.letters or sent(schema)

@@ -17,6 +17,7 @@ from privstats.errors import AggregationError
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator
+from privstats.release import Release
 from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
@@ -69,32 +70,23 @@ class RingWrap(Examination):
         )
 
     def edge(self, plan: Plan, victim: Moments) -> tuple[int, NDArray[np.int64]]:
-        """The entry that the victim moves most, and a vector that fills it to just below the wrap."""
+        """The entry that the victim moves most, and a vector that fills it as far as the sum may go without it."""
         moved = flatten(victim)
         entry = int(np.abs(moved).argmax())
-        sizes, bits = zip(*plan.ring.segments, strict=True)
         poison = np.zeros(len(moved), np.int64)
-        half = np.int64(1) << np.int64(np.repeat(bits, sizes)[entry] - 1)
-        poison[entry] = half - 1 - abs(moved[entry]) // 2 if moved[entry] > 0 else abs(moved[entry]) // 2 - half
+        poison[entry] = self.filling(plan, entry, int(moved[entry]))
         return entry, poison
 
-    def score(
-        self,
-        plan: Plan,
-        victim: Moments,
-        poison: NDArray[np.int64],
-        entry: int,
-        rng: Generator,
-    ) -> float:
+    def filling(self, plan: Plan, entry: int, moved: int) -> int:
+        """To just below the wrap, from which half of what the victim adds would carry it over."""
+        sizes, bits = zip(*plan.ring.segments, strict=True)
+        half = 1 << int(np.repeat(bits, sizes)[entry]) - 1
+        return half - 1 - abs(moved) // 2 if moved > 0 else abs(moved) // 2 - half
+
+    def score(self, plan: Plan, victim: Moments, poison: NDArray[np.int64], entry: int, rng: Generator) -> float:
         """1 where the entry has wrapped, 0 where it has not, and a half for an abort."""
-        total: RingVector = plan.ring.encode(poison)
-        total.add(session.contribution(plan, victim, rng, allow_reproducible=True).take())
-        survivors = tuple(range(plan.cohort.clients))
-        try:
-            release = session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
-        except AggregationError:
-            return 0.5
-        return float((release.vector[entry] < 0) == (poison[entry] > 0))
+        release = _released(plan, victim, poison, rng)
+        return 0.5 if release is None else float((release.vector[entry] < 0) == (poison[entry] > 0))
 
 
 class SumCheck(RingWrap):
@@ -103,30 +95,23 @@ class SumCheck(RingWrap):
     name = "sum-check"
     title = "somebody who is a client fills the sum so that one more record makes it implausible"
 
-    def edge(self, plan: Plan, victim: Moments) -> tuple[int, NDArray[np.int64]]:
-        """The entry that the victim moves most, and a vector that fills it to the bound."""
-        moved = flatten(victim)
-        entry = int(np.abs(moved).argmax())
-        bounds = np.repeat([room.plausible for room in plan.headroom], [size for size, _ in plan.ring.segments])
-        poison = np.zeros(len(moved), np.int64)
-        poison[entry] = bounds[entry] if moved[entry] > 0 else -bounds[entry]
-        return entry, poison
+    def filling(self, plan: Plan, entry: int, moved: int) -> int:
+        """To the bound of what an honest cohort can have."""
+        most = np.repeat([room.plausible for room in plan.headroom], [size for size, _ in plan.ring.segments])[entry]
+        return int(most if moved > 0 else -most)
 
-    def score(
-        self,
-        plan: Plan,
-        victim: Moments,
-        poison: NDArray[np.int64],
-        entry: int,
-        rng: Generator,
-    ) -> float:
+    def score(self, plan: Plan, victim: Moments, poison: NDArray[np.int64], entry: int, rng: Generator) -> float:
         """1 for an abort."""
         del entry
-        total: RingVector = plan.ring.encode(poison)
-        total.add(session.contribution(plan, victim, rng, allow_reproducible=True).take())
-        survivors = tuple(range(plan.cohort.clients))
-        try:
-            session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
-        except AggregationError:
-            return 1.0
-        return 0.0
+        return float(_released(plan, victim, poison, rng) is None)
+
+
+def _released(plan: Plan, victim: Moments, poison: NDArray[np.int64], rng: Generator) -> Release | None:
+    """The release of the poison and one victim's contribution; None where it is refused."""
+    total: RingVector = plan.ring.encode(poison)
+    total.add(session.contribution(plan, victim, rng, allow_reproducible=True).take())
+    survivors = tuple(range(plan.cohort.clients))
+    try:
+        return session.release(plan, total, survivors, rng, charge="uncharged", allow_reproducible=True)
+    except AggregationError:
+        return None

@@ -149,7 +149,7 @@ def _print_shares(console: Console, shares: dict[str, float]) -> None:
 
 def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> None:
     """Half widths at the plan's most records, and at fewer, for every way to divide its promise that is offered."""
-    from privstats.inference import predicted_half_width
+    from privstats.inference.prediction import predicted_half_width, predicted_of
 
     if path is None:
         raise PlanError("--half-width is of a plan's regression, effect or hazards: give it with --plan")
@@ -170,7 +170,7 @@ def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> N
         table.add_row(*cells[: len(table.columns)])
     console = terminal()
     console.print(table)
-    console.print(f"95 % intervals {_of_what(plan.schema.task)}. inf: noise will hide it.", highlight=False)
+    console.print(f"95 % intervals {predicted_of(plan).said}. inf: noise will hide it.", highlight=False)
 
 
 def _ways(plan: ps.Plan) -> dict[str, Any]:
@@ -181,14 +181,6 @@ def _ways(plan: ps.Plan) -> dict[str, Any]:
         return {"": plan}
     lines, none = ps.Effect.within(plan), ps.Effect.within(plan, share=0.0)
     return {"outcome lines .1": lines, "none, course init --share 0": none}
-
-
-def _of_what(task: str) -> str:
-    if task == "effect":
-        return "of the effect, in units of the outcome"
-    if task == "hazard":
-        return "of a log hazard ratio, per unit of a column behind the transform"
-    return "of a slope, per unit of a column behind the transform; residuals of half the target bound"
 
 
 def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:
