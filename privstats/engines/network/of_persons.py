@@ -15,7 +15,7 @@ from privstats.course.kinds import admits_of
 from privstats.dp import NoPrivacy
 from privstats.errors import DataError
 from privstats.moments import Moments, RecordFile, exact_moments
-from privstats.moments.measurement import persons_in
+from privstats.moments.from_file import persons_in
 from privstats.plan import Plan
 from privstats.schema import Schema
 
