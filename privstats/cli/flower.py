@@ -132,7 +132,7 @@ def records(
     ] = False,
     persons: Annotated[
         str | None,
-        typer.Option(help="Of a plan that promises patients: the column that says whose a row is.", metavar="COLUMN"),
+        typer.Option(help="Whose a row is: where patients are promised, or split as a whole.", metavar="COLUMN"),
     ] = None,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",

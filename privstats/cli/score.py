@@ -39,6 +39,10 @@ def score(
         float | None, typer.Option(help="Score what this split kept out of the sums, as it was given for them.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The split's.")] = 0,
+    persons: Annotated[
+        str | None,
+        typer.Option(help="The split's: the column by which it kept a patient's rows together.", metavar="COLUMN"),
+    ] = None,
     bins: Annotated[int, typer.Option(help="Bins of the score, public.")] = 20,
     margin: Annotated[
         float | None,
@@ -100,7 +104,10 @@ def score(
         raise PlanError("give files of your own records to score, or --plan SCORE.TOML for a plan over all parties")
     if plan is None:
         kept = split is not None
-        named = [RecordFile(each, target, split, seed, encoding, separator, decimal, kept) for each in files or ()]
+        if persons is not None and not kept:
+            raise PlanError("--persons says by which column a split kept rows together: add --split, or leave it out")
+        how = (split, seed, encoding, separator, decimal, kept, persons)
+        named = [RecordFile(each, target, *how) for each in files or ()]
         origin = scoring.head.provenance_
         for each in named:
             require_same_split(each, origin.plan, origin.course)

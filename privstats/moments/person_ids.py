@@ -6,7 +6,9 @@ one move the sums by twice the promise.
 
 from __future__ import annotations
 
+import hashlib
 import re
+import struct
 import unicodedata
 from decimal import Decimal
 from numbers import Number
@@ -19,8 +21,9 @@ from privstats.errors import DataError
 from privstats.transforms.one_value import UNREADABLE, Reading, reading
 from privstats.transforms.reading import values_of
 
-__all__ = ["persons_of"]
+__all__ = ["persons_held_out", "persons_of"]
 
+_SPLIT = b"privstats/split/persons\0"
 _LARGEST = 2.0**53  # above it a float stands for several whole numbers
 _LONGEST = 1024
 _WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
@@ -55,6 +58,35 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
         if found is not None:
             codes[place] = known.setdefault(found, len(known))
     return codes
+
+
+def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows a split holds out, ``(n,)``: all of a person or none, by the seed and that person's id alone.
+
+    A row without an id is in no sum and is not held out either.
+
+    Args:
+        ids: as for :func:`persons_of`, however they are written.
+        share: about how many persons are held out.
+        seed: fixes which.
+    """
+    codes, plain = persons_of(ids), values_of(ids)
+    found, firsts = np.unique(codes, return_index=True)
+    told = [
+        code >= 0 and _number(_person(plain[first]), seed) < share for code, first in zip(found, firsts, strict=True)
+    ]
+    return np.asarray(told, bool)[np.searchsorted(found, codes)]
+
+
+def _number(person: Reading, seed: int) -> float:
+    """A number in [0, 1) that follows from a person and the seed."""
+    said = (
+        b"n" + struct.pack(">d", person)
+        if isinstance(person, float)
+        else b"t" + str(person).encode(errors="surrogatepass")
+    )
+    digest = hashlib.sha256(_SPLIT + str(seed).encode() + b"\0" + said).digest()
+    return (int.from_bytes(digest[:8], "big") >> 11) * 2.0**-53
 
 
 def _person(value: Any) -> Reading:

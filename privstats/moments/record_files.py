@@ -59,6 +59,10 @@ class Records:
         add-remove, as it is for class sums with usual shares. In a plan of a ``SitesSchema`` with a share of .99 on N
         it is seven times as large; a party's folder refuses a split there. Records of equal features are in one part.
 
+        With ``persons`` all rows of a person are in one part, by the seed and the id alone, so nobody is scored on whom
+        the other part has rows of. A promise per person is kept under both adjacencies: its noise hides a person who is
+        there or not (docs/sensitivity.md, One person).
+
         Raises:
             DataError: a part would be empty, X and y have different numbers of records, or X has texts.
         """
@@ -84,6 +88,14 @@ class Records:
             raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
         if not 0 < share < 1:
             raise _empty(share, len(self.X))
+        if self.persons is not None:
+            from privstats.moments.person_ids import persons_held_out  # where somebody gives ids
+
+            if len(self.persons) != len(self.X):
+                raise DataError(
+                    f"X has {len(self.X)} rows and persons {len(self.persons)} ids; give one id for each row"
+                )
+            return persons_held_out(self.persons, share, seed)
         return held_out(self.X.codes if isinstance(self.X, Codes) else self.X, share, seed)
 
     def _where(self, chosen: NDArray[np.bool_]) -> Records:
@@ -102,18 +114,18 @@ class RecordFile:
         target: of a table, the column that is predicted; of several outcomes a tuple, in the order of the plan.
         split: about the share of the records that stays out of every sum, between 0 and 1; None for none. Whether a
             record does follows from ``seed`` and its own features alone, which keeps a promise under add-remove; what
-            replace-one asks for is at :meth:`Records.split`.
+            replace-one asks for is at :meth:`Records.split`. With ``persons`` all rows of a person stay out or none.
         seed: fixes the split.
         encoding: of a CSV file, declared and never guessed, such as "cp1252".
         separator: of its fields: one of ``, ; | :`` or a tab.
         decimal: its decimal mark, a point or a comma.
         kept_out: take exactly the records that the split keeps out of every sum, to score a head that was made with the
             same split, seed and columns.
-        persons: under a promise per person the column that says whose a record is, of an npz file the array; it stays
-            in this process.
+        persons: under a promise per person, and where a split keeps a person's rows together, the column that says
+            whose a record is, of an npz file the array; it stays in this process.
 
     Raises:
-        DataError: no such encoding, separator or mark; ``kept_out`` without a split, or ``persons`` with one.
+        DataError: no such encoding, separator or mark, or ``kept_out`` without a split.
 
     Example:
         >>> from privstats.moments import RecordFile
@@ -136,11 +148,6 @@ class RecordFile:
 
     def __post_init__(self) -> None:
         _ = self.dialect
-        if self.persons is not None and self.split is not None:
-            raise DataError(
-                "a split goes by records, and rows of one person would be on both sides of it: leave --split out (in "
-                "Python split=), and keep whole persons out of the file to score on"
-            )
         if self.kept_out and self.split is None:
             raise DataError(
                 "which records were kept out follows from the split: give --split (in Python split=) as it was given "
@@ -225,7 +232,7 @@ class RecordFile:
         gaps = unreadable == "leave out"
         for part in parts_of(self, names, gaps=gaps):
             goals = part.goals if gaps else labels_of(part.goals)
-            records = self._part(Records(part.X, goals, part.names))
+            records = self._part(Records(part.X, goals, part.names, part.persons))
             yield records.X, records.y
 
     def parts(

@@ -21,13 +21,17 @@ __all__ = ["note_split", "notes_path", "require_same_split"]
 _MOST_BYTES = 1 << 20
 
 
-class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A split and the sums that were made of what it left: digests of a plan and of the course that it begins."""
+class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A split and the sums that were made of what it left: digests of a plan and of the course that it begins.
+
+    ``persons`` names the column by which a person's rows were kept together; empty where rows were split.
+    """
 
     plan: str
     course: str
     split: float
     seed: int
+    persons: str = ""
 
 
 class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -66,7 +70,7 @@ def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool
     """
     if file.split is None or file.kept_out:
         return False
-    entry, before = _Split(plan, course, file.split, file.seed), _read(file)
+    entry, before = _Split(plan, course, file.split, file.seed, file.persons or ""), _read(file)
     known = tuple(each for each in before if again or (each.plan, each.course) != (plan, course))
     found = known if entry in known else (*known, entry)
     if found == before:
@@ -82,7 +86,7 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
     """Refuse a split that may take records of the sums that made a head.
 
     A record stays out of the sums where its number under the seed is below the share, so a smaller share of the same
-    seed takes records that were kept out, too.
+    seed takes records that were kept out, too. A split of persons gives numbers to the ids of one column.
 
     Args:
         file: the file, with the split that is to say what was kept out.
@@ -96,10 +100,15 @@ def require_same_split(file: RecordFile, plan: str | None, course: str | None) -
     """
     noted = [each for each in _read(file) if each.plan == plan or each.course == course]
     for each in noted:
-        if file.split is None or file.seed != each.seed or file.split > each.split:
+        if (
+            file.split is None
+            or file.split > each.split
+            or (file.seed, file.persons or "") != (each.seed, each.persons)
+        ):
+            by = f" --persons {each.persons}" if each.persons else ""
             raise DataError(
                 f"{notes_path(file)} says that the sums of this head were made with --split {each.split:g} --seed "
-                f"{each.seed}, so another split takes records that made it, which flatter it: give this one"
+                f"{each.seed}{by}, so another split takes records that made it, which flatter it: give this one"
             )
     return bool(noted)
 

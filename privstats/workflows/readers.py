@@ -54,11 +54,11 @@ class TableReader:
     family: str | None = None
 
     def takes(self, plan: Plan) -> bool:
-        """Whether a release under this plan holds what it reads, with noise that its intervals are proved for."""
+        """Whether a release under this plan holds what it reads, with rows and noise that its intervals are for."""
         schema = plan.schema
         alike = self.family in (None, getattr(schema, "family", None))
         fits = schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
-        return fits and not _laplace(plan)
+        return fits and not _laplace(plan) and plan.person_clip is None
 
 
 TABLES: Mapping[str, TableReader] = {
@@ -126,6 +126,11 @@ def reads(name: str, plan: Plan) -> str:
         raise PlanError(
             f"{name} has intervals, which are proved for Gaussian noise, and delta = 0 has Laplace noise: give a delta "
             "above 0, or name a head"
+        )
+    if plan.person_clip is not None:
+        raise PlanError(
+            f"{name} has intervals, which are for independent rows, and those of one person are not: promise records "
+            "of one row a person, or name a head"
         )
     if not table.takes(plan):
         kind = KINDS[table.task].__name__

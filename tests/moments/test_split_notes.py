@@ -32,6 +32,21 @@ def test_a_split_is_held_by_plan_and_by_course(tmp_path: Path) -> None:
     assert not require_same_split(file_in(tmp_path, seed=8), "c" * 64, None)  # another head
 
 
+def test_a_split_of_persons_is_another_than_one_of_rows(tmp_path: Path) -> None:
+    file = file_in(tmp_path, persons="pid")
+    assert note_split(file, PLAN, COURSE, again=True)
+    assert '"persons": "pid"' in notes_path(file).read_text()
+    assert require_same_split(file, PLAN, COURSE)
+    for other in (file_in(tmp_path), file_in(tmp_path, persons="visit")):
+        with pytest.raises(DataError, match="--split 0.3 --seed 7 --persons pid, so another split"):
+            require_same_split(other, PLAN, COURSE)
+    notes_path(file).unlink()
+    assert note_split(file_in(tmp_path), PLAN, COURSE, again=True)
+    assert "persons" not in notes_path(file).read_text()  # as before
+    with pytest.raises(DataError, match="--split 0.3 --seed 7, so another split"):
+        require_same_split(file, PLAN, COURSE)
+
+
 def test_what_is_scored_or_summed_whole_leaves_no_note(tmp_path: Path) -> None:
     for file in (file_in(tmp_path, split=None), file_in(tmp_path, kept_out=True)):
         assert not note_split(file, PLAN, COURSE, again=True)

@@ -11,6 +11,7 @@ from privstats.course.planned import Planned
 from privstats.dp import units
 from privstats.encoding import PersonClip
 from privstats.encoding.layout import blocks_of, flatten
+from privstats.moments.record_files import held_out
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import everywhere, member, name_in
 
@@ -19,6 +20,7 @@ __all__ = ["PERSONS_MUTANTS"]
 _BOUNDS = "tests/dp/test_persons.py::"
 _ROUNDS = "tests/course/test_persons.py::"
 _SUMS = "tests/moments/test_persons.py::"
+_SPLIT = "tests/moments/test_persons_split.py::"
 
 
 def _in_full(_: PersonClip, moments: Any) -> tuple[dict[str, Any], bool]:
@@ -37,6 +39,10 @@ def _as_they_stand(_: Any) -> Any:
         return np.array([known.setdefault(str(each), len(known)) for each in ids], np.intp)
 
     return places
+
+
+def _by_rows(_: Any) -> Any:
+    return lambda ids, share, seed: held_out(np.arange(float(len(ids)))[:, None], share, seed)
 
 
 def _largest(course: Any) -> float:
@@ -84,6 +90,13 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.session.validation", "_require_persons", lambda right: lambda plan, moments: None),
         "persons",
         (_SUMS + "test_a_session_takes_one_partys_persons_and_nothing_else",),
+        (),
+    ),
+    "a split of persons by rows": Mutant(
+        "a split holds out rows, so a head is scored on persons that made it",
+        name_in("privstats.moments.person_ids", "persons_held_out", _by_rows),
+        "persons",
+        (_SPLIT + "test_a_file_has_no_person_on_both_sides",),
         (),
     ),
 }

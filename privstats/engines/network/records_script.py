@@ -98,8 +98,11 @@ def _require_admitted(course: Course, file: RecordFile) -> None:
 def _summed(plan: Plan, file: RecordFile) -> Moments:
     if plan.person_clip is not None:
         return sums_of_persons(plan, file)
-    if file.persons is not None:
-        raise DataError("the plan promises no persons, so no column of ids is read: leave --persons out")
+    if file.persons is not None and file.split is None:
+        raise DataError(
+            "the plan promises no persons, so no column of ids is read but for a split that keeps their rows together: "
+            "leave --persons out, or add --split"
+        )
     given: Any = {"published": plan.published, "unreadable": plan.unreadable}
     return exact_moments(plan.schema, *records_in(file, plan.schema, plan.unreadable), **given)
 

@@ -274,7 +274,7 @@ def test_a_session_of_persons_sums_what_a_session_of_measured_persons_sums(kind:
     ("promise", "how", "words"),
     [
         (PERSONS, {}, "say with --persons .* which column tells whose a record is"),
-        (PROMISE, {"persons": "pid"}, "the plan promises no persons, so no column of ids is read"),
+        (PROMISE, {"persons": "pid"}, "the plan promises no persons, so no column of ids is read but for a split"),
         (PERSONS, {"persons": "nobody"}, "lacks 'nobody' of the plan's columns"),
         (PERSONS, {"persons": "age"}, "'age' says whose a record is, and the plan reads it"),
     ],
@@ -290,9 +290,27 @@ def test_ids_are_named_where_the_plan_promises_persons_and_nowhere_else(
     assert "visits.csv" not in (study.home(0) / "records.py").read_text()
 
 
-def test_a_split_of_persons_is_refused() -> None:
-    with pytest.raises(DataError, match="rows of one person would be on both sides of it"):
-        RecordFile("visits.csv", "outcome", split=0.5, persons="pid")
+@pytest.mark.parametrize(
+    "promise", [PERSONS, replace(PERSONS, adjacency="replace-one"), PROMISE], ids=lambda each: each.unit
+)
+def test_a_split_keeps_all_rows_of_a_person_on_one_side(promise: ps.Privacy, tmp_path: Path) -> None:
+    """Whoever is promised: a head is scored on nobody of whom it was made."""
+    study = study_of(tmp_path, schema=NUMBERED, privacy=promise)
+    ledger = ps.dp.Ledger.create(study.home(0) / "ledger")
+    ledger.set_cap("ward", unit=promise.unit, adjacency=promise.adjacency, epsilon=9.0, delta=1e-5)
+    X, y = arrays_of(0)
+    ids = np.arange(len(X)) // 3
+    pandas.DataFrame(X, columns=COLUMNS).assign(outcome=y, pid=ids).to_csv(study.home(0) / "visits.csv", index=False)
+    file = RecordFile(study.home(0) / "visits.csv", "outcome", split=0.5, seed=1, persons="pid")
+    found = named(study, 0, file)
+    summed, kept = (replace(file, kept_out=each).read() for each in (False, True))
+    assert found.summed == len(summed.X) > 0 < found.held_out == len(kept.X)
+    assert not set(summed.persons) & set(kept.persons)
+    where = np.isin(ids, np.array(list(set(summed.persons)), int))
+    owners = {"persons": ids[where], "person_clip": study.plan.person_clip} if promise.unit == "person" else {}
+    want = ps.measure(NUMBERED, X[where], y[where], **owners)
+    assert records_of(Folder.open(study.home(0)).round(0)).moments == want
+    assert "split=0.5, seed=1, persons='pid')" in found.script.read_text()
 
 
 def test_load_gives_ids_beside_arrays_where_the_plan_promises_persons(tmp_path: Path) -> None:
