@@ -256,11 +256,11 @@ class Effect(Planned):
     def _warn_of_one_arm(self, X: Any, y: Any, unreadable: Unreadable, measured: Callable[..., Moments]) -> None:
         if self.schema.missing and self.propensity is not None:
             said = self.propensity.published
-            rounds: Any = measured(self.propensity.schema, X, y, unreadable=unreadable, published=said)
-            _warn_of_one_arm(self.schema, rounds.H, rounds.records)
+            rounds = measured(self.propensity.schema, X, y, unreadable=unreadable, published=said)
+            _warn_of_one_arm(self.schema, _summed(rounds, "H"), rounds.records)
             return
-        rows: Any = measured(self.schema.rows, X, y, unreadable=unreadable)
-        _warn_of_one_arm(self.schema, rows.G, rows.records)
+        rows = measured(self.schema.rows, X, y, unreadable=unreadable)
+        _warn_of_one_arm(self.schema, _summed(rows, "G"), rows.records)
 
     @property
     def _arm(self) -> str:
@@ -319,6 +319,13 @@ def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:
         UserWarning,
         stacklevel=3,
     )
+
+
+def _summed(moments: Moments, letter: str) -> Any:
+    """A matrix of sums over records, or over persons, ``(d, d)``: zero where nobody adds to an entry."""
+    row = next(row for row in moments.schema.sent if row.letter == letter)
+    sums = moments.sums(row)
+    return sums.reshape(-1, *sums.shape[-2:]).sum(axis=0)
 
 
 def _last_part(schema: EffectSchema, share: float, retries: int) -> float:

@@ -58,7 +58,7 @@ class TableReader:
         schema = plan.schema
         alike = self.family in (None, getattr(schema, "family", None))
         fits = schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
-        return fits and not _laplace(plan) and plan.person_clip is None
+        return fits and not _laplace(plan) and not _shortened(plan)
 
 
 TABLES: Mapping[str, TableReader] = {
@@ -127,10 +127,10 @@ def reads(name: str, plan: Plan) -> str:
             f"{name} has intervals, which are proved for Gaussian noise, and delta = 0 has Laplace noise: give a delta "
             "above 0, or name a head"
         )
-    if plan.person_clip is not None:
+    if _shortened(plan):
         raise PlanError(
-            f"{name} has intervals, which are for independent rows, and those of one person are not: promise records "
-            "of one row a person, or name a head"
+            f"{name} has intervals, which are for independent rows, and those of one person are not: take "
+            "person_clip='average', or name a head"
         )
     if not table.takes(plan):
         kind = KINDS[table.task].__name__
@@ -170,6 +170,11 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
 
 def _laplace(plan: Plan) -> bool:
     return isinstance(plan.privacy, Privacy) and plan.privacy.pure
+
+
+def _shortened(plan: Plan) -> bool:
+    """Whether rows of one person are in the sums, and some shrunk."""
+    return plan.person_clip is not None and not plan.person_clip.averaged
 
 
 def with_letters(schema: Schema, letters: str) -> Schema:

@@ -142,6 +142,15 @@ def test_a_person_over_a_whole_course_takes_all_of_the_claim_and_no_more(
     assert "the canary is one person" in report.notes[1]
 
 
+def test_a_person_who_is_averaged_takes_what_a_record_takes() -> None:
+    course = rounds(SOFTMAX, 2, epsilon=EPSILON, unit="person", person_clip="average")
+    found = row(audit_course(course, seeded(1), asks=2, trials=200))
+    alike = row(audit_course(rounds(SOFTMAX, 2, epsilon=EPSILON), seeded(1), asks=2, trials=200))
+    assert (found["sessions"], found["refused"]) == (3, 3)
+    assert found["mu moved"] == pytest.approx(alike["mu moved"], rel=0.01)
+    assert 0.75 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
+
+
 @pytest.mark.parametrize(("part", "violated"), [(1.0, False), (0.99, True)])
 def test_nodes_that_cost_more_than_was_promised_as_a_whole_violate_it(part: float, violated: bool) -> None:
     """What a canary shows of the nodes is within their own promises either way."""

@@ -16,6 +16,7 @@ from privstats.engines.network.party import Party
 from privstats.engines.network.records_script import name_file
 from privstats.errors import DataError
 from privstats.moments import RecordFile
+from tests import made
 from tests.course.cases import CLIENTS, OF_CELLS, plan_of, tables
 from tests.course.test_persons import PERSONS
 from tests.engines.network.courses.study import CourseStudy, course_study
@@ -81,3 +82,14 @@ def test_what_a_later_round_would_refuse_is_refused_before_the_first(y: str, tmp
         Party.open(study.home(0)).prepare()
     (study.home(0) / "records.py").write_text(script.replace(y, "[0, 1, 2, 0]"))
     assert Party.open(study.home(0)).prepare().moments.records == 4
+
+
+def test_a_party_of_one_arm_is_told_where_persons_are_averaged(tmp_path: Path) -> None:
+    schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome={"relapse": (0, 1)}, probability=0.5)
+    promised = made.promise(unit="person", person_clip="average", epsilon=3.0)
+    study = course_study(tmp_path, ps.Effect.start(schema, ps.Cohort(2, 2, 100), promised))
+    lines = "return np.column_stack([np.arange(24) + 30, np.zeros(24)]), np.arange(24) % 2, np.arange(24) // 3"
+    (study.home(0) / "records.py").write_text(f"import numpy as np\n\n\ndef load():\n    {lines}\n")
+    with pytest.warns(UserWarning, match="all 24 records here are untreated"):
+        moments = Party.open(study.home(0)).prepare().moments
+    assert (moments.records, moments.counted) == (24, 8)
