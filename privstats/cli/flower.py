@@ -390,9 +390,10 @@ def _stream_facts(folder: Folder) -> dict[str, Any]:
     account = next((each for each in folder.ledger.accounts() if each.dataset == standing_here.account), None)
     epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
     repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
+    unit = "record" if stream.plan.person_clip is None else "person, with all rows,"
     leave = " and leaves once" if stream.deletions else " and never leaves"
     return {
-        "stream": f"{stream.epochs} epochs by {stream.mechanism}: a record enters once{repeats}{leave}",
+        "stream": f"{stream.epochs} epochs by {stream.mechanism}: a {unit} enters once{repeats}{leave}",
         "epochs_begun": epochs,
         "records": standing_here.inside,
         "gone": standing_here.gone,

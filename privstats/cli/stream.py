@@ -76,7 +76,9 @@ def new(
 @app.command()
 def bring(
     home: Annotated[Path, typer.Argument(help="The party's folder.", metavar="PARTY")],
-    changes: Annotated[Path, typer.Argument(help="ids, X, y, leave, as np.savez writes them.", metavar="FILE.npz")],
+    changes: Annotated[
+        Path, typer.Argument(help="ids (persons), X, y, leave, as np.savez writes them.", metavar="FILE.npz")
+    ],
 ) -> None:
     """Queue records that enter and leave in a party's folder; they go with the next epoch that it takes part in."""
     from privstats.engines.network.between_rounds import waiting
@@ -93,7 +95,8 @@ def bring(
         raise PlanError(f"{home} holds another course; its records come from records.py")
     inbox = inbox_of(folder)
     batch = inbox.bring(changes, partial(waiting, folder))
-    say(f"kept for the next epoch: {len(batch.ids)} that enter, {len(batch.leave)} that leave")
+    rows = f" with {len(batch.ids)} rows" if batch.unit == "person" else ""
+    say(f"kept for the next epoch: {len(batch.names)} that enter{rows}, {len(batch.leave)} that leave")
     for remark in inbox.remarks(batch):
         say(remark)
 
@@ -102,7 +105,10 @@ def bring(
 def epoch(
     path: StreamFolder,
     changes: Annotated[
-        Path, typer.Argument(help="A folder with <party>.npz: ids, X, y, leave; none, no change.", metavar="CHANGES")
+        Path,
+        typer.Argument(
+            help="A folder with <party>.npz: ids (persons), X, y, leave; none, no change.", metavar="CHANGES"
+        ),
     ],
     away: Annotated[list[int] | None, typer.Option(help="A party whose machine is off; repeat for more.")] = None,
     as_json: Json = False,

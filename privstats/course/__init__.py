@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from privstats.course.hazard import Hazard as Hazard
     from privstats.course.newton import Newton as Newton
     from privstats.course.party_rounds import PartyRounds as PartyRounds
+    from privstats.course.person_registry import PersonRegistry as PersonRegistry
     from privstats.course.planned import Single as Single
     from privstats.course.record_registry import Pending as Pending
     from privstats.course.record_registry import RecordRegistry as RecordRegistry
-    from privstats.course.record_registry import RegistryCharge as RegistryCharge
+    from privstats.course.registry_charge import RegistryCharge as RegistryCharge
     from privstats.course.rounds import Rounds as Rounds
     from privstats.course.spending import authorize as authorize
     from privstats.course.spending import spend as spend

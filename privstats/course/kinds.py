@@ -159,8 +159,11 @@ def _epoch_ended(stream: Stream, releases: Releases, home: Path) -> str:
 
 def _stream_why(stream: Stream) -> str:
     happens, changed = ("come and go", "changed") if stream.deletions else ("are added", "been added")
+    who, rows = "Records", ""
+    if stream.plan.person_clip is not None:
+        who, rows = "Patients", " A patient comes once, with all rows of that day; rows that come later are left out."
     return (
-        f"Records {happens}. After every period the parties send what has {changed} since they last sent, and the "
+        f"{who} {happens}.{rows} After every period the parties send what has {changed} since they last sent, and the "
         "total is brought up to date."
     )
 

@@ -7,11 +7,13 @@ and sends nothing: it takes ids and moments and returns a charge for ``session``
 from __future__ import annotations
 
 import hmac
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from privstats import secagg
 from privstats.course.base import Releases, verify_next
+from privstats.course.registry_charge import RegistryCharge
 from privstats.course.stream import Stream
 from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
 from privstats.dp.registry_fold import LONGEST_ID, SECRET_BYTES, Send, State, record_keys
@@ -20,10 +22,9 @@ from privstats.errors import DataError, LedgerError
 from privstats.moments import Moments, MomentsDelta
 from privstats.plan import Plan
 from privstats.release import Release
-from privstats.session.accounting import RoundCharge
 from privstats.session.refunds import prove_excluded_upload
 
-__all__ = ["LONGEST_ID", "SECRET_BYTES", "Pending", "RecordRegistry", "RegistryCharge"]
+__all__ = ["LONGEST_ID", "SECRET_BYTES", "Pending", "RecordRegistry"]
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ class RecordRegistry:
     ledger: Ledger
     entry: Spend
     secret: bytes = field(repr=False)
+    unit: ClassVar[str] = "record"
 
     @classmethod
     def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
@@ -94,6 +96,9 @@ class RecordRegistry:
             raise LedgerError(
                 f"the secret of a record registry is {SECRET_BYTES} bytes; take os.urandom(32) once and keep it"
             )
+        if (stream.plan.person_clip is not None) != (cls.unit == "person"):
+            right = "RecordRegistry" if cls.unit == "person" else "PersonRegistry"
+            raise LedgerError(f"this stream promises another unit than a {cls.unit}: open a {right}")
         if entry.plan != stream.digest:
             raise LedgerError("this entry is another course's; give the one that course.spend returned for this stream")
         if entry.apart == "parties":
@@ -116,16 +121,20 @@ class RecordRegistry:
             LedgerError: one has been in before (a record enters once), an id is given twice, or the client would hold
                 more records than ``max_records_per_client``. Nothing is written then.
         """
-        keys = self._keys(ids)
+        self._enter(self._keys(ids), {})
+
+    def _enter(self, keys: Sequence[bytes], marks: Mapping[bytes, bytes]) -> None:
         with self._log.changing() as changes:
             known = [key for key in keys if changes.index.state(self.entry.id, key) != "new"]
             if known:
                 raise LedgerError(
-                    f"{len(known)} of these records have entered the stream before, and a record enters once: leave "
-                    "out those that are in; one that is gone stays gone"
+                    f"{len(known)} of these {self.unit}s have entered the stream before, and a {self.unit} enters "
+                    "once: leave out those that are in; one that is gone stays gone"
                 )
             self._check_room(changes.index.states(self.entry.id).total() + len(keys))
             changes.move("entered", keys)
+            if marks:
+                changes.mark(marks)
 
     def leave(self, ids: Iterable[str]) -> None:
         """Subtract records from the next node on, for good; the party keeps them until that node is sent.
@@ -139,7 +148,9 @@ class RecordRegistry:
         with self._log.changing() as changes:
             out = [key for key in keys if changes.index.state(self.entry.id, key) != "in"]
             if out:
-                raise LedgerError(f"{len(out)} of these records are not in the stream, so they cannot leave it (again)")
+                raise LedgerError(
+                    f"{len(out)} of these {self.unit}s are not in the stream, so they cannot leave (again)"
+                )
             changes.move("gone", keys)
 
     def state(self, record: str) -> State:
@@ -339,60 +350,5 @@ class RecordRegistry:
             raise LedgerError("ids must be a list of texts, one per record; put the one into a list")
         keys = record_keys(self.secret, ids)
         if len(set(keys)) != len(keys):
-            raise LedgerError("an id is given twice, and one record has one id; give each once")
+            raise LedgerError(f"an id is given twice, and one {self.unit} has one id; give each once")
         return keys
-
-
-@dataclass(frozen=True)
-class RegistryCharge(RoundCharge):
-    """A node's mark and the records in its vector, in one transaction; made by :meth:`RecordRegistry.charge`.
-
-    Attributes:
-        registry, sends: the party's registry, and the records to send.
-
-    Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
-        >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
-        >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
-        >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
-        >>> registry.enter(["patient 17"])
-        >>> charge = registry.charge(stream.first, [], registry.pending(node=0, ids=["patient 17"]))
-        >>> charge.place, len(charge.sends)
-        (0, 1)
-    """
-
-    registry: RecordRegistry
-    sends: tuple[Send, ...]
-
-    def check_moments(self, moments: Moments) -> None:
-        """Refuse moments whose numbers of records differ from those of the charge.
-
-        Raises:
-            LedgerError: they differ; nothing is recorded then.
-        """
-        leaving = sum(send.leaves for send in self.sends)
-        entering = len(self.sends) - leaving
-        if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):
-            raise LedgerError(
-                f"these are not the moments of the {len(self.sends)} records that go with node {self.place}: give what "
-                "RecordRegistry.delta makes of measuring them"
-            )
-
-    def spend(self, plan: Plan, run: bytes) -> Spend:  # noqa: ARG002  a node has no name but its place
-        """Mark the node and its records, once.
-
-        Raises:
-            LedgerError: the node has begun before, or a record was sent meanwhile; nothing may be drawn or sent then.
-        """
-        self._check(plan)
-        self.registry._take(self.place, self.sends)
-        return self.entry
-
-    def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Record that the vector is sent: from here on its records count as sent.
-
-        Raises:
-            LedgerError: the node was withdrawn, or another vector of it was sent.
-        """
-        self._check(plan)
-        self.registry._leave(self.place, upload)

@@ -32,8 +32,9 @@ from privstats.course.mechanisms import FIXED_BITS, MECHANISMS, Mechanism, Mecha
 from privstats.course.mechanisms import total_weights as weights_of
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import Promise, part_of
-from privstats.dp import NoPrivacy, Privacy, joint_mu
+from privstats.dp import Noise, NoPrivacy, Privacy, averaged_mu, joint_mu
 from privstats.dp.privacy import Adjacency
+from privstats.dp.units import apart
 from privstats.encoding import to_real
 from privstats.errors import PlanError, ReleaseError
 from privstats.plan import Plan
@@ -100,8 +101,9 @@ class Stream(Planned):
 
     Guarantee:
         All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency:
-        one record (or client) more or less *in the whole stream*. It rests on a contract that only the party can keep
-        and that ``RecordRegistry`` keeps for it: a record enters once and, with ``deletions``, leaves once; it is sent
+        one record (client, person) more or less *in the whole stream*. It rests on a contract that only the party can
+        keep and that ``RecordRegistry`` keeps for it (``PersonRegistry`` for persons): a record, or a person with all
+        rows, enters once and, with ``deletions``, leaves once; it is sent
         at most ``1 + repeats`` times at each level. Sums cannot see whether it is kept: a record that comes and goes
         every epoch costs sqrt(T / 2) times the claim. Replaced records may sit in different epochs, and are priced so.
 
@@ -197,15 +199,15 @@ class Stream(Planned):
 
         Add-remove: the squared norm of what a record adds to all nodes, times ``1 + repeats``. Replace-one: the two
         records may stand in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, in
-        any order, at most 4 mu_add^2 of what one of them costs.
+        any order, at most 4 mu_add^2 of what one of them costs. Of persons likewise, each with the shortened sum of
+        all rows (docs/sensitivity.md, One person).
         """
         parts = self.row.parts(self.epochs, deletions=self.deletions) * (1 + self.repeats)
         if adjacency == "add-remove" or self.plan.noise is None:
             return parts
-        schema, sigma = self.plan.schema, self.plan.noise.sigma
-        ratio = (joint_mu(schema, sigma, "add-remove") / joint_mu(schema, sigma, "replace-one")) ** 2
         if self.epochs == 1:
             return parts
+        ratio = _alone(self.plan, self.plan.noise)
         return parts * (4 * ratio if self.deletions else max(1.0, 2 * ratio))
 
     @cached_property
@@ -270,6 +272,15 @@ class Stream(Planned):
                 raise PlanError(f"release {place} is not of this stream; give the releases of its own nodes, in order")
 
 
+def _alone(plan: Plan, noise: Noise) -> float:
+    """mu^2 of a record or person who is added, over that of one who is exchanged, under the noise of the plan."""
+    schema, sigma, clip = plan.schema, noise.sigma, plan.person_clip
+    if clip is not None and not clip.averaged:
+        return 1 / min(apart(schema, letter, "replace-one") for letter in sigma) ** 2
+    cost = joint_mu if clip is None else averaged_mu
+    return (cost(schema, sigma, "add-remove") / cost(schema, sigma, "replace-one")) ** 2
+
+
 def _check_plan(plan: Plan) -> None:
     if not isinstance(plan.schema, ClassSchema | RidgeSchema):
         raise PlanError(f"class and ridge schemas stream; a {type(plan.schema).__name__} does not add up over epochs")
@@ -283,11 +294,6 @@ def _check_plan(plan: Plan) -> None:
         raise PlanError("delta = 0 is offered for one release, and a stream has many: give its plan a delta above 0")
     if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
         raise PlanError("client_clip bounds one upload and a stream has many; leave it out of the plan")
-    if plan.person_clip is not None:
-        raise PlanError(
-            "unit='person' shortens all rows of a person together, and a stream brings them in several uploads: "
-            "promise records, or clients with max_records_per_client"
-        )
     if isinstance(plan.privacy, Privacy) and plan.privacy.trust.drawn_by == "member":
         raise PlanError(
             "a panel adds its noise to one sum and a stream has many, which its server weighs or takes back by its own "

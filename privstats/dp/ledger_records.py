@@ -152,13 +152,14 @@ class Counted(_Base, frozen=True, tag="counted"):
     run: Hex
 
 
-RegistryAction: TypeAlias = Literal["opened", "entered", "gone", "taken", "left", "returned", "lost"]
+RegistryAction: TypeAlias = Literal["opened", "entered", "rows", "gone", "taken", "left", "returned", "lost"]
 
 
 class Held(_Base, frozen=True, tag="held"):
     """A change of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of their keys.
 
-    ``node`` is 0 for an action without a node. An older privstats refuses a ledger with such a record.
+    Of ``rows`` these are keys of persons, each with a keyed hash of the rows with which this person entered. ``node``
+    is 0 for an action without a node. An older privstats refuses a ledger with such a record.
     """
 
     spend: Count

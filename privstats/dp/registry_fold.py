@@ -84,7 +84,7 @@ def record_keys(secret: bytes, ids: Iterable[str]) -> list[bytes]:
 def _encoded(record: str) -> bytes:
     if not isinstance(record, str) or not 0 < len(record) <= LONGEST_ID:
         raise LedgerError(f"the id of a record is a text of 1 to {LONGEST_ID} characters; give one that stays")
-    return record.encode()
+    return record.encode("utf-8", "surrogatepass")
 
 
 def keys_in(body: bytes) -> list[bytes]:

@@ -12,7 +12,7 @@ transaction, and the ledger's head exposes an older copy. The ledger itself read
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from privstats.dp.ledger import Ledger
 from privstats.dp.ledger_file import Log, reading, writing
 from privstats.dp.ledger_records import Held, Marked, RegistryAction
 from privstats.dp.ledger_rules import check_node
-from privstats.dp.registry_fold import Send, sends_in
+from privstats.dp.registry_fold import Send, keys_in, sends_in
 from privstats.dp.registry_index import RegistryIndex, checked_body
 
 __all__ = ["Changes", "Register", "RegistryLog"]
@@ -81,6 +81,20 @@ class View:
         """Its nodes."""
         return Register.of(self.log, self.entry.id)
 
+    @property
+    def marks(self) -> dict[bytes, bytes]:
+        """By key of a person the keyed hash of the rows with which this person entered; read from the chain.
+
+        Raises:
+            LedgerError: one was edited.
+        """
+        found: dict[bytes, bytes] = {}
+        for number, record in enumerate(self.log.records, start=1):
+            if isinstance(record, Held) and (record.spend, record.action) == (self.entry.id, "rows"):
+                keys = keys_in(checked_body(self.log, number, record))
+                found.update(zip(keys[::2], keys[1::2], strict=True))
+        return found
+
 
 @dataclass(frozen=True)
 class RegistryLog:
@@ -103,8 +117,8 @@ class RegistryLog:
         with self.looking() as view:
             return view.register
 
-    def carried(self, node: int) -> int:
-        """How many records a node's vector holds, added and subtracted together; 0 where it has not started.
+    def carried(self, node: int) -> list[bytes]:
+        """The keys of the records that a node's vector holds, added and subtracted; none where it has not started.
 
         Raises:
             LedgerError: as for :meth:`register`.
@@ -116,8 +130,8 @@ class RegistryLog:
                     node,
                     "taken",
                 ):
-                    return sum(map(len, sends_in(checked_body(view.log, number, record)).values()))
-        return 0
+                    return [key for keys in sends_in(checked_body(view.log, number, record)).values() for key in keys]
+        return []
 
     @contextmanager
     def looking(self, *, whole: bool = False) -> Iterator[View]:
@@ -165,6 +179,10 @@ class Changes(View):
     def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
         """Record that these records are in from here on, or gone."""
         self._write(state, b"".join(keys))
+
+    def mark(self, marks: Mapping[bytes, bytes]) -> None:
+        """Record the keyed hashes of the rows with which persons enter, by their keys."""
+        self._write("rows", b"".join(key + mark for key, mark in marks.items()))
 
     def take(self, node: int, sends: Sequence[Send]) -> None:
         """Start a node with these records in it; the mark and the records are written together.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from privstats.moments.kinds import kind_of
 from privstats.moments.ridge_moments import RidgeMoments
 from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.statistic import Statistic
+
+if TYPE_CHECKING:
+    from privstats.moments.persons import Clip
 
 __all__ = ["MomentsDelta"]
 
@@ -75,6 +78,10 @@ class MomentsDelta(Moments):
             DataError: neither of them, moments of different schemas, or moments without a record count.
         """
         given = [each for each in (entering, leaving) if each is not None]
+        if given and all(getattr(each, "in_wire_steps", False) for each in given):
+            from privstats.moments.person_delta import PersonDelta  # of plans of persons alone
+
+            return PersonDelta.of_persons(entering, leaving)  # type: ignore[arg-type]
         if not given or not all(isinstance(each, ClassMoments | RidgeMoments) for each in given):
             raise DataError("a change is made of what measure returned for a class or ridge schema; give entering=")
         schema = given[0].schema
@@ -89,8 +96,12 @@ class MomentsDelta(Moments):
         return cls(schema, arrays, *counts)  # type: ignore[arg-type]
 
     @classmethod
-    def nothing(cls, schema: ClassSchema | RidgeSchema) -> MomentsDelta:
-        """The empty change, which a party without changes sends."""
+    def nothing(cls, schema: ClassSchema | RidgeSchema, clip: Clip | None = None) -> MomentsDelta:
+        """The empty change, which a party without changes sends; of persons with ``plan.person_clip``."""
+        if clip is not None:
+            from privstats.moments.person_delta import PersonDelta
+
+            return PersonDelta.of_nobody(schema, clip)
         arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
         return cls(schema, arrays, 0, 0)
 

@@ -21,7 +21,7 @@ from privstats.errors import DataError
 from privstats.transforms.one_value import UNREADABLE, Reading, reading
 from privstats.transforms.reading import values_of
 
-__all__ = ["persons_held_out", "persons_of"]
+__all__ = ["names_of", "persons_held_out", "persons_of"]
 
 _SPLIT = b"privstats/split/persons\0"
 _LARGEST = 2.0**53  # above it a float stands for several whole numbers
@@ -58,6 +58,19 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
         if found is not None:
             codes[place] = known.setdefault(found, len(known))
     return codes
+
+
+def names_of(ids: Any) -> list[str | None]:
+    """The text by which each person is known wherever the id is kept: ``7`` for 007 and 7.0; None where no person is
+    said. Two ids have one name exactly where :func:`persons_of` takes them for one person.
+
+    Example:
+        >>> from privstats.moments.person_ids import names_of
+        >>> names_of(["007", " anna ", "n/a"]), names_of(np.array([7.0, np.nan]))
+        (['7', 'anna', None], ['7', None])
+    """
+    found = [_person(value) for value in values_of(ids)]
+    return [str(int(each)) if isinstance(each, float) else each for each in found]
 
 
 def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:

@@ -7,7 +7,7 @@ adds from the rows of that person and the plan. Ids and numbers of persons stay 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
 from operator import add
@@ -75,6 +75,7 @@ class PersonMoments(Moments):
         shrunk: persons who were shrunk.
         parties: of how many parties this is the sum.
         published: digest of the published values that were read.
+        persons: of how many persons these are sums, whether or not their rows could be read; None: not known.
         clip_report, edge_report: of the rows, as of any moments.
 
     Raises:
@@ -101,6 +102,7 @@ class PersonMoments(Moments):
     shrunk: int = 0
     parties: int = 1
     published: str = ""
+    persons: int | None = None
     clip_report: ClipReport | None = field(default=None, compare=False)
     edge_report: EdgeReport | None = field(default=None, compare=False)
 
@@ -134,7 +136,8 @@ class PersonMoments(Moments):
         require_room(counted or 0, self.schema.bound)
         arrays = {letter: array + other.arrays[letter] for letter, array in self.arrays.items()}
         reports = {name: _both(getattr(self, name), getattr(other, name)) for name in ("clip_report", "edge_report")}
-        told = self.shrunk + other.shrunk, self.parties + other.parties, self.published
+        persons = _both(self.persons, other.persons)
+        told = self.shrunk + other.shrunk, self.parties + other.parties, self.published, persons
         return PersonMoments(self.schema, arrays, self.clip, records, counted, *told, **reports)
 
 
@@ -167,7 +170,8 @@ def of_persons(
             total.add(person, clip)
             left_out += unread
             advance(1)
-    return total.moments(clip), left_out, int((codes < 0).sum())
+    found = replace(total.moments(clip), persons=int(codes.max(initial=-1)) + 1)
+    return found, left_out, int((codes < 0).sum())
 
 
 def _one_person(

@@ -93,7 +93,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
 
 def _require_persons(plan: Plan, moments: Moments) -> None:
     """Refuse sums in which a person may count for more than the plan promises, and sums that shortened for nothing."""
-    clip = getattr(moments, "clip", None) if isinstance(moments, PersonMoments) else None
+    clip: Any = getattr(moments, "clip", None) if moments.in_wire_steps else None  # of sums over persons alone
     if clip != plan.person_clip:
         raise DataError(
             "the plan promises persons, and these sums were not made of persons under it; measure with persons=ids, "

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from privstats.course import PersonRegistry
 from privstats.course.base import mu_of
 from privstats.course.planned import Planned
-from privstats.dp import units
+from privstats.dp import joint_mu, units
 from privstats.encoding import PersonClip
 from privstats.encoding.layout import blocks_of, flatten
 from privstats.moments.record_files import held_out
@@ -19,6 +20,8 @@ __all__ = ["PERSONS_MUTANTS"]
 
 _BOUNDS = "tests/dp/test_persons.py::"
 _ROUNDS = "tests/course/test_persons.py::"
+_STREAMS = "tests/course/test_person_streams.py::"
+_INBOX = "tests/engines/network/test_person_inbox.py::"
 _SUMS = "tests/moments/test_persons.py::"
 _SPLIT = "tests/moments/test_persons_split.py::"
 
@@ -47,6 +50,19 @@ def _by_rows(_: Any) -> Any:
 
 def _largest(course: Any) -> float:
     return max(map(mu_of, course.priced))
+
+
+def _as_records(plan: Any, noise: Any) -> float:
+    one, two = (joint_mu(plan.schema, noise.sigma, how) for how in ("add-remove", "replace-one"))
+    return (one / two) ** 2
+
+
+def _any_rows(*_: Any) -> None:
+    return None
+
+
+def _all_rows(right: Any) -> Any:
+    return lambda batch, seen: right(batch, ())
 
 
 PERSONS_MUTANTS: dict[str, Mutant] = {
@@ -97,6 +113,27 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.moments.person_ids", "persons_held_out", _by_rows),
         "persons",
         (_SPLIT + "test_a_file_has_no_person_on_both_sides",),
+        (),
+    ),
+    "persons of a stream exchanged as records": Mutant(
+        "an exchange of persons who stand in different epochs is priced as one of records",
+        name_in("privstats.course.stream", "_alone", lambda _: _as_records),
+        "",
+        (_STREAMS + "test_one_who_enters_where_the_other_leaves_is_paid_for",),
+        (),
+    ),
+    "other rows leave than entered": Mutant(
+        "a person leaves a stream with whatever rows there are that day",
+        member(PersonRegistry, "_check_rows", _any_rows),
+        "",
+        (_STREAMS + "test_a_changed_row_is_refused_when_its_person_leaves",),
+        (),
+    ),
+    "later rows of a person enter": Mutant(
+        "rows of a person who is in a stream already are added to those that came first",
+        name_in("privstats.engines.network.person_inbox", "_first", _all_rows),
+        "",
+        (_INBOX + "test_who_comes_again_is_left_out_and_counted_and_everybody_else_enters",),
         (),
     ),
 }

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.course import Stream
 from privstats.errors import LedgerError, PlanError, ReleaseError
 from privstats.inference.counts import count_table
 from privstats.plan.certificate import certificate_text
@@ -68,7 +67,6 @@ def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: Stream(plan_of(), 4), "unit='person' shortens all rows of a person together"),
         (lambda: plan_of(more={"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity("moments", 500)})
             .claim, "no statement is about sums of persons"),
         (lambda: plan_of(SCHEMAS[3], "panel", {"protocol": "split", "panel": PANEL, "devices": DEVICES}),

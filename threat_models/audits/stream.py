@@ -2,7 +2,8 @@
 
 A server that lies wherever it can plays the worst ways of a record to come, go and be late. What it collects is
 released by the real path, and a likelihood ratio over all nodes bounds mu from below as in ``canary``. The canary is a
-record or a whole client; under replace-one another takes its place, in the same epoch or in another one.
+record, a whole client, or a person of more rows than count in full; under replace-one another takes its place, in the
+same epoch or in another one.
 
 A lying server asks for every node again under other runs and is silent after every upload; the party's own ledger, its
 registry and the library's checks decide what it sends.
@@ -20,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.course import Pending, RecordRegistry, Stream, spend
+from privstats.course import Pending, PersonRegistry, RecordRegistry, Stream, spend
 from privstats.dp import Ledger, gaussian_epsilon
 from privstats.errors import LedgerError
-from privstats.moments import Moments, exact_moments
+from privstats.moments import Moments, PersonRows, exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from threat_models.audits.canary import GROUP_MU, lower_bounds
@@ -103,12 +104,19 @@ def _worlds(target: StreamTarget, play: Play, other: Play, rng: Generator, asks:
     found = []
     for which, way in ((0, play), (1, other)):
         records = np.repeat(X[which : which + 1], copies, axis=0), np.repeat(y[which : which + 1], copies, axis=0)
-        vector = target.node.exact(exact_moments(schema, *records))
+        vector = target.node.exact(_moments(target, *records))
         found.append(_World(stands(target, way, records, rng, asks), vector))
     present, absent = found
     if target.promise.adjacency == "add-remove":
         absent = replace(absent, vector=np.zeros_like(absent.vector))
     return present, absent
+
+
+def _moments(target: StreamTarget, X: Any, y: Any) -> Moments:
+    """The canary's sums: of one person under a promise per person."""
+    clip = target.stream.first.person_clip
+    named: Any = {} if clip is None else {"persons": ["canary"] * len(X), "person_clip": clip}
+    return exact_moments(target.stream.first.schema, X, y, **named)
 
 
 def _found(
@@ -242,19 +250,21 @@ class _Party:
     def __init__(self, target: StreamTarget, path: Path, records: tuple[Any, Any], rng: Generator) -> None:
         self._stream, self._rng = target.stream, rng
         self._X, self._y = records
-        self._ids = [f"canary {place}" for place in range(len(self._X))]
         privacy = target.node.privacy
+        self._persons = privacy.unit == "person"
+        self._ids = ["canary"] if self._persons else [f"canary {place}" for place in range(len(self._X))]
         ledger = Ledger.create(path)
         cap = {"epsilon": min(100.0, 2 * gaussian_epsilon(self._stream.mu, privacy.delta) + 1), "delta": privacy.delta}
         ledger.set_cap(_DATASET, unit=privacy.unit, adjacency=privacy.adjacency, **cap)
         entry = spend(self._stream, ledger, _DATASET, _RUN)
-        self._book = RecordRegistry.open(self._stream, ledger, entry, rng.bytes(32))
+        kind: Any = PersonRegistry if self._persons else RecordRegistry
+        self._book = kind.open(self._stream, ledger, entry, rng.bytes(32))
 
     def note(self, play: Play, epoch: int) -> None:
         """Write into the book who has come or gone by this epoch."""
         state = self._book.state(self._ids[0])
         if state == "new" and epoch >= play.enters:
-            self._book.enter(self._ids)
+            self._book.enter(self._rows if self._persons else self._ids)
         elif state == "in" and play.leaves is not None and epoch >= play.leaves:
             self._book.leave(self._ids)
 
@@ -277,12 +287,23 @@ class _Party:
         """The calls of ``session.client`` on its charge, before its vector is made and as it is sent; every run is
         new."""
         plan = self._stream.first
-        entering, leaving = (self._measured(each) for each in (pending.entering, pending.leaving))
         charge = self._book.charge(plan, [None] * node, pending)
         run = self._rng.bytes(_RUN_BYTES)
-        charge.check_moments(self._book.delta(pending, entering, leaving))
+        charge.check_moments(self._delta(pending))
         charge.spend(plan, run)
         charge.finish(plan, run, upload=run)
+
+    @property
+    def _rows(self) -> PersonRows:
+        """All rows of the one person that the canary is."""
+        return PersonRows.of(self._X, self._y, self._ids * len(self._X))
+
+    def _delta(self, pending: Pending) -> Moments:
+        if self._persons:
+            return self._book.delta(pending, self._rows)  # type: ignore[no-any-return]
+        return self._book.delta(  # type: ignore[no-any-return]
+            pending, *(self._measured(each) for each in (pending.entering, pending.leaving))
+        )
 
     def _measured(self, ids: Sequence[str]) -> Moments | None:
         rows = [self._ids.index(each) for each in ids]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from privstats.course import Pending, RecordRegistry, Stream
-from privstats.dp.registry_log import RegistryLog
 from privstats.engines.network.folder import Folder, account_of
 from privstats.engines.network.parts import REMEDY, inbox_of, registry_of, take_back
 from privstats.engines.network.roles import require_role
@@ -117,7 +116,7 @@ def standing(folder: Folder) -> Standing:
     if not _spent(folder):
         batches = inbox.batches().values()
         gone = {record for each in batches for record in each.leave}
-        inside = sum(len(each.ids) for each in batches) - len(gone)
+        inside = sum(len(each.names) for each in batches) - len(gone)
         return Standing(account, 0, inside, len(gone), inside, 0)
     registry = registry_of(folder)
     inbox.register(registry)
@@ -142,11 +141,12 @@ def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
     """
     inbox = inbox_of(folder)
     if not _spent(folder):
-        return sum(len(each.ids) - len(each.leave) for each in inbox.batches().values()) - 2 * len(leave)
+        batches = inbox.batches().values()
+        return sum(inbox.weigh(each.names) - inbox.weigh(each.leave) for each in batches) - 2 * inbox.weigh(leave)
     registry = registry_of(folder)
     inbox.register(registry)
     ahead = _ahead(inbox.stream, max(registry.entry.begun, default=-1))
-    return max(_due(registry, place) - 2 * len(registry.pending(place, leave).entering) for place in ahead)
+    return max(inbox.due(registry, at) - 2 * inbox.weigh(registry.pending(at, leave).entering) for at in ahead)
 
 
 def _ahead(stream: Stream, begun: int) -> Collection[int]:
@@ -155,11 +155,6 @@ def _ahead(stream: Stream, begun: int) -> Collection[int]:
     for place in range(min(begun + 1, stream.most - 1), stream.most):
         first.setdefault(stream.nodes[place].level, place)
     return first.values()
-
-
-def _due(registry: RecordRegistry, place: int) -> int:
-    """Records that a node at this one's level has to carry, entering and leaving together."""
-    return registry.pending(place, ()).missing  # of no records at hand all are missing
 
 
 def _fits(folder: Folder, registry: RecordRegistry, place: int) -> bool:
@@ -171,7 +166,7 @@ def _fits(folder: Folder, registry: RecordRegistry, place: int) -> bool:
     if not inbox.promised:
         return True
     inbox.register(registry)
-    return RegistryLog(registry.ledger, registry.entry).carried(place) + _due(registry, place) <= inbox.room
+    return inbox.carried(registry, place) + inbox.due(registry, place) <= inbox.room
 
 
 def _is_client(folder: Folder) -> bool:

@@ -26,8 +26,8 @@ from privstats.engines.network.folder import Folder
 from privstats.engines.network.folder_documents import COURSE
 from privstats.engines.network.host import Host, Waiting
 from privstats.engines.network.local import LocalTransport
-from privstats.engines.network.parts import registry_of
-from privstats.engines.network.stream_inbox import RecordInbox, read_batch
+from privstats.engines.network.parts import inbox, registry_of
+from privstats.engines.network.stream_inbox import read_batch
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import DataError, PlanError
 from privstats.release import Release
@@ -160,17 +160,17 @@ def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> None:
             f"{changes} holds {strays[0]}, of no party: parties are 0 to {clients - 1}, each with its own <party>.npz; "
             "rename that file, or move it away"
         )
-    inboxes = {party: RecordInbox(path / str(party), stream) for party in bringing}
-    for party, inbox in inboxes.items():
-        source, kept = changes / f"{party}.npz", inbox.path(epoch)
+    inboxes = {party: inbox(path / str(party), stream) for party in bringing}
+    for party, box in inboxes.items():
+        source, kept = changes / f"{party}.npz", box.path(epoch)
         batch = read_batch(source)
         if kept.exists():
-            inbox.check(f"party {party}", batch, epoch)  # it is among what waits
+            box.check(f"party {party}", batch, epoch)  # it is among what waits
         else:
-            inbox.check(f"party {party}", batch, epoch, partial(waiting, Folder.open(path / str(party))))
+            box.check(f"party {party}", batch, epoch, partial(waiting, Folder.open(path / str(party))))
         if not kept.exists():
-            inbox.keep(source, epoch)
+            box.keep(source, epoch)
         elif read_batch(kept).ids != batch.ids or read_batch(kept).leave != batch.leave:
             raise DataError(f"party {party} has begun epoch {epoch} with other records; give the same file again")
-    for party, inbox in inboxes.items():
-        inbox.register(registry_of(Folder.open(path / str(party))))
+    for party, box in inboxes.items():
+        box.register(registry_of(Folder.open(path / str(party))))

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from privstats import session
-from privstats.course import Pending, RecordRegistry, Stream
+from privstats.course import Pending, PersonRegistry, RecordRegistry, Stream
 from privstats.dp import Spend
 from privstats.engines.journal.client_file import left_by
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
@@ -37,6 +37,7 @@ __all__ = [
     "Part",
     "RecordsPart",
     "client_file",
+    "inbox",
     "inbox_of",
     "offered_panel",
     "panel_of",
@@ -191,8 +192,17 @@ def stream_of(folder: Folder) -> Stream:
 
 
 def inbox_of(folder: Folder) -> RecordInbox:
-    """A party's inbox of records."""
-    return RecordInbox(folder.home, stream_of(folder))
+    """A party's inbox of records, or of persons."""
+    return inbox(folder.home, stream_of(folder))
+
+
+def inbox(home: Path, stream: Stream) -> RecordInbox:
+    """The inbox of a party's folder for a stream: that of the plan's unit."""
+    if stream.plan.person_clip is None:
+        return RecordInbox(home, stream)
+    from privstats.engines.network.person_inbox import PersonInbox  # of plans of persons alone
+
+    return PersonInbox(home, stream)
 
 
 def registry_of(folder: Folder) -> RecordRegistry:
@@ -208,7 +218,9 @@ def registry_of(folder: Folder) -> RecordRegistry:
     if entry is None:
         entry = folder.entry(account_of(folder.keep(0, folder.course.first), remedy=REMEDY))
     secret = hmac.digest(folder.key, b"privstats/flower/holding", "sha256")
-    return RecordRegistry.open(stream_of(folder), folder.ledger, entry, secret)
+    stream = stream_of(folder)
+    kind: type[RecordRegistry] = RecordRegistry if stream.plan.person_clip is None else PersonRegistry
+    return kind.open(stream, folder.ledger, entry, secret)
 
 
 def take_back(folder: RoundFolder, said: bytes) -> None:

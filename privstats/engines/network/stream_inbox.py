@@ -21,9 +21,10 @@ from numpy.typing import NDArray
 from privstats.course import Pending, RecordRegistry, Stream
 from privstats.course.record_registry import LONGEST_ID
 from privstats.dp import Privacy
+from privstats.dp.registry_log import RegistryLog
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write, write_new
-from privstats.moments import MomentsDelta, exact_moments, remarks_on
+from privstats.moments import Moments, MomentsDelta, exact_moments, remarks_on
 
 __all__ = ["Batch", "RecordInbox", "picked", "read_batch", "written_apart"]
 
@@ -39,15 +40,22 @@ class Batch:
     """One party's records in one epoch.
 
     Attributes:
-        ids: one text per record, which stays with it.
+        ids: one text per record, which stays with it; of persons one per row, that of its person.
         X, y: the records.
-        leave: ids of records of earlier epochs that leave.
+        leave: ids of records, or persons, of earlier epochs that leave.
+        unit: whose ids these are: a ``"record"``'s, or a ``"person"``'s.
     """
 
     ids: tuple[str, ...]
     X: NDArray[Any]
     y: NDArray[Any]
     leave: tuple[str, ...] = ()
+    unit: str = "record"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The records, or the persons, each once."""
+        return tuple(dict.fromkeys(self.ids))
 
 
 def read_batch(path: Path) -> Batch:
@@ -65,18 +73,20 @@ def read_batch(path: Path) -> Batch:
         raise DataError(why) from None
     if not small:
         raise DataError(f"{path} is larger than {_MOST_BYTES} bytes; bring fewer records in one epoch")
-    unknown = sorted(set(held) - {"ids", "X", "y", "leave"})
-    if unknown or not {"ids", "X", "y"} <= set(held):
+    named = "persons" if "persons" in held and "ids" not in held else "ids"
+    if set(held) - {named, "X", "y", "leave"} or not {named, "X", "y"} <= set(held):
         raise DataError(
             f"{path} must hold the arrays ids, X and y, and leave where records leave; it has {list(held)}; where "
-            "records only leave, save ids=[], X=np.empty((0, FEATURES)) and y=[] beside it"
+            "records only leave, save ids=[], X=np.empty((0, FEATURES)) and y=[] beside it; under a promise per person "
+            "save persons, an id for each row, in place of ids"
         )
     if not all(isinstance(each, np.ndarray) for each in held.values()) or not held["X"].ndim or not held["y"].ndim:
         raise DataError(f"{path} must hold X with one row and y with one entry for every record; it has less")
-    texts = {name: _texts(path, name, held[name]) for name in ("ids", "leave") if name in held}
-    if len(texts["ids"]) != len(held["X"]) or len(texts["ids"]) != len(held["y"]):
+    texts = {name: _texts(path, name, held[name]) for name in (named, "leave") if name in held}
+    if len(texts[named]) != len(held["X"]) or len(texts[named]) != len(held["y"]):
         raise DataError(f"{path} must hold one id, one row and one label for every record")
-    return Batch(texts["ids"], held["X"], held["y"], texts.get("leave", ()))
+    unit = "person" if named == "persons" else "record"
+    return Batch(texts[named], held["X"], held["y"], texts.get("leave", ()), unit)
 
 
 def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[Any], NDArray[Any]] | None:
@@ -155,8 +165,8 @@ class RecordInbox:
     def _numbers(self) -> list[int]:
         return [int(path.stem) for path in (self.home / _RECORDS).glob("*.npz") if path.stem.isdecimal()]
 
-    def check(self, who: str, batch: Batch, number: int | None = None, waiting: Waiting = _nothing) -> None:
-        """Check a batch whole, before its first record is registered.
+    def check(self, who: str, batch: Batch, number: int | None = None, waiting: Waiting = _nothing) -> Batch:
+        """Check a batch whole, before its first record is registered; returns what is kept of it.
 
         Args:
             who: the party, for messages.
@@ -169,9 +179,31 @@ class RecordInbox:
             DataError: a record occurs twice or has no usable id, one leaves that has not entered or may not leave,
                 there are more than the plan prices or than the next round has room for, or they do not fit the schema.
         """
+        batch = self._admitted(who, batch, number)
         before = [each for at, each in self.batches().items() if number is None or at < number]
-        earlier = {record for each in before for record in each.ids}
-        twice = earlier.intersection(batch.ids)
+        earlier = {record for each in before for record in each.names}
+        self._check_once(who, batch, earlier)
+        if not all(0 < len(record) <= LONGEST_ID for record in batch.names):
+            raise DataError(f"{who} has an id that is none: an id is a text of 1 to {LONGEST_ID} characters")
+        self._check_leavers(who, batch, earlier.difference(*(each.leave for each in before)))
+        self._check_price(who, len(earlier) + len(batch.names))
+        moved = self.weigh(batch.names, batch) + self.weigh(batch.leave)
+        self._check_room(who, waiting(batch.leave) + moved)
+        if batch.ids:
+            self._measured(batch)
+        return batch
+
+    def _admitted(self, who: str, batch: Batch, number: int | None) -> Batch:  # noqa: ARG002  of persons it decides
+        """What is kept of a batch: of records all, or none.
+
+        Raises:
+            DataError: its ids are those of another unit than the plan promises.
+        """
+        self._check_unit(who, batch)
+        return batch
+
+    def _check_once(self, who: str, batch: Batch, earlier: Collection[str]) -> None:
+        twice = set(earlier).intersection(batch.ids)
         if twice or len(set(batch.ids)) != len(batch.ids):
             raise DataError(f"{who} brings {len(twice) or 'some'} records a second time; a record enters once")
         if apart := written_apart(earlier, batch.ids):
@@ -179,18 +211,32 @@ class RecordInbox:
                 f"{who} brings {apart} ids that are numbers written in another way, such as 007 for 7: a record with "
                 "two ids enters twice; write them as before"
             )
-        if not all(0 < len(record) <= LONGEST_ID for record in batch.ids):
-            raise DataError(f"{who} has an id that is none: an id is a text of 1 to {LONGEST_ID} characters")
-        self._check_leavers(who, batch, earlier.difference(*(each.leave for each in before)))
-        self._check_price(who, len(earlier) + len(batch.ids))
-        self._check_room(who, waiting(batch.leave) + len(batch.ids) + len(batch.leave))
-        if batch.ids:
-            exact_moments(self.stream.first.schema, batch.X, batch.y, unreadable=self.stream.first.unreadable)
+
+    def _measured(self, batch: Batch) -> Moments:
+        plan = self.stream.first
+        return exact_moments(plan.schema, batch.X, batch.y, unreadable=plan.unreadable)
+
+    def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:  # noqa: ARG002  of persons it has rows
+        """For how many records these count towards the limits of the plan, of this batch or those before."""
+        return len(ids)
+
+    def due(self, registry: RecordRegistry, place: int) -> int:
+        """Records that a node at this one's level has to carry, entering and leaving together."""
+        return registry.pending(place, ()).missing  # of no records at hand all are missing
+
+    def carried(self, registry: RecordRegistry, place: int) -> int:
+        """Records that a node's vector holds."""
+        return len(RegistryLog(registry.ledger, registry.entry).carried(place))
+
+    def _check_unit(self, who: str, batch: Batch) -> None:
+        promised = "person" if self.stream.plan.person_clip is not None else "record"
+        if batch.unit != promised:
+            right = "persons, an id for each row" if promised == "person" else "ids, one per record"
+            raise DataError(f"{who} holds ids of {batch.unit}s, and the plan promises {promised}s: save {right}")
 
     def remarks(self, batch: Batch) -> tuple[str, ...]:
         """What the holder of a batch that enters should know of the clip, with exact shares."""
-        plan = self.stream.first
-        return remarks_on(exact_moments(plan.schema, batch.X, batch.y, unreadable=plan.unreadable)) if batch.ids else ()
+        return remarks_on(self._measured(batch)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
         """Checked here, because one that has left before would keep the registry from noting the others."""
@@ -264,7 +310,7 @@ class RecordInbox:
         """
         batch = read_batch(source)
         number = max(self._numbers(), default=-1) + 1  # before the check: a concurrent batch takes this number
-        self.check("the file", batch, number, waiting)
+        batch = self.check("the file", batch, number, waiting)
         write_new(self._made(number), source.read_bytes())
         return batch
 
@@ -291,9 +337,12 @@ class RecordInbox:
                 pending.append(batch)
         for batch in reversed(pending):
             if any(registry.state(record) == "new" for record in batch.ids[:1]):
-                registry.enter(batch.ids)
+                self._enter(registry, batch)
             if any(registry.state(record) == "in" for record in batch.leave[:1]):
                 registry.leave(batch.leave)
+
+    def _enter(self, registry: RecordRegistry, batch: Batch) -> None:
+        registry.enter(batch.ids)
 
     def pending(self, registry: RecordRegistry, node: int) -> Pending:
         """The changes that a round must carry; without a promise up to :attr:`room`, leaving records first.
@@ -301,7 +350,7 @@ class RecordInbox:
         Under a promise nothing is postponed: one record more would move others between rounds, and would cost for all
         of them.
         """
-        pending = registry.pending(node, [record for each in self.batches().values() for record in each.ids])
+        pending = registry.pending(node, [record for each in self.batches().values() for record in each.names])
         if self.promised:
             return pending
         leaving = pending.leaving[: self.room]
@@ -313,9 +362,12 @@ class RecordInbox:
         Raises:
             DataError: they cannot be measured, a batch is missing, or there is no :attr:`room` for them.
         """
-        moved = len(pending.entering) + len(pending.leaving)
+        moved = self.weigh(pending.entering) + self.weigh(pending.leaving)
         if moved > self.room:
             raise DataError(f"{moved} records are due at round {pending.node} and the plan has room for {self.room}")
+        return self._delta(registry, pending)
+
+    def _delta(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
         batches, plan = self.batches(), self.stream.first
         parts = [picked(batches, ids) for ids in (pending.entering, pending.leaving)]
         return registry.delta(

@@ -15,7 +15,7 @@ from privstats.course import Round, Stream
 from privstats.course import run as follow
 from privstats.course.weighing import Summed, weighed_release
 from privstats.errors import AggregationError, DataError, PlanError
-from privstats.moments import MomentsDelta, warn_if_clipped
+from privstats.moments import Moments, MomentsDelta, warn_if_clipped
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release
@@ -52,9 +52,10 @@ class _Epochs:
     sums: list[Summed | None] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        none = MomentsDelta.nothing(self.stream.plan.schema)  # type: ignore[arg-type]
+        none = MomentsDelta.nothing(self.stream.plan.schema, self.stream.plan.person_clip)  # type: ignore[arg-type]
         self.owed = [[none] * self.stream.plan.cohort.clients for _ in range(self.stream.levels)]
         self.none = none
+        self.known = [set[str]() for _ in range(self.stream.plan.cohort.clients)]
 
     def release(self, round_: Round) -> Release | None:
         place = self.stream.nodes[round_.place]
@@ -86,6 +87,8 @@ class _Epochs:
     def _arrive(self, epoch: int, plan: Plan) -> None:
         """A new epoch's changes are owed to every level."""
         arrived = measured(plan, self.epochs[epoch])
+        if plan.person_clip is not None:
+            self._require_new(epoch)
         if epoch == 0:
             warn_if_clipped(*arrived, stacklevel=7)  # over the course's runner, to the caller of simulate
         changes = [each if isinstance(each, MomentsDelta) else MomentsDelta.of(each) for each in arrived]
@@ -93,6 +96,20 @@ class _Epochs:
         if left and not self.stream.deletions:
             raise DataError(f"records leave in epoch {epoch} and the stream has no deletions; give deletions=True")
         self.owed = [[old + new for old, new in zip(level, changes, strict=True)] for level in self.owed]
+
+    def _require_new(self, epoch: int) -> None:
+        """Refuse rows of a person who came in an epoch before: only all rows of one together have a bound."""
+        from privstats.moments.person_ids import names_of  # of plans of persons alone
+
+        for client, (shard, known) in enumerate(zip(self.epochs[epoch], self.known, strict=False)):
+            if not isinstance(shard, Moments) and len(shard) == 3:
+                names = {name for name in names_of(shard[2]) if name is not None}
+                if again := len(names & known):
+                    raise DataError(
+                        f"epochs[{epoch}][{client}] brings {again} persons a second time: a person enters once, with "
+                        "all rows; leave later rows out"
+                    )
+                known |= names
 
     def _settle(self, owed: list[MomentsDelta], sent: Sequence[int]) -> None:
         for client in sent:

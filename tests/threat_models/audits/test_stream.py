@@ -12,6 +12,7 @@ from privstats.errors import PlanError
 from privstats.randomness import seeded
 from tests import made
 from tests.mutation import stream_bugs
+from tests.mutation.persons_catalogue import PERSONS_MUTANTS
 from tests.mutation.planting import planted
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
 from threat_models.audits.course import audit_course
@@ -20,6 +21,7 @@ from threat_models.audits.stream import audit_stream
 from threat_models.audits.verdict import Report
 
 SMALL = ps.ClassSchema(2, 2, "NA", 1.0)
+PERSONS: dict[str, Any] = {"unit": "person", "max_records_per_person": 3, "person_clip": 2.0}
 MECHANISMS = ["increments", "tree", "square-root"]
 
 
@@ -51,6 +53,9 @@ def test_a_correct_stream_is_not_accused_and_its_price_is_nearly_spent(mechanism
     "terms",
     [
         pytest.param({"adjacency": "replace-one"}, id="replace-one"),
+        pytest.param({**PERSONS}, id="person"),
+        pytest.param({**PERSONS, "adjacency": "replace-one"}, id="persons", marks=pytest.mark.nightly),
+        pytest.param({**PERSONS, "model": "distributed"}, id="shares of persons", marks=pytest.mark.nightly),
         pytest.param({"model": "distributed", "adjacency": "replace-one"}, id="shares", marks=pytest.mark.nightly),
         pytest.param(
             {"model": "distributed", "unit": "client", "max_records_per_client": 5},
@@ -77,6 +82,19 @@ def test_a_party_that_takes_silence_for_proof_is_found(monkeypatch: pytest.Monke
     report = audit_stream(stream_of("increments", 2, deletions=False), seeded(3), asks=1, trials=100)
     assert report.violated
     assert rows(report)[0]["mu moved"] > 1.4 * rows(report)[0]["mu claimed"]
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_person_who_comes_and_goes_nearly_spends_the_price(mechanism: str) -> None:
+    report = audit_stream(stream_of(mechanism, 2, **PERSONS), seeded(1), asks=2, trials=100)
+    assert not report.violated
+    assert 0.99 < max(row["mu moved"] / row["mu claimed"] for row in rows(report)) <= 1 + 1e-6
+
+
+def test_a_person_whose_rows_all_count_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with planted(PERSONS_MUTANTS["person clip skipped"].edits):
+        assert audit_stream(stream_of("increments", 2, **PERSONS), seeded(3), asks=1, trials=100).violated
 
 
 def test_a_price_that_forgets_what_deletions_cost_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

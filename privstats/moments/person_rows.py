@@ -1,0 +1,142 @@
+"""The rows of persons, and a digest of all rows of each: what enters a stream is what leaves it.
+
+A person's digest follows from the values of the rows, each read by itself, and not from their order, their container or
+its type. Ids and rows stay in this process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments.measurement import Unreadable, exact_moments
+from privstats.moments.person_ids import names_of
+from privstats.moments.persons import Clip, PersonMoments
+from privstats.schema import Schema
+from privstats.transforms.one_value import reading
+
+__all__ = ["PersonRows"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PersonRows:
+    """Rows, and whose each is; rows of nobody are left out.
+
+    Attributes:
+        X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``, as ``measure`` takes them.
+        persons: by row the name of its person.
+        unnamed: rows that were left out because their id says of nobody that they are theirs.
+
+    Example:
+        >>> rows = ps.moments.PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
+        >>> rows.names, rows.unnamed, rows.digests["7"] == rows.digests["7"]
+        (('7',), 1, True)
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    persons: tuple[str, ...]
+    unnamed: int = 0
+
+    @classmethod
+    def of(cls, X: Any, y: Any, persons: Any) -> PersonRows:
+        """Rows beside their ids.
+
+        Args:
+            X, y: arrays, nested lists, or frames that have ``to_numpy``.
+            persons: an id for each row, as ``measure`` takes them.
+
+        Raises:
+            DataError: not one id and one label or target for each row, or X or y are no arrays.
+        """
+        if isinstance(persons, str | bytes):
+            raise DataError("persons must be an id for each row, got a text: give the column of ids")
+        X, y, names = _array("X", X), _array("y", y), names_of(persons)
+        if not len(X) == len(y) == len(names):
+            raise DataError(f"persons has {len(names)} ids, and X or y another number of rows; give one id for each")
+        kept = [place for place, name in enumerate(names) if name is not None]
+        return cls(X[kept], y[kept], tuple(name for name in names if name is not None), len(names) - len(kept))
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """By person, in the order in which they first occur, how many rows."""
+        found = dict.fromkeys(self.persons, 0)
+        for name in self.persons:
+            found[name] += 1
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The persons, in the order in which they first occur."""
+        return tuple(self.sizes)
+
+    @cached_property
+    def digests(self) -> Mapping[str, bytes]:
+        """SHA-256 of all rows of each person, in any order."""
+        rows = defaultdict[str, list[bytes]](list)
+        for name, digest in zip(self.persons, _row_digests(self.X, self.y), strict=True):
+            rows[name].append(digest)
+        return {name: hashlib.sha256(b"".join(sorted(found))).digest() for name, found in rows.items()}
+
+    def only(self, names: Collection[str]) -> PersonRows:
+        """The rows of these persons."""
+        wanted = set(names)
+        kept = [place for place, name in enumerate(self.persons) if name in wanted]
+        return PersonRows(self.X[kept], self.y[kept], tuple(self.persons[place] for place in kept))
+
+    def without(self, names: Collection[str]) -> PersonRows:
+        """The rows of all others."""
+        return self.only(set(self.sizes).difference(names))
+
+    def measured(self, schema: Schema, clip: Clip, unreadable: Unreadable) -> PersonMoments:
+        """Their sums: ``measure`` without its warning of the clip.
+
+        Raises:
+            DataError: rows that do not fit the schema.
+        """
+        found = exact_moments(
+            schema, self.X, self.y, unreadable=unreadable, persons=list(self.persons), person_clip=clip
+        )
+        assert isinstance(found, PersonMoments)  # noqa: S101  with persons it is
+        return found
+
+
+def _array(name: str, values: Any) -> NDArray[Any]:
+    found = values.to_numpy() if hasattr(values, "to_numpy") else values
+    try:
+        array = np.asarray(found)
+    except ValueError:
+        array = np.asarray(found, object)
+    if not array.ndim:
+        raise DataError(f"{name} must be an array with one row for each id, got a {type(values).__name__}")
+    return array
+
+
+def _row_digests(X: NDArray[Any], y: NDArray[Any]) -> list[bytes]:
+    if X.dtype.kind in "biuf" and y.dtype.kind in "biuf":
+        cells = np.column_stack([X.reshape(len(X), -1), y.reshape(len(y), -1)]).astype("<f8")
+        return [hashlib.sha256(_said(row)).digest() for row in cells]
+    parts = zip(X.reshape(len(X), -1).tolist(), y.reshape(len(y), -1).tolist(), strict=True)
+    return [hashlib.sha256(_read([*row, *target])).digest() for row, target in parts]
+
+
+def _read(cells: list[Any]) -> bytes:
+    """What the cells of a row say, each read by itself."""
+    found = [reading(cell) for cell in cells]
+    numbers = np.array([each if isinstance(each, float) else np.nan for each in found], "<f8")
+    texts = [(place, each) for place, each in enumerate(found) if isinstance(each, str)]
+    return _said(numbers) + (json.dumps(texts).encode() if texts else b"")
+
+
+def _said(numbers: NDArray[np.float64]) -> bytes:
+    """Numbers as bytes, with one zero, and one form of what is none."""
+    return (np.where(np.isfinite(numbers), numbers, np.nan) + 0.0).tobytes()
