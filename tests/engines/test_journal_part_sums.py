@@ -218,6 +218,10 @@ def played(journals: Journals, rng: random.Random) -> tuple[int, ...]:
         return ended(journals, leader)
 
 
+FURTHER = [pytest.param(each, marks=pytest.mark.nightly if each % 4 else pytest.mark.ci) for each in range(1, 12)]
+"""The first write of twelve at which somebody is killed: every fourth by day, all of them in the night."""
+
+
 def some_sums(leader: JournaledServer, rng: random.Random) -> None:
     for number in rng.sample(sorted(leader.unsummed), len(leader.unsummed)):
         summed = part_sum(leader, number)
@@ -227,7 +231,7 @@ def some_sums(leader: JournaledServer, rng: random.Random) -> None:
             leader.sum_part(number)
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(each, marks=pytest.mark.ci) for each in range(1, 12))])
+@pytest.mark.parametrize("first", [0, *FURTHER])
 def test_a_leader_killed_at_any_write_between_settled_parts_and_its_result_gives_the_exact_sum(
     tmp_path: Path, monkeypatch, first: int
 ) -> None:

@@ -169,6 +169,10 @@ def played(journals: Journals, answered: set[int]) -> tuple[int, ...]:
     return survivors
 
 
+FURTHER = [pytest.param(each, marks=pytest.mark.nightly if each % 4 else pytest.mark.ci) for each in range(1, 12)]
+"""The first write of twelve at which somebody is killed: every fourth by day, all of them in the night."""
+
+
 PLACES = (
     "os.fsync",
     "pathlib.Path.replace",
@@ -200,7 +204,7 @@ def comes_through(
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("first", [0, *(pytest.param(each, marks=pytest.mark.ci) for each in range(1, 12))])
+@pytest.mark.parametrize("first", [0, *FURTHER])
 def test_leader_and_helpers_killed_at_any_write_lose_nothing_that_was_answered(
     tmp_path: Path, monkeypatch, first: int
 ) -> None:

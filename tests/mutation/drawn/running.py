@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from privstats.randomness import seeded
@@ -65,13 +66,17 @@ def _short(text: str) -> str:
 
 def drawn(count: int, seed: int) -> list[Drawn]:
     """So many edits of the rooms that a promise or a sum rests on, each as likely as any other."""
-    files = [path for room in _ROOMS for path in _sources(ROOT / "privstats" / room)]
-    pool = [Drawn(str(path.relative_to(ROOT)), edit) for path in files for edit in edits_of(path.read_text())]
-    rng = seeded(seed)
+    pool, rng = _pool(), seeded(seed)
     chosen: dict[Drawn, None] = {}
     while len(chosen) < min(count, len(pool)):
         chosen[pool[int.from_bytes(rng.bytes(8), "big") % len(pool)]] = None
     return list(chosen)
+
+
+@cache
+def _pool() -> list[Drawn]:
+    files = [path for room in _ROOMS for path in _sources(ROOT / "privstats" / room)]
+    return [Drawn(str(path.relative_to(ROOT)), edit) for path in files for edit in edits_of(path.read_text())]
 
 
 def _sources(room: Path) -> list[Path]:
