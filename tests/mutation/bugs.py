@@ -351,6 +351,18 @@ def read_by_type(right: Any) -> Any:
     return read
 
 
+def unread_by_type(right: Any) -> Any:
+    """One text or gap among the values of a column makes objects of its numbers, of which none is read."""
+
+    def read(values: Any) -> Readings:
+        column = right(values)
+        if not column.texts and not column.missing.any():
+            return column  # type: ignore[no-any-return]
+        return Readings(np.full(len(column.numbers), np.nan), column.texts)
+
+    return read
+
+
 def doubled_counts(moments: Any) -> Any:
     vector = flat(moments)
     if moments.schema.statistics.startswith("N"):

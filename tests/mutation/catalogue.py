@@ -298,7 +298,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "features of a table by their type": Mutant(
         "the number that a feature of a table says follows from the type of its column",
-        name_in("privstats.moments.arrays", "read", bugs.read_by_type),
+        name_in("privstats.moments.arrays", "read", bugs.unread_by_type),
         "",
         ("tests/moments/test_frames.py::test_one_odd_value_moves_its_own_record_only_in_every_container",),
         (),
@@ -517,7 +517,7 @@ MUTANTS: dict[str, Mutant] = {
     ),
     "cells by counts": Mutant(
         "how many cells the next session counts follows from the counts before",
-        name_in("privstats.course.binned", "refined", bugs.cells_by_counts),
+        name_in("privstats.course.binned", "_refined", bugs.cells_by_counts),
         "shares",
         (_BINNED + "test_no_record_and_no_cut_point_decides_a_price_a_size_or_a_width",),
         (),
