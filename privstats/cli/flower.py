@@ -188,13 +188,16 @@ def join(
 ) -> None:
     """Measure if necessary, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
+    from privstats.engines.network.folder_documents import check_not_simulated
     from privstats.engines.network.operator_log import configure
     from privstats.engines.network.party import Party
     from privstats.files.outside import require_state_folder
 
     configure()
     require_state_folder()
-    Party.open(home).prepare()
+    party = Party.open(home)
+    check_not_simulated(party.folder.roster)
+    party.prepare()
     code = launch.join(
         home,
         superlink=superlink,

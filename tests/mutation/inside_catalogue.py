@@ -15,14 +15,14 @@ _STUDY = "tests/engines/network/test_simulated_study.py::"
 
 
 def _with_its_text(right: Any) -> Callable[[Any, Any], Any]:
-    def answered(message: Any, find_home: Callable[[], Any]) -> Any:
+    def answered(message: Any, context: Any, find_home: Callable[[], Any]) -> Any:
         from privstats.engines.flower import records
 
         try:
             find_home()
         except Exception as error:
             return type(message)(records.pack("failed", str(error).encode()), reply_to=message)
-        return right(message, find_home)
+        return right(message, context, find_home)
 
     return answered
 
@@ -37,6 +37,16 @@ INSIDE_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.engines.flower.inside", "answered", _with_its_text),
         "",
         (_INSIDE + "TestJoin::test_no_text_of_an_error_leaves",),
+        (),
+    ),
+    "keys of a simulation on a network": Mutant(
+        "a node of a network answers under keys that one process made for all parties, and the masks hide nothing",
+        name_in("privstats.engines.network.party", "check_not_simulated", lambda _: lambda roster: None),
+        "",
+        (
+            _STUDY + "test_no_node_of_a_network_answers_for_them",
+            _INSIDE + "TestJoin::test_a_node_that_is_not_simulated_refuses_the_keys_of_a_simulation",
+        ),
         (),
     ),
     "any file for the release": Mutant(

@@ -24,6 +24,8 @@ __all__ = ["PARTIES", "answered", "app", "folder_of", "home"]
 PARTIES = "PRIVSTATS_PARTIES"
 """For a simulation, the variable that names the folder with the parties' folders ``0``, ``1``, ..."""
 
+_PARTITION = "partition-id"
+
 app = ClientApp()
 
 
@@ -35,16 +37,19 @@ def answer(message: Message, context: Context) -> Message:
         operator_log.configure()
         return home(context.node_config)
 
-    return answered(message, found)
+    return answered(message, context, found)
 
 
-def answered(message: Message, find_home: Callable[[], Path]) -> Message:
+def answered(message: Message, context: Context, find_home: Callable[[], Path]) -> Message:
     """The answer of the folder that is found; exceptions are caught, because Flower would send their text to the
-    server."""
+    server.
+
+    Flower gives every simulated node a partition, and no other: a node without one refuses the keys of a simulation.
+    """
     try:
         place = find_home()
         kind, data = records.unpack(message.content, "server")
-        said = party.answer(place, kind, data)
+        said = party.answer(place, kind, data, simulated=_PARTITION in context.node_config)
     except Exception as error:
         operator_log.PARTY.error("%s", operator_log.reason_of(error))
         said = Answer(FAILED)
@@ -68,6 +73,6 @@ def folder_of(node_config: Mapping[str, object], environment: Mapping[str, str])
     named = node_config.get("privstats-home")
     if isinstance(named, str) and Path(named).is_absolute():
         return Path(named)
-    if PARTIES in environment and isinstance(place := node_config.get("partition-id"), int):
+    if PARTIES in environment and isinstance(place := node_config.get(_PARTITION), int):
         return Path(environment[PARTIES]) / str(place)
     return None

@@ -81,7 +81,7 @@ def join(app: ClientApp, home: Home | None = None) -> None:
     """
 
     def answer(message: Message, context: Context) -> Message:
-        return answered(message, partial(_folder, home, context))
+        return answered(message, context, partial(_folder, home, context))
 
     try:
         app.query(records.ACTION)(answer)
@@ -109,7 +109,7 @@ def party_mod(home: Home | None = None) -> Mod:
     def mod(message: Message, context: Context, call_next: Callable[[Message, Context], Message]) -> Message:
         if message.metadata.message_type != records.MESSAGE_TYPE:
             return call_next(message, context)
-        return answered(message, partial(_folder, home, context))
+        return answered(message, context, partial(_folder, home, context))
 
     return mod
 

@@ -31,16 +31,20 @@ __all__ = [
     "COURSES",
     "NODES",
     "PLAN",
+    "SIMULATION",
     "UPLOAD_LIMIT",
     "FolderDocuments",
     "check_course",
     "check_modes",
+    "check_not_simulated",
     "private_files",
     "read_documents",
     "session_name",
 ]
 
 NODES, PLAN = "nodes", "plan.toml"
+SIMULATION = "simulation"
+"""The label of the roster of a study whose keys one process made; no node of a network answers for its folders."""
 UPLOAD_LIMIT = 512 << 20
 """The largest upload that this engine carries, in bytes: a server holds about four times as much of each message."""
 COURSE = "course.toml"
@@ -138,6 +142,22 @@ def read_documents(home: Path) -> tuple[Course, Roster]:
     roster = Roster.load(_roster_in(home))
     check_course(course, roster)
     return course, roster
+
+
+def check_not_simulated(roster: Roster) -> None:
+    """Refuse the roster of a simulated study, where a node of a network would answer for one of its folders.
+
+    Whoever made the study has the keys of all parties, so masks hide nothing from them.
+
+    Raises:
+        LocalProtocolError: its label is that of a simulation.
+    """
+    if roster.label == SIMULATION:
+        raise LocalProtocolError(
+            f"the roster's label is {SIMULATION!r}: one process made the keys of all parties, so they are for "
+            "simulated nodes alone; make the folders with `privstats flower new`, every party its own key, and the "
+            "roster under another label"
+        )
 
 
 def _roster_in(home: Path) -> Path:

@@ -33,7 +33,7 @@ class LocalTransport:
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:  # noqa: ARG002 - nothing waits here
         """Let the folder answer."""
-        answer = party.answer(self._homes[node], kind, data)
+        answer = party.answer(self._homes[node], kind, data, simulated=True)
         self._count += 1
         name = str(self._count)
         self._replies[name] = Reply(answer.code, answer.data)

@@ -17,7 +17,7 @@ from privstats.course import Single, verify_next
 from privstats.engines.network import statements
 from privstats.engines.network.between_rounds import BETWEEN_ROUNDS
 from privstats.engines.network.folder import Folder, RoundFolder
-from privstats.engines.network.folder_documents import check_course
+from privstats.engines.network.folder_documents import check_course, check_not_simulated
 from privstats.engines.network.measuring import Records
 from privstats.engines.network.operator_log import PARTY, reason_of
 from privstats.engines.network.roles import ClientRole
@@ -239,16 +239,19 @@ class Party:
         return came
 
 
-def answer(home: str | Path, kind: str, data: bytes) -> Answer:
+def answer(home: str | Path, kind: str, data: bytes, *, simulated: bool) -> Answer:
     """Answer one message from a party's folder; never raises: errors are logged for the folder's operator.
 
     Args:
         home: the folder.
         kind: of the message.
         data: the message.
+        simulated: whether all nodes are one machine's; else a folder of a simulated study is refused.
     """
     try:
         party = Party.open(home)
+        if not simulated:
+            check_not_simulated(party.folder.roster)
     except Exception as error:  # the server gets a code in every case
         PARTY.warning("%s", reason_of(error))
         return Answer(passing_code(error) or FAILED)

@@ -36,7 +36,7 @@ class TestClient:
     def test_the_message_goes_to_the_folder_and_the_answer_back(self, monkeypatch, tmp_path):
         seen = []
 
-        def answer(home, kind, data):
+        def answer(home, kind, data, *, simulated):
             seen.append((home, kind, data))
             return Answer("ok", b"said")
 
@@ -48,7 +48,7 @@ class TestClient:
     def test_no_text_of_an_error_leaves(self, monkeypatch, tmp_path, capsys):
         """Flower would send ``<class 'ValueError'>:<'record 17 has the value 3.14'>`` to the server."""
 
-        def fail(*_):
+        def fail(*_, **__):
             raise ValueError("record 17 has the value 3.14")
 
         monkeypatch.setattr(party, "answer", fail)
@@ -60,12 +60,12 @@ class TestClient:
         assert "record 17" not in said
 
     def test_what_no_server_of_ours_sends_is_not_answered(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(party, "answer", lambda *_: pytest.fail("it got through"))
+        monkeypatch.setattr(party, "answer", lambda *_, **__: pytest.fail("it got through"))
         reply = asked(RecordDict({"weights": ConfigRecord({"lr": 0.1})}), **{"privstats-home": str(tmp_path)})
         assert records.unpack(reply.content, 1) == ("failed", b"")
 
     def test_nothing_is_kept_in_flowers_state(self, monkeypatch, tmp_path):
-        monkeypatch.setattr(party, "answer", lambda *_: Answer("ok", b"said"))
+        monkeypatch.setattr(party, "answer", lambda *_, **__: Answer("ok", b"said"))
         kept = context(**{"privstats-home": str(tmp_path)})
         client_app.app(Message(records.pack("step", b""), 1, records.MESSAGE_TYPE), kept)
         assert len(kept.state) == 0

@@ -211,6 +211,19 @@ class TestJoin:
         reply = asked(grid, records.pack("round", b"no envelope"), records.MESSAGE_TYPE)
         assert records.unpack(reply.content, "node")[0] == "damaged", "which the folder has said"
 
+    def test_a_node_that_is_not_simulated_refuses_the_keys_of_a_simulation(self, tmp_path, caplog):
+        (tmp_path / "script.py").write_text("def load():\n    return [[0.1, 0.2], [0.3, 0.4]], [0, 1]\n")
+        plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        flower.simulated_study(tmp_path / "study", plan, tmp_path / "script.py")
+        app = client_app()
+        flower.join(app, tmp_path / "study" / "parties" / "0")
+        grid = AtOnce(app, 1)
+        assert records.unpack(asked(grid, records.pack("round", b""), records.MESSAGE_TYPE).content, 0)[0] == "damaged"
+        grid.contexts[100].node_config.clear()
+        reply = asked(grid, records.pack("round", b""), records.MESSAGE_TYPE)
+        assert records.unpack(reply.content, 0)[0] == "failed"
+        assert "the roster's label is 'simulation'" in caplog.text
+
     def test_an_app_joins_once(self):
         app = client_app()
         flower.join(app, "/srv/party")

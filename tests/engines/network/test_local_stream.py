@@ -108,8 +108,8 @@ def test_a_party_without_a_file_is_in_the_sum_like_any_other(
     """Who is in a sum is public: absent for want of records, a party said that it had none that day."""
     said = defaultdict[str, list[tuple[Any, int]]](list)  # what the server hears of each: steps, and bytes
 
-    def answer(home: Path, kind: Any, data: bytes) -> Any:
-        reply = answered(home, kind, data)
+    def answer(home: Path, kind: Any, data: bytes, **named: Any) -> Any:
+        reply = answered(home, kind, data, **named)
         said[home.name].append((kind, len(reply.data)))
         return reply
 

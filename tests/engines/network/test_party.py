@@ -75,7 +75,7 @@ def test_a_refusal_is_signed_as_the_answer_to_the_message_that_it_refuses(tmp_pa
     """Unsigned, or signed over another question, anybody on the wire could have refused in the party's name."""
     study = study_of(tmp_path)
     data = enveloped(study, "step", b"x")
-    refused = answer(study.home(1), kind, data)
+    refused = answer(study.home(1), kind, data, simulated=True)
     question = b"x" if kind == "round" else data
     publics = [identity.public for identity in study.identities]
     found = statements.read_signed_reply(refused.data, hashlib.sha256(question).digest(), refused.code, publics)
@@ -108,7 +108,7 @@ def test_attack_whoever_holds_the_ledger_for_a_while_costs_the_party_no_run(
     )
     holder = sqlite3.connect(study.home(0) / "ledger", isolation_level=None)
     holder.execute("BEGIN EXCLUSIVE")
-    assert answer(study.home(0), "round", b"not looked at").code == "busy"
+    assert answer(study.home(0), "round", b"not looked at", simulated=True).code == "busy"
     assert "is locked by another process: try again" in caplog.text
     holder.close()
     for number, code in (
@@ -129,15 +129,15 @@ def test_attack_whoever_holds_the_ledger_for_a_while_costs_the_party_no_run(
             party, said = party_of(study)
             assert party.answer("open", opening_of(study)).code == code
             assert said == ["what the ledger says"]
-    assert answer(study.home(0), "round", enveloped(study, "open", opening_of(study))).code == "ok"
+    assert answer(study.home(0), "round", enveloped(study, "open", opening_of(study)), simulated=True).code == "ok"
 
 
 def test_a_folder_that_cannot_be_opened_answers_with_a_code_and_tells_its_operator(tmp_path: Path, caplog) -> None:
     study = study_of(tmp_path)
     (study.home(0) / "plan.toml").write_text("nonsense")
-    assert answer(study.home(0), "open", b"") == Answer("failed")
+    assert answer(study.home(0), "open", b"", simulated=True) == Answer("failed")
     assert [each.name for each in caplog.records] == ["privstats.party"]
-    assert answer(study.home(1), "round", enveloped(study, "step", b"x")).code == "lost"
+    assert answer(study.home(1), "round", enveloped(study, "step", b"x"), simulated=True).code == "lost"
     assert "is gone, and with it this party's part" in caplog.text
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import privstats as ps
 from privstats.dp import Ledger
+from privstats.engines.network import party
 from privstats.engines.network.host import Host
 from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.run_releases import named_home, run_releases
@@ -40,8 +41,8 @@ def plan(**changes):
     return made.plan(**{**given, **changes})
 
 
-def run(study):
-    nodes = LocalTransport({place: study / "parties" / str(place) for place in range(3)})
+def run(study, names=("0", "1", "2")):
+    nodes = LocalTransport({place: study / "parties" / name for place, name in enumerate(names)})
     return run_releases(Host.open(study / "host"), nodes, Deadlines(), again="", sleep=lambda _: None)
 
 
@@ -58,6 +59,29 @@ def test_a_session_comes_of_them_once_and_every_ledger_is_full(tmp_path, script)
     (study / "host" / "release.safetensors").write_bytes(b"another file")
     with pytest.raises(SessionEndedError):
         run(study)
+
+
+def test_a_whole_course_comes_of_them_in_folders_of_any_names(tmp_path, script):
+    promise = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+    unit = (ps.transforms.UnitNorm(),)
+    first = plan(schema=ps.ClassSchema(2, 3, "NAB", 1.0, transform=unit), privacy=promise)
+    course = ps.Rounds.within(first, rounds=1)
+    sites = ["site-1", "site-2", "site-3"]
+    script.write_text(SCRIPT.replace(".parent.name", ".parent.name[5:]"))
+    simulated_study(tmp_path / "study", course, script, names=sites)
+    releases = run(tmp_path / "study", sites)
+    assert [release.survivors for release in releases] == [(0, 1, 2)] * 2
+    account = Ledger.open(tmp_path / "study" / "parties" / "site-2" / "ledger").account("records")
+    assert account.spent == pytest.approx(2.0, rel=1e-6)
+    assert account.spent <= account.cap.epsilon
+
+
+def test_no_node_of_a_network_answers_for_them(tmp_path, script, caplog):
+    simulated_study(tmp_path / "study", plan(privacy=ps.NoPrivacy()), script)
+    home = tmp_path / "study" / "parties" / "0"
+    assert party.answer(home, "round", b"", simulated=True).code == "damaged", "the folder has read it"
+    assert party.answer(home, "round", b"", simulated=False).code == "failed"
+    assert "for simulated nodes alone; make the folders with `privstats flower new`" in caplog.text
 
 
 def test_only_their_owner_reads_them(tmp_path, script):
@@ -79,6 +103,11 @@ def test_what_cannot_be_made_is_one_sentence(tmp_path, script):
     helpers = [ps.secagg.Identity.generate(os.urandom) for _ in range(2)]
     with pytest.raises(PlanError, match="no helpers"):
         simulated_study(tmp_path / "another", plan_of("split", helpers), script)
+    with pytest.raises(PlanError, match="parties of a stream bring changes"):
+        simulated_study(tmp_path / "another", ps.Stream(plan(), 4), script)
+    for names in (["a", "b"], ["a", "b", "b"], ["a", "b", "../c"], ["a", "b", ""]):
+        with pytest.raises(PlanError, match="names must be 3 different names"):
+            simulated_study(tmp_path / "another", plan(), script, names=names)
     assert not (tmp_path / "another").exists()
 
 

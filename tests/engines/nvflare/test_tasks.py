@@ -130,12 +130,17 @@ class TestExecutor:
 
     def test_the_party_whose_folder_the_environment_names_answers(self, monkeypatch, tmp_path):
         asked = []
-        monkeypatch.setattr(executor.party, "answer", lambda *words: asked.append(words) or Answer("ok", b"said"))
+
+        def answer(*words, simulated):
+            asked.append((*words, simulated))
+            return Answer("ok", b"said")
+
+        monkeypatch.setattr(executor.party, "answer", answer)
         monkeypatch.setenv(executor.PARTIES, str(tmp_path))
         assert tasks.unpack(self.answer(tasks.pack("open", b"data")), "x") == ("ok", b"said")
         monkeypatch.setenv(executor.HOME, str(tmp_path / "mine"))
         self.answer(tasks.pack("open", b"data"))
-        assert asked == [(tmp_path / "site-1", "open", b"data"), (tmp_path / "mine", "open", b"data")]
+        assert asked == [(tmp_path / "site-1", "open", b"data", True), (tmp_path / "mine", "open", b"data", False)]
 
     def test_no_reason_leaves_the_site(self, monkeypatch, caplog):
         monkeypatch.delenv(executor.HOME, raising=False)
