@@ -65,7 +65,8 @@ def table(
         list[str] | None,
         typer.Option(
             "--column",
-            help="ols, fixed-effects, mixed: of the model; all if none is named. proportions: which.",
+            help="ols, fixed-effects, mixed: of the model; table-one: of the table, in this order; all if none is "
+            "named. proportions: which.",
             metavar="NAME",
         ),
     ] = None,
@@ -80,6 +81,12 @@ def table(
     event: Annotated[str | None, typer.Option(help="km: the variable of events.", metavar="NAME")] = None,
     by: Annotated[
         str | None, typer.Option(help="km, table-one of counts: the variable of groups.", metavar="NAME")
+    ] = None,
+    binary: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--binary", help="table-one of class sums: a column of 0 and 1, to be printed as n (%).", metavar="NAME"
+        ),
     ] = None,
     times: Annotated[
         Times, typer.Option(help="km: discrete where every bin is one time, continuous where it is a span of them.")
@@ -145,7 +152,8 @@ def table(
     if asked and reader not in (Reader.OLS, Reader.LOGIT, Reader.POISSON):
         raise ReleaseError(f"--reference serves regressions on declared columns, not {reader.value}; leave it out")
     of_effects = [("--balance", balance, Reader.EFFECT), ("--course", course is not None, Reader.EFFECT)]
-    for option, given, serves in (("--forest", forest, Reader.HAZARDS), *of_effects):
+    of_groups = ("--binary", binary is not None, Reader.TABLE_ONE)
+    for option, given, serves in (("--forest", forest, Reader.HAZARDS), *of_effects, of_groups):
         if given and reader is not serves:
             raise ReleaseError(f"{option} serves --reader {serves.value}, not {reader.value}; leave it out")
     if exponentiate and reader not in (Reader.LOGIT, Reader.POISSON, Reader.HAZARDS):
@@ -187,7 +195,8 @@ def table(
         case Reader.SCORE:
             made = table_results.score(inference.head_score(read, alpha=alpha))
         case Reader.TABLE_ONE:
-            made = table_results.table_one(inference.table_one(read, by=by, alpha=alpha))
+            first = inference.table_one(read, by=by, columns=columns, binary=binary or (), alpha=alpha)
+            made = table_results.table_one(first)
     if figure is not None:
         if made.draw is None:
             raise ReleaseError(f"--figure has nothing to draw of --reader {reader.value}; leave it out")

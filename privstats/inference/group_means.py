@@ -1,13 +1,14 @@
 """The first table of a paper: number, mean and spread of every column by group, and whether two groups differ.
 
-From counts, sums and sums of squares per class (N, A, D), each with its own noise; of count tables ``group_shares`` has
-number and share of every cell.
+From counts, sums and sums of squares per class (N, A, D), each with its own noise; columns of 0 and 1 have number and
+share (``binary_columns``), as cells of count tables have (``group_shares``).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import overload
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,10 @@ from scipy.special import stdtr, stdtrit
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.balance import standardised
+from privstats.inference.binary_columns import BinaryColumn
 from privstats.inference.counts import gradients, require_level
 from privstats.inference.evidence import map_columns, require_gaussian, require_records
-from privstats.inference.group_shares import GroupShares, group_shares
+from privstats.inference.group_shares import GroupShares, chosen_names, group_shares
 from privstats.inference.inversion import quantile
 from privstats.inference.means_summary import means_summary, rows_of
 from privstats.inference.row_table import RowTable
@@ -42,7 +44,7 @@ class GroupMeans(RowTable):
         counts: records of each group, noisy where the release is, ``(groups,)``.
         means: of each column; NaN where a group is not told.
         low, high: intervals of the means; infinite where a group is not told.
-        deviations: standard deviations of the columns, without intervals; NaN likewise.
+        deviations: standard deviations of the columns, without intervals; NaN likewise, and of columns of 0 and 1.
         told: ``(groups,)``.
         pvalues: Welch's test of each column between the two groups that are told, ``(columns,)``; None for other
             numbers of groups.
@@ -50,6 +52,7 @@ class GroupMeans(RowTable):
             interval, ``(columns, 3)``; NaN where not told, None for other numbers of groups.
         release: the one that it was read from.
         alpha: level of the intervals.
+        levels: of each column of 0 and 1 what its 1 is, whose share ``means`` has; empty for the others.
 
     Example:
         >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
@@ -73,6 +76,7 @@ class GroupMeans(RowTable):
     differences: Array | None = field(repr=False)
     release: Release = field(repr=False)
     alpha: float
+    levels: tuple[str, ...]
 
     def to_rows(self) -> list[dict[str, object]]:
         """One row per column and group, with test and difference beside the first group; NaN where not told."""
@@ -84,12 +88,35 @@ class GroupMeans(RowTable):
 
 
 @overload
-def table_one(release: Release, *, by: None = None, alpha: float = 0.05) -> GroupMeans: ...
+def table_one(
+    release: Release,
+    *,
+    by: None = None,
+    columns: Sequence[str] | None = None,
+    binary: Sequence[str] = (),
+    alpha: float = 0.05,
+) -> GroupMeans: ...
 @overload
-def table_one(release: Release, *, by: str, alpha: float = 0.05) -> GroupShares: ...
+def table_one(
+    release: Release, *, by: str, columns: Sequence[str] | None = None, binary: Sequence[str] = (), alpha: float = 0.05
+) -> GroupShares: ...
 @overload
-def table_one(release: Release, *, by: str | None, alpha: float = 0.05) -> GroupMeans | GroupShares: ...
-def table_one(release: Release, *, by: str | None = None, alpha: float = 0.05) -> GroupMeans | GroupShares:
+def table_one(
+    release: Release,
+    *,
+    by: str | None,
+    columns: Sequence[str] | None = None,
+    binary: Sequence[str] = (),
+    alpha: float = 0.05,
+) -> GroupMeans | GroupShares: ...
+def table_one(
+    release: Release,
+    *,
+    by: str | None = None,
+    columns: Sequence[str] | None = None,
+    binary: Sequence[str] = (),
+    alpha: float = 0.05,
+) -> GroupMeans | GroupShares:
     """The columns of a release by group: means of class sums, or numbers and shares of count tables.
 
     Of class sums a group is a class, and every column has its mean with an interval, and Welch's test where there are
@@ -102,36 +129,54 @@ def table_one(release: Release, *, by: str | None = None, alpha: float = 0.05) -
     (2009) 3083). Its interval is about *these* records, under the noise alone by the delta method; without noise it is
     the difference itself. It is not told where noise hides a group or its spread.
 
+    A column of 0 and 1 has n (%) in place of mean and spread: its share with Wilson's interval, and the chi-squared
+    test, both widened by the noise (:mod:`privstats.inference.binary_columns`).
+
     Args:
         release: of a ``ClassSchema`` with statistics ``"NAD"``, whose transform may hold ``Centre`` and ``Scale``; or
             of a ``CountSchema`` with tables that cross ``by`` with other variables.
         by: of count tables the variable whose cells are the groups; of class sums None.
+        columns: which columns, or variables crossed with ``by``, to show, in this order; None: all.
+        binary: of class sums the columns that hold 0 and 1 alone, as their owners declare it. Sums that contradict it
+            are refused.
         alpha: level of the intervals.
 
     Raises:
-        ReleaseError: another kind of release, one without D, or count tables without ``by`` or none that crosses it.
+        ReleaseError: another kind of release, one without D, count tables without ``by`` or none that crosses it, or an
+            unknown column.
 
     Example:
-        >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
+        >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "smokes")}
         >>> schema = ps.ClassSchema(2, 2, "NAD", clip_norm=4.0, **names)
-        >>> X = [[1.0, 0.5], [2.0, 0.7], [1.5, 0.6], [0.2, 0.4], [0.1, 0.5], [0.3, 0.3]]
+        >>> X = [[1.0, 1], [2.0, 1], [1.5, 0], [0.2, 0], [0.1, 0], [0.3, 1]]
         >>> release = ps.Release.exact(schema, ps.measure(schema, X, ["ill"] * 3 + ["well"] * 3))
-        >>> table = ps.inference.table_one(release)
+        >>> table = ps.inference.table_one(release, binary=["smokes"])
         >>> table.groups, table.columns, table.means.round(2).tolist()
-        (('ill', 'well'), ('dose', 'age'), [[1.5, 0.6], [0.2, 0.4]])
+        (('ill', 'well'), ('dose', 'smokes'), [[1.5, 0.67], [0.2, 0.33]])
     """
     require_level(alpha)
     if isinstance(require_records(release).plan.schema, CountSchema):
-        return group_shares(release, by, alpha=alpha)
+        if binary:
+            raise ReleaseError("binary serves class sums: count tables have the cells of each variable; leave it out")
+        return group_shares(release, by, columns=columns, alpha=alpha)
     if by is not None:
         raise ReleaseError("the groups of class sums are the classes; leave by out, or give a release of count tables")
-    schema, moments = _class_schema(release), release.moments
+    schema = _class_schema(release)
     require_gaussian(release)
-    if moments.D is None:
+    if release.moments.D is None:
         raise ReleaseError("the release has no D, sums of squares per class; measure statistics='NAD'")
+    known = schema.feature_names or tuple(f"x{j}" for j in range(schema.features))
+    of_two = chosen_names(known, binary, "columns of the release") if binary else []
+    found = replace(_means(release, schema, known, alpha), levels=tuple("1" * (name in of_two) for name in known))
+    found = _with_shares(found, schema)
+    return _chosen(found, [known.index(name) for name in chosen_names(known, columns, "columns of the release")])
+
+
+def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alpha: float) -> GroupMeans:
+    """Means, deviations, tests and differences of all columns."""
     names = schema.class_names or tuple(map(str, range(schema.classes)))
-    kept = [place for place in range(schema.classes) if place not in release.suppressed]
-    N, A, D = moments.N[kept], moments.A[kept], moments.D[kept]
+    kept = _kept(release, schema)
+    N, A, D = (np.asarray(getattr(release.moments, letter))[kept] for letter in "NAD")
     told = np.maximum(_SURE * release.sigma["N"], 1.0) < N
     safe = np.where(told, N, 2.0)[:, None]
     means = A / safe
@@ -141,21 +186,54 @@ def table_one(release: Release, *, by: str | None = None, alpha: float = 0.05) -
     scale, shift = map_columns(schema.transform, schema.features)
     reach = stdtrit(_degrees(sampling, noise, safe - 1), 1 - alpha / 2)
     margin = np.where(told[:, None], reach * np.sqrt(sampling + noise), np.inf)
-    raw = (means - shift) / scale
+    raw, two = (means - shift) / scale, told.sum() == len(told) == 2
     return GroupMeans(
         groups=tuple(names[place] for place in kept),
-        columns=schema.feature_names or tuple(f"x{j}" for j in range(schema.features)),
+        columns=columns,
         counts=N,
         means=np.where(told[:, None], raw, np.nan),
         low=raw - margin / scale,
         high=raw + margin / scale,
         deviations=np.where(told[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
         told=told,
-        pvalues=_welch(means, sampling, noise, safe) if told.sum() == len(told) == 2 else None,
-        differences=_differences(N, A, D, release, alpha) if told.sum() == len(told) == 2 else None,
+        pvalues=_welch(means, sampling, noise, safe) if two else None,
+        differences=_differences(N, A, D, release, alpha) if two else None,
         release=release,
         alpha=alpha,
+        levels=("",) * len(columns),
     )
+
+
+def _kept(release: Release, schema: ClassSchema) -> list[int]:
+    return [place for place in range(schema.classes) if place not in release.suppressed]
+
+
+def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
+    """Columns of 0 and 1 with their shares, the intervals, tests and differences of these."""
+    release, kept = found.release, _kept(found.release, schema)
+    scale, shift = map_columns(schema.transform, schema.features)
+    means, low, high, deviations = (each.copy() for each in (found.means, found.low, found.high, found.deviations))
+    pvalues, differences = (None if each is None else each.copy() for each in (found.pvalues, found.differences))
+    for j in (j for j, level in enumerate(found.levels) if level):
+        A, D = (np.asarray(getattr(release.moments, letter))[kept, j] for letter in "AD")
+        column = BinaryColumn(found.counts, A, D, release.sigma, float(scale[j]), float(shift[j]))
+        column.require_zeros_and_ones(found.columns[j], found.told)
+        seen = np.where(found.told, column.shares, np.nan)
+        ends = [np.where(found.told, end, no) for end, no in zip(column.intervals(found.alpha), (0, 1), strict=True)]
+        means[:, j], low[:, j], high[:, j], deviations[:, j] = np.clip(seen, 0.0, 1.0), *ends, np.nan
+        if pvalues is not None and differences is not None:
+            pvalues[j], differences[j] = column.pvalue(), column.difference(found.alpha)
+    shown: dict[str, Any] = {"means": means, "low": low, "high": high, "deviations": deviations}
+    return replace(found, **shown, pvalues=pvalues, differences=differences)
+
+
+def _chosen(found: GroupMeans, places: list[int]) -> GroupMeans:
+    """Some columns in another order."""
+    shown: dict[str, Any] = {name: getattr(found, name)[:, places] for name in ("means", "low", "high", "deviations")}
+    shown |= {name: tuple(getattr(found, name)[place] for place in places) for name in ("columns", "levels")}
+    tested = {name: getattr(found, name) for name in ("pvalues", "differences")}
+    shown |= {name: None if each is None else each[places] for name, each in tested.items()}
+    return replace(found, **shown)
 
 
 def _class_schema(release: Release) -> ClassSchema:

@@ -470,6 +470,15 @@ READERS: dict[str, Mutant] = {
         ("tests/cli/test_try.py::test_the_plan_on_the_page_says_nothing_that_was_read_or_chosen_here",),
         (),
     ),
+    "cells lost in noise compared": Mutant(
+        "groups are compared in a cell that noise could have filled",
+        name_in("privstats.inference.category_difference", "_CLEAR", lambda right: -1e9),
+        "",
+        (
+            "tests/inference/test_first_table_shares.py::test_what_noise_hides_has_no_difference_and_what_is_shown_has_an_interval",
+        ),
+        (),
+    ),
     "arms of any trial told": Mutant(
         "a trial is told whatever share of its records is treated",
         name_in("privstats.inference.effect_table", "_CHANCE", lambda right: 1e9),
