@@ -904,7 +904,8 @@ def _checked(plan_text: str, certificate_text: str) -> str:
     _between(claimed["joint"]["mu_squared"], square, square, "mu")
     _between(claimed["delta_at_epsilon"], low, high, "interval")
     require(_rational(claimed["delta_at_epsilon"]["high"]) <= delta, "interval", "it ends above the promise")
-    whom = f"one {privacy['unit']}, {privacy['adjacency']}; the worst case reaches {float(reached):.4f} of mu^2"
+    at = " at one party (at two parties twice the mu)" if privacy["unit"] == "person" else ""
+    whom = f"one {privacy['unit']}{at}, {privacy['adjacency']}; the worst case reaches {float(reached):.4f} of mu^2"
     return f"holds: plan {claimed['plan_digest']}, epsilon {float(epsilon):g} at delta {float(delta):g} for {whom}"
 
 

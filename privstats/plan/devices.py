@@ -298,7 +298,10 @@ def _check_one_message(plan: Plan) -> None:
 
 def _check_unit(plan: Plan, devices: Devices) -> None:
     if plan.person_clip is not None:
-        raise PlanError("a device is one person: promise it with unit='client' and max_records_per_client")
+        raise PlanError(
+            "a device is one person and sends one message, so unit='client' promises that person's whole answer: write "
+            "it with max_records_per_client (and client_clip, where no browser answers) in place of unit='person'"
+        )
     per_record = isinstance(plan.privacy, Privacy) and plan.privacy.unit == "record"
     if per_record and devices.words is None:
         raise PlanError(

@@ -14,6 +14,7 @@ import privstats as ps
 from privstats.dp.units import apart
 from privstats.encoding import flatten
 from privstats.errors import PlanError
+from privstats.workflows.report import explanations
 from tests import made
 
 CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
@@ -126,6 +127,20 @@ def test_a_cut_matrix_may_oppose_another_so_it_counts_twice() -> None:
         (*_, diagonal, off), (*_, beside, across) = (np.split(each, [2, 8, 11]) for each in sums)
         found.append(int(diagonal @ beside + 2 * off @ across))
     assert min(found) < 0
+
+
+@pytest.mark.parametrize("parties", [2, 3])
+@pytest.mark.parametrize("clip", [2.0, "average"])
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_a_person_at_several_parties_has_so_many_times_mu_and_no_more(adjacency: str, clip: Any, parties: int) -> None:
+    """Each party shortens what it has, so the worst person is alike at all: what plan, page and officer are told."""
+    most = {"max_records_per_person": None} if clip == "average" else {}
+    plan = plan_of(ps.MeanSchema(2, 1.0), clip, adjacency=adjacency, **most)
+    one, other = (added(plan, np.repeat([[side, 0.0]], 9, axis=0), np.zeros(9, int)) for side in (1.0, -1.0))
+    moved = parties * (one if adjacency == "add-remove" else one - other)  # the sums of parties add up
+    assert 0.999 * parties < far(plan, moved) <= parties
+    assert plan.noise is not None
+    assert explanations.of_group(plan, plan.noise, parties).mu == pytest.approx(parties * plan.noise.mu)
 
 
 def test_more_rows_than_count_in_full_cost_no_more() -> None:

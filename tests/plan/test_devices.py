@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.errors import PlanError
+from privstats.errors import DataError, PlanError
 from privstats.plan.devices import EXACT, PER_RECORD, TRUSTED_REGISTRAR, least_epsilon
 from privstats.schema.public_values import Published
 from tests.plan.devices import COUNTS, PANEL, PERSON, devices_plan, sample_devices
+from threat_models.audits.target import target_of
 
 RECORD = ps.Privacy(model="panel", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
 EXACT_COHORT = ps.Cohort(20, 10, 20, colluders=1)
@@ -223,6 +224,22 @@ def test_a_person_is_told_at_least_what_one_answer_against_another_costs(kind, m
     assert ps.dp.gaussian_epsilon(math.sqrt(runs) * farthest, privacy.delta) <= told
     assert told <= ps.dp.gaussian_epsilon(2 * math.sqrt(runs) * noise.mu, privacy.delta) + 1e-9
     assert told > privacy.epsilon
+
+
+@pytest.mark.parametrize(("schema", "clip"), [(KINDS["classes"], None), (KINDS["classes"], 2.0), (COUNTS, 1.5)])
+def test_the_unit_that_stands_for_a_person_promises_the_whole_answer_of_a_device(schema, clip):
+    """What unit='person' is refused with: up to so many rows of one device, and with client_clip any so many."""
+    privacy = replace(PERSON, max_records_per_client=5, client_clip=clip)
+    plan = devices_plan(schema=schema, privacy=privacy, cohort=ps.Cohort(20, 10, 200), devices=sample_devices(
+        stated_epsilon=9.0))  # fmt: skip
+    target, reached = target_of(plan), 0.0
+    for rows in (1, 3, 5):
+        for seed in range(12):
+            moved = np.linalg.norm(target.exact(answer_of(schema, rows, seed)) / target.levels())
+            reached = max(reached, float(moved / plan.noise.mu))
+    assert 0.98 < reached <= 1
+    with pytest.raises(DataError, match="more records than privacy.max_records_per_client=5"):
+        ps.session.contribution(plan, answer_of(schema, 6, 0))
 
 
 def answer_of(schema, most, seed):

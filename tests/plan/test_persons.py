@@ -40,7 +40,9 @@ def test_every_kind_certifies_persons_or_refuses_them_by_name(schema: Any) -> No
         return
     for adjacency in ("add-remove", "replace-one"):
         plan = plan_of(schema, adjacency=adjacency)
-        assert check(plan.to_toml(), certificate_text(plan)).startswith("holds:")
+        said = check(plan.to_toml(), certificate_text(plan))
+        assert said.startswith("holds:")
+        assert "for one person at one party (at two parties twice the mu), " in said
         assert ps.Plan.from_toml(plan.to_toml()).tables == plan.tables
 
 
@@ -70,7 +72,7 @@ def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
         (lambda: plan_of(more={"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity("moments", 500)})
             .claim, "no statement is about sums of persons"),
         (lambda: plan_of(SCHEMAS[3], "panel", {"protocol": "split", "panel": PANEL, "devices": DEVICES}),
-            "a device is one person: promise it with unit='client'"),
+            "so unit='client' promises that person's whole answer: write it with max_records_per_client"),
         (lambda: plan_of(ps.ClassSchema(3, 4, "NAB", 1.0, transform=(ps.transforms.Transport(4, "ab" * 32, 0.4),))),
             "fitted on each client's own records"),
     ],
