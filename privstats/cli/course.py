@@ -301,6 +301,9 @@ def rehearse(
     ],
     out: Annotated[Path, typer.Option(help="The folder for the releases.")],
     target: Target = None,
+    persons: Annotated[
+        str | None, typer.Option(help="Where patients are promised: the column that says whose a row is.")
+    ] = None,
     encoding: Encoding = "utf-8",
     separator: Separator = ",",
     decimal: Decimal = ".",
@@ -311,15 +314,21 @@ def rehearse(
     Nothing is charged: one process sees all records, so they are public, made up, or one owner's.
     """
     from privstats.moments import RecordFile
-    from privstats.moments.from_file import records_in
+    from privstats.moments.from_file import persons_in, records_in
 
     course = ps.course.read(path)
+    of_persons = course.first.person_clip is not None
+    if persons is not None and not of_persons:
+        raise PlanError("the course promises no persons, so no column of ids is read: leave --persons out")
     places = [out / f"{place}.release" for place in range(course.most)]
     writable(places, force)
     schema, unreadable = course.priced[-1].schema, course.first.unreadable
-    dialect: Any = {"encoding": encoding, "separator": separator, "decimal": decimal}
-    named = [RecordFile(file, targets_of(course, target), **dialect) for file in files]
-    shards = [records_in(file, schema, unreadable, whole=True) for file in named]
+    how: Any = {"encoding": encoding, "separator": separator, "decimal": decimal, "persons": persons}
+    named = [RecordFile(file, targets_of(course, target), **how) for file in files]
+    shards: list[Any] = [
+        persons_in(file, schema, unreadable) if of_persons else records_in(file, schema, unreadable, whole=True)
+        for file in named
+    ]
     releases = ps.simulate(course, shards)
     folder_for(out)
     held = [(place, release) for place, release in zip(places, releases, strict=False) if release is not None]

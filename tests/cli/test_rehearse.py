@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,33 @@ def test_several_outcomes_and_texts_come_from_one_file(privstats: Any, tmp_path:
     refused = privstats(*words.split(), "--target", "well", "--force", cwd=tmp_path)
     assert refused.returncode == 2
     assert "leave --target out: the plan names its outcomes itself, fell, well" in refused.stderr
+
+
+def test_patients_go_from_two_files_to_a_head(privstats: Any, tmp_path: Path) -> None:
+    rng, ill = np.random.default_rng(0), np.arange(600) // 2 % 2
+    files = written(tmp_path, {"age": rng.normal(4 * ill, 1), "dose": rng.normal(0, 1, 600), "ill": ill})
+    for name in files:  # of each patient three rows
+        text = (tmp_path / name).read_text().splitlines()
+        lines = [f"p{int(line.partition(',')[0]) // 3},{line.partition(',')[2]}" for line in text[1:]]
+        (tmp_path / name).write_text("\n".join([text[0], *lines]) + "\n")
+    centre = (ps.transforms.Centre((2.0, 0.0)), ps.transforms.UnitNorm())
+    schema = ps.ClassSchema(2, 2, "NAB", 1.0, feature_names=("age", "dose"), transform=centre)
+    private = promise(unit="person", max_records_per_person=3, person_clip=2.0, epsilon=20.0)
+    plan = ps.Plan(schema=schema, cohort=COHORT, privacy=private)
+    ps.course.write(tmp_path / "study.toml", ps.Rounds.within(plan, 2, expected_records=600))
+    words = ("course", "rehearse", "study.toml", *files, "--target", "ill", "--out", "out")
+    assert "say with --persons" in privstats(*words, cwd=tmp_path).stderr
+    done = privstats(*words, "--persons", "patient", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    releases = [ps.Release.load(tmp_path / "out" / f"{place}.release") for place in range(3)]
+    head = ps.heads.RefinedSoftmax().fit_releases(releases)
+    assert head.score(np.column_stack([rng.normal(4 * ill, 1), rng.normal(0, 1, 600)]), ill) > 0.9
+    assert releases[0].moments.N.sum() < 500  # three rows of one patient weigh two
+    ps.course.write(tmp_path / "rows.toml", ps.Rounds.within(replace(plan, privacy=promise()), 2))
+    refused = privstats(
+        "course", "rehearse", "rows.toml", *files, "--out", "other", "--persons", "patient", cwd=tmp_path
+    )
+    assert "the course promises no persons" in refused.stderr
 
 
 def test_hazards_are_read_from_files_by_name(privstats: Any, tmp_path: Path) -> None:
