@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from privstats import secagg
@@ -182,17 +182,20 @@ class RecordRegistry:
 
         Args:
             pending: the result of :meth:`pending`.
-            entering, leaving: ``measure`` of exactly these records; None where there are none.
+            entering, leaving: ``measure`` of exactly these records; None where there are none. Where the plan leaves
+                out what cannot be read, they may hold fewer: no record stops the others.
 
         Raises:
             DataError: moments of another number of records, or of another schema.
         """
         for name, moments, ids in (("entering", entering, pending.entering), ("leaving", leaving, pending.leaving)):
-            if (0 if moments is None else moments.records) != len(ids):
+            unread = len(ids) - (0 if moments is None else moments.records or 0)
+            if unread < 0 or (unread and (moments is None or self.stream.first.unreadable == "refuse")):
                 raise DataError(f"{name} must be the moments of the {len(ids)} records of due.{name}; measure these")
         if entering is None and leaving is None:
             return MomentsDelta.nothing(self.stream.first.schema)  # type: ignore[arg-type]
-        return MomentsDelta.of(entering, leaving)
+        change = MomentsDelta.of(entering, leaving)
+        return replace(change, entered=len(pending.entering), left=len(pending.leaving))
 
     def charge(self, plan: Plan, releases: Releases, pending: Pending) -> RegistryCharge:
         """The charge with which ``session.client`` marks the node, and the records in its vector.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from privstats.course import Course
+from privstats.course import Course, Stream
 from privstats.course.kinds import course_kind
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
@@ -136,9 +136,15 @@ def persons_in_sessions(course: Course | None) -> list[str]:
     """What becomes of a patient's rows in every session of a course."""
     if course is None or course.first.person_clip is None:
         return []
+    limit = "The limit counts what one patient adds to all sessions together."
+    if isinstance(course, Stream):
+        leaves = "; who leaves is taken out with the rows that entered" if course.deletions else ""
+        return [
+            "All rows of a patient enter in one epoch, and a party keeps to them by a keyed hash. Rows that come later "
+            f"are left out{leaves}. {limit}"
+        ]
     return [
-        "Every session shrinks the rows of a patient anew, by those rows and the public plan of the session. The limit "
-        "counts what one patient adds to all sessions together."
+        "Every session shrinks the rows of a patient anew, by those rows and the public plan of the session. " + limit
     ]
 
 

@@ -10,8 +10,10 @@ import pytest
 
 import privstats as ps
 from privstats.encoding import flatten
+from privstats.engines.network import between_rounds
+from privstats.engines.network.folder import Folder
 from privstats.engines.network.local_stream import new_stream, run_epoch, server_folder
-from privstats.engines.network.parts import inbox
+from privstats.engines.network.parts import inbox, registry_of
 from privstats.engines.network.person_inbox import PersonInbox
 from privstats.errors import DataError
 from privstats.moments import PersonRows
@@ -130,6 +132,14 @@ def test_a_study_of_patients_runs_in_a_folder_and_one_is_unlearned(tmp_path: Pat
             file_of(day, PersonRows(X, y, names), [name for _, name in gone], str(party))
         (release,) = run_epoch(tmp_path / "study", day, away=[1] if epoch == 1 else [])
         assert release is not None
+    for party in range(3):
+        home = Folder.open(tmp_path / "study" / str(party))
+        told, box, book = between_rounds.standing(home), inbox(home.home, stream), registry_of(home)
+        assert (told.begun, told.inside, told.gone, told.entering, told.leaving) == (3, 7, 2, 0, 0)
+        assert between_rounds.waiting(home) == 0
+        carried = [box.carried(book, node) for node in range(3)]
+        entered, left = box.weigh([f"{epoch}{name}" for epoch in range(3) for name in "abc"]), box.weigh(["0a", "1a"])
+        assert (sum(carried), carried[1] > 0) == (entered + left - 2 * box.weigh(["1a"] * (party == 1)), party != 1)
     folder, _ = server_folder(tmp_path / "study")
     total, afresh = stream.total(folder.releases_so_far()), sum(added(stream, rows) for rows in inside.values())
     noise = stream.first.noise

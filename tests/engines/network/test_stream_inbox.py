@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import numpy as np
 import pytest
 
-from privstats import Cohort
+from privstats import Cohort, measure
 from privstats.course import Pending, Stream
 from privstats.encoding import flatten
 from privstats.engines.network.stream_inbox import Batch, RecordInbox, picked, read_batch
@@ -185,6 +185,23 @@ def test_no_more_is_brought_under_a_promise_than_an_epoch_has_room_for(tmp_path:
     few = RecordInbox(tmp_path / "few", Stream(replace(plan, cohort=Cohort(5, 3, 4)), 4, deletions=True))
     with pytest.raises(DataError, match="is no record for each of 5 clients"):
         few.bring(file_of(World(), tmp_path, []))
+
+
+@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+def test_a_record_that_cannot_be_read_keeps_no_other_out(tmp_path: Path) -> None:
+    """Under a promise it is left out; before, its party was missing from the sum, and everybody saw it."""
+    box = RecordInbox(tmp_path / "party", Stream(plan_of(), 4, deletions=True))
+    box.home.mkdir()
+    X = np.eye(4)[:3] / 2
+    np.savez(tmp_path / "batch.npz", ids=["a", "b", "c"], X=np.where(np.arange(3)[:, None] == 1, np.nan, X), y=[0] * 3)
+    box.bring(tmp_path / "batch.npz")
+    book = registry(tmp_path, box.stream)
+    box.register(book)
+    pending = box.pending(book, 0)
+    change = box.change(book, pending)
+    book.charge(box.stream.first, [], pending).check_moments(change)
+    assert (change.entered, change.left) == (3, 0)
+    assert np.array_equal(flatten(change), flatten(measure(CLASSES, X[[0, 2]], [0, 0])))
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(inbox: RecordInbox, tmp_path: Path) -> None:
