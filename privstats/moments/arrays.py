@@ -172,7 +172,8 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
         names = None
     elif len(columns) != len(names) or set(columns) != set(names):
         missing = [name for name in names if name not in set(columns)]
-        lacks = f"lacks {listed(missing)}" if missing else "has columns besides the plan's, or one of them twice"
+        more = f"has columns besides the plan's, or one of them twice, {len(columns)} for its {len(names)}"
+        lacks = f"lacks {listed(missing)}" if missing else more
         raise DataError(f"X {lacks}; give exactly the columns of the plan's feature_names, in any order")
     if hasattr(X, "iloc"):
         if _is_plain(X):

@@ -114,7 +114,10 @@ def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
     except OSError as error:
         raise DataError(f"{field} cannot be read from its file: {error.strerror or 'it is no .npy file'}") from None
     except ValueError:
-        raise DataError(f"{field} is no whole .npy file of numbers; write it again with numpy.save") from None
+        raise DataError(
+            f"{field} is no whole .npy file of numbers; write it again with numpy.save, and read a file of a table "
+            "first, for example with pandas.read_parquet"
+        ) from None
     return FileRows(field, os.fspath(path), mapped.dtype, mapped.shape, mapped.offset, not mapped.flags.c_contiguous)
 
 

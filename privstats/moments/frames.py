@@ -8,6 +8,7 @@ for it.
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -233,6 +234,8 @@ def named_target(X: Any, y: Any, *, several: bool = False) -> tuple[Any, Any]:
         return batches.whole
     names = list(X) if isinstance(X, Mapping) else columns_of(X)
     target = None if names is None else _named(y, names, several=several)
+    if names is None and isinstance(y, str) and not hasattr(X, "shape") and not isinstance(X, str | os.PathLike):
+        _require_path(y)
     if names is None or target is None:
         return X, y
     others = [place for place, name in enumerate(names) if name not in target]
@@ -258,6 +261,15 @@ def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
     raise DataError(
         f"the table has no column {texts[found.index(None)]!r}: y names the column that is predicted, or is its values"
     )
+
+
+def _require_path(y: str) -> None:
+    """Refuse the name of a column beside what has none: batches, or lists."""
+    if not y.endswith(".npy"):
+        raise DataError(
+            f"y={y!r} names a column, and X is no table that has names; of tables in batches give pairs (X, y), or one "
+            "table of all"
+        )
 
 
 def _columns(X: Any, names: Sequence[Any], places: list[int]) -> Any:

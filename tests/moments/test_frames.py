@@ -99,6 +99,22 @@ def test_what_no_table_can_mean_is_a_sentence(container: Any) -> None:
             ps.measure(PLAIN, container.of(table.select(["age", "dose"])), LABELS)
 
 
+@pytest.mark.parametrize("batches", [iter, list], ids=["an iterator", "a list"])
+def test_tables_in_batches_have_no_column_to_name(batches: Callable[[Any], Any]) -> None:
+    table = pa.table(COLUMNS)
+    with pytest.raises(DataError, match=r"y='ill' names a column.*give pairs \(X, y\)"):
+        ps.measure(PLAIN, batches([table, table]), "ill")
+    pairs = ((each.select(["dose", "age"]), each["ill"]) for each in (table, table))
+    once = ps.measure(PLAIN, ROWS, LABELS)
+    assert ps.measure(PLAIN, pairs) == once + once
+
+
+def test_a_file_of_a_table_is_no_array(tmp_path: Any) -> None:
+    (tmp_path / "ward.csv").write_text("age,ill\n1,0\n")
+    with pytest.raises(DataError, match="read a file of a table first"):
+        ps.measure(PLAIN, tmp_path / "ward.csv", "ill")
+
+
 def test_heads_take_tables_in_fits_and_scores(container: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "_RECORDS", 150)
     rng = np.random.default_rng(0)
