@@ -366,6 +366,9 @@ ROWS: list[Row] = [
         lambda: ps.measure(SCHEMA, X, Y) + ps.measure(class_schema(), X, Y),
         "different schemas",
     ),
+    ("one id for all rows", lambda: ps.moments.PersonRows.of(X, Y, "anna"), "persons must be an id for each row"),
+    ("fewer ids than rows", lambda: ps.moments.PersonRows.of(X, Y, Y[1:]), "ids, and X or y another number of rows"),
+    ("a number for rows", lambda: ps.moments.PersonRows.of(3.0, Y, Y), "X must be an array with one row for each id"),
     # simulate
     ("X and y", lambda: ps.simulate(PLAN, X, Y), r"shards must be a list with one \(X, y\).* got ndarray"),
     (
