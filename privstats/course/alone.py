@@ -15,12 +15,14 @@ import os
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from privstats import course as courses
 from privstats import dp, session
 from privstats.course import Course, DisjointRounds, Round
 from privstats.course.kinds import admits_of
+from privstats.course.of_persons import measured_by_person
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, LedgerError, PlanError
 from privstats.moments import exact_moments, warn_if_clipped, warn_if_empty
@@ -52,6 +54,7 @@ def private_release(
     X: Any,
     y: Any = None,
     *,
+    persons: Any = None,
     ledger: Paid = None,
     dataset: str | None = None,
     max_records: int | None = None,
@@ -68,9 +71,10 @@ def private_release(
 
     Args:
         schema: what to measure; its bounds are public choices.
-        privacy: model ``"central"``, unit ``"record"``.
+        privacy: model ``"central"``, unit ``"record"`` or ``"person"``.
         X, y: records, as :func:`privstats.measure` takes them: arrays, files, tensors, or an iterable of ``(X, y)``
             batches without ``y``.
+        persons: under a promise per person an id for each row, ``(n,)``, as there.
         ledger: a :class:`~privstats.session.Charge`, which can also say that one record may be in several rows; or a
             :class:`~privstats.dp.Ledger`, whose account ``dataset`` names; or ``"uncharged"`` to record it nowhere.
         dataset: the account in ``ledger``; may be left out where the ledger has one account only.
@@ -83,8 +87,9 @@ def private_release(
         progress: as in :func:`privstats.measure`.
 
     Guarantee:
-        The release is (epsilon, delta)-DP for one record under ``privacy.adjacency``, everything in it together. The
-        exact sums stay in this process, and the ledger is charged before any noise is drawn.
+        The release is (epsilon, delta)-DP for one record, or one person with all rows, under ``privacy.adjacency``,
+        everything in it together. The exact sums stay in this process, and the ledger is charged before any noise is
+        drawn.
 
     Warns:
         UserWarning: there is no record.
@@ -110,7 +115,8 @@ def private_release(
     plan = single_party_plan(schema, privacy, max_records=max_records, min_count=min_count)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = _charge(ledger, dataset)
-    vector = _vector(plan, X, y, rng, progress=progress)
+    _require_ids(privacy, persons)
+    vector = _vector(plan, X, y, rng, progress=progress, persons=persons)
     return session.release(
         plan,
         vector,
@@ -127,6 +133,7 @@ def private_releases(
     X: Any,
     y: Any = None,
     *,
+    persons: Any = None,
     ledger: Paid = None,
     dataset: str | None = None,
     run: bytes = b"",
@@ -140,7 +147,7 @@ def private_releases(
         course: plans in the central model, such as :func:`alone` makes.
         X, y: records as in :func:`private_release`; batches must be an iterable that starts anew, because every round
             measures them.
-        ledger, dataset, rng, allow_reproducible: as in :func:`private_release`.
+        persons, ledger, dataset, rng, allow_reproducible: as in :func:`private_release`.
         run: a name for this run of the course.
         tick: called after each round.
 
@@ -177,9 +184,9 @@ def private_releases(
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = _charge(ledger, dataset)
-    first = _vector(course.first, X, y, rng)  # before anything is spent: its refusals cost nothing
-    if admits := admits_of(course):
-        admits(course, X, y, _unreadable(course.first))
+    _require_ids(course.first.privacy, persons)
+    first = _vector(course.first, X, y, rng, persons=persons)  # before anything is spent: its refusals cost nothing
+    _require_admitted(course, X, y, persons)
     entry = (
         None
         if charge is None
@@ -192,10 +199,10 @@ def private_releases(
         )
     )
 
-    kept = KeptRows()
+    later = partial(_vector, X=X, y=y, rng=rng, first=False, kept=KeptRows(), persons=persons)
 
     def release(round_: Round) -> Release | None:
-        vector = first if round_.place == 0 else _vector(round_.plan, X, y, rng, first=False, kept=kept)
+        vector = first if round_.place == 0 else later(round_.plan)
         if charge is not None and entry is not None:
             charge.ledger.mark_started(entry, round_.place)
         everybody = tuple(range(round_.plan.cohort.clients))
@@ -237,8 +244,24 @@ def _require_central(privacy: object) -> None:
             f"privacy.model must be 'central' for one party alone, got {privacy.model!r}: no other party can "
             "share the noise"
         )
-    if privacy.unit != "record":
-        raise PlanError("privacy.unit must be 'record' for one party alone: it is the only client there is")
+    if privacy.unit == "client":
+        raise PlanError("privacy.unit must be 'record' or 'person' for one party alone: it is the only client there is")
+
+
+def _require_ids(privacy: Any, persons: Any) -> None:
+    """Refuse a promise per person without ids, and ids that no promise asks for."""
+    if privacy.unit == "person" and persons is None:
+        raise DataError("the promise is per person: give persons=, an id for each row")
+    if privacy.unit != "person" and persons is not None:
+        raise DataError("the promise is per record, so no ids are read: leave persons out, or promise unit='person'")
+
+
+def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
+    """Refuse records that a later round would refuse."""
+    if admits := admits_of(course):
+        privacy: Any = course.first.privacy
+        how = () if persons is None else (measured_by_person(privacy, persons),)
+        admits(course, X, y, _unreadable(course.first), *how)
 
 
 def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
@@ -311,9 +334,11 @@ def _vector(
     progress: bool = False,
     first: bool = True,
     kept: KeptRows | None = None,
+    persons: Any = None,
 ) -> Any:
     """The exact sums in the plan's ring; the first of a course tell the caller what the clip did."""
     terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress, "kept": kept}
+    terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}
     moments = exact_moments(plan.schema, X, y, **terms)
     warn_if_empty(moments)
     if first:

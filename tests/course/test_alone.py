@@ -151,7 +151,7 @@ def test_a_ledger_of_several_accounts_is_asked_which(tmp_path):
         (ps.NoPrivacy(), r"Release.exact\(schema"),
         ("central", "privacy must be a Privacy, got str"),
         (replace(PRIVACY, model="distributed"), "must be 'central' for one party alone, got 'distributed'"),
-        (replace(PRIVACY, unit="client", max_records_per_client=3), "must be 'record' for one party alone"),
+        (replace(PRIVACY, unit="client", max_records_per_client=3), "must be 'record' or 'person' for one party alone"),
     ],
 )
 def test_other_promises_are_refused(privacy, words):

@@ -13,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
+from privstats.course import Single
+from privstats.course.alone import single_party_plan
 from privstats.encoding import flatten
-from privstats.errors import PlanError
+from privstats.errors import DataError, PlanError
 from privstats.moments import PersonMoments, exact_moments
 from privstats.randomness import seeded
 from privstats.workflows.report import Statement, ethics_page, page_of
@@ -198,6 +200,43 @@ def test_every_round_sums_what_one_party_with_all_persons_sums(
         whole = summed(plan, X, y, ids)
         assert sum(parts[1:], parts[0]) == whole
         assert not np.array_equal(flatten(whole), flatten(summed(plan, X, y, np.arange(len(ids)))))
+
+
+@pytest.mark.parametrize("clip", [2.0, "average"])
+@pytest.mark.parametrize("name", ["centred", "binned", "ridge"])
+def test_one_party_alone_sums_its_persons_in_every_round(
+    name: str, clip: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    course, ledger = course_of(name, person_clip=clip), ps.dp.Ledger.create(tmp_path / "ledger.db")
+    ledger.set_cap("ward", unit="person", adjacency="add-remove", epsilon=9.0, delta=1e-5)
+    X, y = records(name, 60, 3, 9.0)
+    ids = np.arange(60) // 4
+    seen: list[tuple[ps.Plan, Any]] = []
+    right = ps.session.contribution
+    monkeypatch.setattr(
+        ps.session,
+        "contribution",
+        lambda plan, sums, *more, **how: seen.append((plan, sums)) or right(plan, sums, *more, **how),
+    )
+    releases = ps.private_releases(course, X, y, persons=ids, ledger=ledger)
+    assert ledger.account("ward").mu == pytest.approx(course.mu)
+    assert len(releases) == len(seen) == course.most
+    assert all(sums == summed(plan, X, y, ids) for plan, sums in seen)
+
+
+def test_one_party_alone_reads_ids_where_persons_are_promised_and_nowhere_else() -> None:
+    X, y = records("softmax", 60, 3)
+    schema, promised = ps.ClassSchema(C, D, "NA", 1.0), promise(unit="person", person_clip="average", epsilon=90.0)
+    found = ps.private_release(schema, promised, X, y, persons=np.arange(60) // 4, ledger="uncharged")
+    assert found.moments.N.sum() == pytest.approx(15, abs=8)  # of 60 rows
+    for privacy, ids, words in (
+        (promised, None, "give persons=, an id for each row"),
+        (promise(), y, "leave persons out"),
+    ):
+        with pytest.raises(DataError, match=words):
+            ps.private_release(schema, privacy, X, y, persons=ids, ledger="uncharged")
+        with pytest.raises(DataError, match=words):
+            ps.private_releases(Single(single_party_plan(schema, privacy)), X, y, persons=ids, ledger="uncharged")
 
 
 @pytest.mark.parametrize("name", NAMES)

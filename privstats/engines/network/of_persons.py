@@ -6,18 +6,16 @@ in that round.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from privstats import dp
 from privstats.course import Course
 from privstats.course.kinds import admits_of
+from privstats.course.of_persons import measured_by_person
 from privstats.dp import NoPrivacy
 from privstats.errors import DataError
 from privstats.moments import Moments, RecordFile, exact_moments
 from privstats.moments.from_file import persons_in
 from privstats.plan import Plan
-from privstats.schema import Schema
 
 __all__ = ["admit_persons", "sums_of_persons"]
 
@@ -43,13 +41,7 @@ def admit_persons(course: Course, found: Any) -> None:
     if admits is None or isinstance(plan.privacy, NoPrivacy):
         return
     X, y, ids = _with_ids(plan, found)
-    bounded = replace(plan.privacy, shares=None)  # what is read here may lack some of the plan's statistics
-
-    def measured(schema: Schema, X: Any, y: Any, **given: Any) -> Moments:
-        clip = dp.person_clip(schema, bounded)
-        return exact_moments(schema, X, y, persons=ids, person_clip=clip, **given)
-
-    admits(course, X, y, plan.unreadable, measured)
+    admits(course, X, y, plan.unreadable, measured_by_person(plan.privacy, ids))
 
 
 def _with_ids(plan: Plan, found: Any) -> tuple[Any, Any, Any]:
