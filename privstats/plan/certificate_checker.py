@@ -106,8 +106,7 @@ SENT: dict[str, tuple[str, str, Table]] = {
     "within": ("NLAB", "LB", {"N": 2, "L": 5, "A": 80}), "gradients": ("gk", "", {"g": 99, "k": 1}),
     "gaussians": ("NxV", "V", {"N": 2, "x": 48}), "rounds": ("NM", "M", {"N": 2}),
     "poisson": ("gH", "H", {"g": 70, "H": 30}), "hazard": ("gH", "H", {"g": 70, "H": 30}),
-    "logistic": ("gH", "H", {"g": Fraction("59.1"), "H": Fraction("40.9")}),
-    "trial": ("Ne", "", {"N": 14, "e": 86}),
+    "logistic": ("gH", "H", {"g": Fraction("59.1"), "H": Fraction("40.9")}), "trial": ("Ne", "", {"N": 14, "e": 86}),
     **dict.fromkeys(("effect", "ratio"), ("NWe", "", {"N": 12, "W": 12, "e": 76})),
     "party-softmax": ("P", "", {}), "party-update": ("P", "", {})}
 PRODUCTS: Table = {  # a count, a vector or a product of two, of a record's cell or of all; "=": of equal places only
