@@ -13,7 +13,6 @@ from nvflare.apis.filter import Filter
 from nvflare.apis.fl_constant import ReturnCode
 from nvflare.apis.fl_context import FLContext
 from nvflare.apis.shareable import Shareable, make_reply
-from nvflare.app_common.app_constant import AppConstants
 
 from privstats.dp import Ledger
 from privstats.engines.client_updates import ClientUpdates
@@ -26,7 +25,6 @@ LEDGER = "ledger"
 """The ledger's name in the folder of the site."""
 
 _KINDS = (DataKind.WEIGHT_DIFF, DataKind.WEIGHTS)
-_MOST_ROUNDS = 10_000
 
 
 class PrivateWeights(Filter):
@@ -41,12 +39,12 @@ class PrivateWeights(Filter):
     folder below ``PRIVSTATS_PARTIES``), with an account per client under replace-one. It is charged for every result;
     one that its cap does not admit stays here, and the server gets FLARE's ``TASK_RESULT_FILTER_ERROR``.
 
-    Only arrays leave: metrics, numbers of steps (so every site weighs the same) and all other metadata are dropped; of
-    the headers the round stays, a number below 10,000. A result that is no DXO of weights is refused, so name the tasks
-    that train. What a script streams to the server (``SummaryWriter``) passes no filter.
+    Only arrays leave: metrics, numbers of steps (so every site weighs the same), the round that a script says it is in,
+    which FLARE's server knows, and all else are dropped. A result that is no DXO of weights is refused, so name the
+    tasks that train. What a script streams to the server (``SummaryWriter``) passes no filter.
 
-    Not protected, and charged to nobody: that a task failed, and the number that the script gives as its round. A
-    script that chooses either by its records tells of them.
+    Not protected, and charged to nobody: that a task failed. A script that fails by its records tells of them, a bit a
+    round. No filter can hide it: FLARE passes an executor's exception, and its absence, around every filter.
 
     Guarantee:
         That of :class:`~privstats.engines.client_updates.ClientUpdates`: unit one client, replace-one, for all results
@@ -96,9 +94,6 @@ class PrivateWeights(Filter):
         ledger = Ledger.open(home_of(fl_ctx.get_identity_name()) / LEDGER)
         sent = DXO(dxo.data_kind, data=self._updates.released(dxo.data, ledger, self.account)).to_shareable()
         sent.set_return_code(ReturnCode.OK)
-        current = shareable.get_header(AppConstants.CURRENT_ROUND)
-        if type(current) is int and 0 <= current < _MOST_ROUNDS:
-            sent.set_header(AppConstants.CURRENT_ROUND, current)
         return sent
 
 
