@@ -94,6 +94,18 @@ def inference_head_scores() -> Cells:
     return [head, *lines]
 
 
+def inference_persons() -> Cells:
+    """docs/tables_numbers.md: averaged persons beside rows that are taken for records."""
+    head = ["about", "epsilon", "averages missed", "half width", "rows as records missed", "their half width"]
+    lines = []
+    for title, rows in titled("inference.persons"):
+        for place, (averaged, rows_of) in enumerate(zip(rows[::2], rows[1::2], strict=True)):
+            about = [title if not place else "", _epsilon(averaged)]
+            ends = [_number(averaged, "half width"), _percent(rows_of["missed"]), _number(rows_of, "half width")]
+            lines.append([*about, _percent(averaged["missed"]), *ends])
+    return [head, *lines]
+
+
 def frame_columns() -> Cells:
     """docs/reference/inference.md: what the columns of every ``to_frame`` are called and hold."""
     lines = ([f"`{name}`", column.meaning, column.unit] for name, column in FRAME_COLUMNS.items())
@@ -267,7 +279,7 @@ TABLES: Tables = {
     "inference_missing": Table(_MISSING, "a fourth missing", _OBSERVED),
     "inference_missing_elsewhere": Table(_MISSING, "other worlds", {"world": "{world}"} | _OBSERVED),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
-    **by_name(inference_head_scores, frame_columns),
+    **by_name(inference_head_scores, inference_persons, frame_columns),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

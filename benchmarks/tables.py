@@ -116,7 +116,7 @@ def persons() -> Cells:
     """docs/moments_numbers.md: a clip of the whole person beside k times the noise of a row."""
     sets = {"agnews": "AG News", "banking77": "BANKING77", "digits": "digits"}
     promises = {"one person, c = 5": "k times the noise (c = 5)", "one person, c = sqrt 5": "c = sqrt 5"}
-    promises |= {"one person, c = 1": "c = 1", "one row": "one row is promised"}
+    promises |= {"one person, c = 1": "c = 1", "one person, average": "average", "one row": "one row is promised"}
     lines = [["data, rows of a person", *promises.values(), "largest standard error"]]
     for name, shown in sets.items():
         rows = [row for row in results("dp.persons")[f"accuracy, %: {name}"] if row["epsilon"] == 1]

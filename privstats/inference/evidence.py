@@ -274,7 +274,10 @@ def ridge_schema(release: Release) -> RidgeSchema:
 
 
 def require_records(release: object) -> Release:
-    """The release, if its sums are sums of whole records.
+    """The release, if its sums are sums of whole records, or of persons of whom each adds the average of all rows.
+
+    An average is what one row drawn from the person adds, in expectation. So sums of averages vary no more than those
+    of one row each, and what estimates the variance of these from the sums overstates it (docs/sensitivity.md).
 
     Raises:
         ReleaseError: not a release, or one whose plan clips whole clients or persons.
@@ -282,10 +285,10 @@ def require_records(release: object) -> Release:
     if not isinstance(release, Release):
         raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
     privacy = release.plan.privacy
-    if isinstance(privacy, Privacy) and privacy.unit == "person":
+    if isinstance(privacy, Privacy) and privacy.unit == "person" and not privacy.averaged:
         raise ReleaseError(
-            "the plan promises persons with several rows, which are not independent, and shortens some of them, so no "
-            "interval is valid; give each person one row, and promise records"
+            "the plan shortens some persons with several rows, which are not independent, so no interval is valid; "
+            "release with person_clip='average', or give each person one row and promise records"
         )
     if isinstance(privacy, Privacy) and privacy.client_clip is not None:
         raise ReleaseError(

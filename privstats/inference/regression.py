@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.course.base import Releases
+from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.cell_design import ColumnCells
@@ -330,7 +331,7 @@ def ols(
         raise ReleaseError(f"cov_type must be 'auto', 'nonrobust' or 'folds', got {cov_type!r}")
     counts, release = last_of(release)
     sums = linear_sums(release, columns, target, records)
-    refusal = _no_folds(sums)
+    refusal = _no_folds(sums, release)
     if cov_type == "folds" and refusal:
         raise ReleaseError(f"cov_type 'folds' cannot be had: {refusal}; use cov_type='nonrobust'")
     noisy = "the release carries noise" if sums.equations.sigma_G > 0 else ""
@@ -342,8 +343,10 @@ def ols(
     return replace(_regression(release, sums, whole, "nonrobust", reason, unclipped), counts=counts)
 
 
-def _no_folds(sums: LinearSums) -> str:
+def _no_folds(sums: LinearSums, release: Release) -> str:
     """The reason why folds give no errors; empty where they do."""
+    if isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged:
+        return "rows of one person lie in several folds, which are not independent then"
     if sums.cells is not None:
         return "folds of declared columns have cells without records"
     if sums.parts is None or len(sums.parts.G) < FEWEST_PARTS:

@@ -63,7 +63,7 @@ class Source:
             f"'{HIDDEN}' is not reported: noise hides it.",
             self.promise,
             f"Plan {plan.digest[:_DIGITS]}, {len(self.release.survivors)} of {plan.cohort.clients} clients.",
-            f"Assumed: {self.assumed}.",
+            f"Assumed: {self._assumed}.",
         ]
 
     def methods(self, what: str, *, claim: str = "", privacy: str = "") -> str:
@@ -75,8 +75,16 @@ class Source:
             privacy: the promise, where the plans alone do not say it.
         """
         said = [self._test_noise, what, self._parties, privacy or self._guarantee, claim or self._claim]
-        said += [f"Assumed: {self.assumed}." if self.assumed else "", self._identity]
+        said += [f"Assumed: {self._assumed}." if self.assumed else "", self._identity]
         return " ".join(each.strip() for each in said if each)
+
+    @property
+    def _assumed(self) -> str:
+        privacy = self.release.plan.privacy
+        if not isinstance(privacy, Privacy) or not privacy.averaged:
+            return self.assumed
+        said = "independent persons, each counted once, by the average of its rows, wherever a record is named; "
+        return said + self.assumed.replace("independent records, ", "")
 
     @property
     def _test_noise(self) -> str:

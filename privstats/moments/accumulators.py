@@ -51,14 +51,14 @@ def chunk_rows(schema: RecordSchema) -> int:
 
 
 class CpuAccumulator:
-    """Sums over the tiles seen so far."""
+    """Sums over the tiles seen so far, or what ``sums`` makes of the vectors on the grid."""
 
-    def __init__(self, schema: RecordSchema) -> None:
+    def __init__(self, schema: RecordSchema, sums: Any = None) -> None:
         size = chunk_rows(schema)
         self._schema = schema
         self._grid = feature_grid(schema)
         self._kind = row_of(_KINDS, schema, "sum over records")
-        self._sums: Any = self._kind.sums(schema)
+        self._sums: Any = self._kind.sums(schema) if sums is None else sums
         self._rows = np.empty((size, schema.features))
         self._targets = self._kind.empty(schema, size)
         self._chunk = GridChunk(self._grid, self._rows)

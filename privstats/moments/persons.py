@@ -164,6 +164,7 @@ def of_persons(
     whole, left_out = summed(*_rows(X, y, few))
     total = _Total(whole)
     X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # what its reader could not read was counted with the first
+    many = _averaged(total, X, y, many, whole.schema) if clip.averaged else many
     with progress_bar("persons", len(many), at_once=progress and bool(many)) as advance:
         for rows in many:
             person, unread = _one_person(X, y, rows, whole.schema, summed)
@@ -172,6 +173,23 @@ def of_persons(
             advance(1)
     found = replace(total.moments(clip), persons=int(codes.max(initial=-1)) + 1)
     return found, left_out, int((codes < 0).sum())
+
+
+def _averaged(total: _Total, X: Any, y: Any, persons: list[NDArray[np.intp]], schema: Schema) -> list[NDArray[np.intp]]:
+    """Add the averages of persons who are averaged many at once, and give back the others."""
+    from privstats.moments.person_averages import averages_of
+
+    alike: dict[int, list[NDArray[np.intp]]] = {}
+    for rows in persons:
+        alike.setdefault(len(rows), []).append(rows)
+    left = []
+    for size, several in alike.items():
+        found = averages_of(schema, *_rows(X, y, np.concatenate(several)), size)
+        if found is None:
+            left += several
+        else:
+            total.add_averages(*found, len(several), size)
+    return left
 
 
 def _one_person(
@@ -203,6 +221,15 @@ class _Total:
         self._counted += min(rows, clip.most_records(self._schema))
         for part, name in product(person, _REPORTS):
             self._reports[name] = _both(self._reports[name], getattr(part, name, None))
+
+    def add_averages(
+        self, arrays: Mapping[str, NDArray[np.int64]], report: ClipReport, persons: int, rows: int
+    ) -> None:
+        """The averages of so many more persons, of so many rows each."""
+        for letter, array in arrays.items():
+            self._arrays[letter] += array
+        self._records, self._counted = self._records + persons * rows, self._counted + persons
+        self._reports["clip_report"] = _both(self._reports["clip_report"], report)
 
     def moments(self, clip: Clip) -> PersonMoments:
         """The sums of all."""

@@ -15,6 +15,7 @@ import privstats as ps
 from privstats.encoding import PersonAverage, flatten
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.moments import PersonMoments, exact_moments
+from privstats.moments.person_averages import averages_of
 from tests import made
 from tests.dp.test_averages import SUMMED, published, rows_of
 
@@ -59,6 +60,37 @@ def test_it_is_the_average_by_its_definition_for_any_order_and_partition(
         parts.append(summed(schema, some(X, mine), None if y is None else y[mine], ids[mine], said))
     np.testing.assert_array_equal(flatten(parts[0] + parts[1]), want)
     assert parts[0] + parts[1] == summed(schema, X, y, ids, said)
+
+
+@pytest.mark.parametrize("bits", [3, 12, 20])
+@pytest.mark.parametrize("kind", ["classes", "ridge", "ridge of two targets"])
+@given(seed=st.integers(0, 2**32))
+def test_many_at_once_are_bit_for_bit_what_one_by_one_is(kind: str, bits: int, seed: int) -> None:
+    """Rows that oppose each other too, whose averages are cut on both sides of zero."""
+    schema: Any = ps.ClassSchema(3, 4, "NABD", 1.0, grid_bits=bits)
+    targets = 1 + ("two" in kind)
+    if kind != "classes":
+        schema = ps.RidgeSchema(4, targets, clip_norm=1.0, target_bound=2.0, grid_bits=bits)
+    rng = np.random.default_rng(seed)
+    X, ids = rng.standard_normal((40, 4)) * rng.choice([0.1, 1.0]), rng.integers(0, 9, 40)
+    y = rng.integers(0, 3, 40) if kind == "classes" else rng.standard_normal((40, targets))
+    at_once = summed(schema, X, y, ids)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("privstats.moments.person_averages.averages_of", lambda *_: None)
+        one_by_one = summed(schema, X, y, ids)
+    assert at_once == one_by_one
+    for name in ("counted", "records", "clip_report", "shrunk"):
+        assert getattr(at_once, name) == getattr(one_by_one, name)
+
+
+def test_what_is_averaged_at_once_is_what_stands_in_arrays_of_numbers() -> None:
+    X, y = np.ones((6, 4)), np.arange(6) % 3
+    assert averages_of(PLAN.schema, X, y, 2) is not None
+    for other in (X.tolist(), X.astype(object), np.where(X, math.nan, X)):
+        assert averages_of(PLAN.schema, other, y, 2) is None
+    assert averages_of(ps.ClassSchema(3, 4, "NAS", 1.0), X, y, 2) is None
+    assert averages_of(ps.ClassSchema(3, 4, "NAB", 1.0, grid_bits=20), X, y, 1 << 13) is None  # past 2^53 together
+    assert averages_of(ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0, folds=2), X, y, 2) is None
 
 
 def test_a_person_counts_as_one_record_and_rows_are_known_here_alone() -> None:

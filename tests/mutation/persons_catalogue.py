@@ -10,8 +10,9 @@ from privstats.course import PersonRegistry
 from privstats.course.base import mu_of
 from privstats.course.planned import Planned
 from privstats.dp import joint_mu, units
-from privstats.encoding import PersonClip
+from privstats.encoding import PersonAverage, PersonClip
 from privstats.encoding.layout import blocks_of, flatten
+from privstats.inference import evidence
 from privstats.moments.record_files import held_out
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import everywhere, member, name_in
@@ -22,6 +23,7 @@ _BOUNDS = "tests/dp/test_persons.py::"
 _ROUNDS = "tests/course/test_persons.py::"
 _STREAMS = "tests/course/test_person_streams.py::"
 _INBOX = "tests/engines/network/test_person_inbox.py::"
+_AVERAGES = "tests/dp/test_averages.py::"
 _SUMS = "tests/moments/test_persons.py::"
 _SPLIT = "tests/moments/test_persons_split.py::"
 
@@ -65,6 +67,18 @@ def _all_rows(right: Any) -> Any:
     return lambda batch, seen: right(batch, ())
 
 
+def _undivided(_: PersonAverage, *parts: Any) -> tuple[dict[str, Any], bool]:
+    return blocks_of(parts[0].schema, flatten(parts[0])), False
+
+
+def _away_from_zero(right: Any) -> Any:
+    def average(parts: Any, row: Any, rows: int) -> Any:
+        total = right(parts, row, 1)
+        return np.sign(total) * -(-np.abs(total) // rows)
+
+    return average
+
+
 PERSONS_MUTANTS: dict[str, Mutant] = {
     "person clip skipped": Mutant(
         "a person's rows all count in full, however many there are",
@@ -85,6 +99,34 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.moments.person_ids", "persons_of", _as_they_stand),
         "persons",
         (_SUMS + "test_an_id_says_the_same_in_every_container_and_beside_whatever_else",),
+        (),
+    ),
+    "average not divided": Mutant(
+        "a person whose rows are averaged adds their sum",
+        member(PersonAverage, "clipped", _undivided),
+        "averages",
+        (_AVERAGES + "test_no_average_and_no_exchange_of_averages_passes_the_bound",),
+        ("canary",),
+    ),
+    "average away from zero": Mutant(
+        "an average is cut away from zero, so that many small parts add up to more than a record",
+        name_in("privstats.encoding.person_average", "_average", _away_from_zero),
+        "averages",
+        (_AVERAGES + "test_no_average_passes_the_distance_that_laplace_noise_pays",),
+        (),
+    ),
+    "averages without a cut": Mutant(
+        "two averages are taken to be no further apart than two records",
+        everywhere(units.averaged_mu, joint_mu),
+        "averages",
+        ("tests/plan/test_persons.py::test_every_kind_certifies_averages_or_refuses_them_by_name",),
+        (),
+    ),
+    "intervals of shortened persons": Mutant(
+        "readers take sums in which persons were shortened for averages",
+        everywhere(evidence.require_records, lambda release: release),
+        "persons",
+        ("tests/plan/test_persons.py::test_no_interval_is_told_of_rows_that_are_not_independent",),
         (),
     ),
     "persons never opposed": Mutant(

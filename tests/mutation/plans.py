@@ -15,6 +15,7 @@ _FOLDS = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=2.0, folds=3)
 _RECORD = {"unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
 _CLIENT = {**_RECORD, "unit": "client", "max_records_per_client": 50}
 _PERSON = {**_RECORD, "unit": "person", "max_records_per_person": 5, "person_clip": 2.0}
+_AVERAGE = {**_RECORD, "unit": "person", "person_clip": "average"}
 _PARTY = {**_CLIENT, "max_records_per_client": 1, "adjacency": "replace-one"}
 _PANEL = tuple(ps.secagg.Identity.generate(seeded(place).bytes).public.hex() for place in range(3))
 _Q = {"G": 0.1, "h": 0.1, "q": 0.8}
@@ -34,6 +35,7 @@ def plan_of(name: str) -> Plan:
         "client": (_CLASSES, 0, {"model": "central", **_CLIENT}),
         "persons": (_CLASSES, 0, {"model": "central", **_PERSON}),
         "persons swap": (_CLASSES, 0, {"model": "distributed", **_PERSON, "adjacency": "replace-one"}),
+        "averages": (_CLASSES, 0, {"model": "central", **_AVERAGE}),
         "parties": (_PARTIES, 0, {"model": "distributed", **_PARTY}),
         "ridge": (_FOLDS, 0, {"model": "central", **_RECORD}),
         "ridge swap": (_FOLDS, 0, {"model": "central", **_RECORD, "adjacency": "replace-one", "shares": _Q}),

@@ -23,6 +23,7 @@ COHORT = ps.Cohort(20, 15, 5000, 2)
 NAMES = tuple(f"member {place}" for place in range(len(PANEL)))
 DEVICES = sample_devices(organisations=NAMES)
 PERSONS: dict[str, Any] = {"unit": "person", "max_records_per_person": 5, "person_clip": 2.0}
+AVERAGED: dict[str, Any] = {"person_clip": "average", "max_records_per_person": None}
 CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
 PROVED = {"classes", "ridge", "counts", "scoring", "score", "gradients", "calibration", "mean"}
 
@@ -45,6 +46,27 @@ def test_every_kind_certifies_persons_or_refuses_them_by_name(schema: Any) -> No
         assert said.startswith("holds:")
         assert "for one person at one party (at two parties twice the mu), " in said
         assert ps.Plan.from_toml(plan.to_toml()).tables == plan.tables
+
+
+@pytest.mark.parametrize("schema", SCHEMAS, ids=lambda schema: schema.task)
+def test_every_kind_certifies_averages_or_refuses_them_by_name(schema: Any) -> None:
+    """Effects too, whose intervals average what a person's rows say."""
+    if schema.task not in {*PROVED, "effect"} or (schema.task == "classes" and "T" in schema.statistics):
+        with pytest.raises(PlanError, match="unit='person' is not offered for task|no sensitivity is proved for T"):
+            plan_of(schema, **AVERAGED)
+        return
+    for adjacency in ("add-remove", "replace-one"):
+        plan = plan_of(schema, adjacency=adjacency, **AVERAGED)
+        assert check(plan.to_toml(), certificate_text(plan)).startswith("holds:")
+        assert ps.Plan.from_toml(plan.to_toml()).tables == plan.tables
+
+
+def test_officers_read_that_a_patient_counts_once() -> None:
+    plan = plan_of(**AVERAGED)
+    assert "one patient with all rows at one party, of which the average counts" in plan.budget().promise
+    page = report.page_of(report.Statement(plan))
+    assert "the average is taken first" in page
+    assert "patients who all weigh the same" in page
 
 
 def test_a_reader_of_before_refuses_a_key_that_it_does_not_know() -> None:
@@ -90,7 +112,7 @@ def test_no_interval_is_told_of_rows_that_are_not_independent() -> None:
     plan = plan_of(counts)
     sums = ps.measure(counts, {"sex": ["f", "m", "m"]}, persons=[1, 1, 2], person_clip=plan.person_clip)
     release = ps.simulate(plan, [sums] * COHORT.clients)
-    with pytest.raises(ReleaseError, match="persons with several rows, which are not independent"):
+    with pytest.raises(ReleaseError, match="some persons with several rows, which are not independent"):
         count_table(release, "sex")
 
 
