@@ -19,7 +19,7 @@ from privstats.moments.accumulators import CpuAccumulator
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.moments.input_validation import tiles
-from privstats.schema import COUNT_SCALE, ClassSchema, RecordSchema, RidgeSchema, Schema
+from privstats.schema import COUNT_SCALE, ClassSchema, RecordSchema, RidgeSchema
 
 __all__ = ["averages_of"]
 
@@ -29,7 +29,7 @@ _BYTES = 32 << 20  # of the products of persons that are held at once
 Arrays = dict[str, NDArray[np.int64]]
 
 
-def averages_of(schema: Schema, X: Any, y: Any, rows: int) -> tuple[Arrays, ClipReport] | None:
+def averages_of(schema: Any, X: Any, y: Any, rows: int) -> tuple[Arrays, ClipReport] | None:
     """What persons of so many rows each add together, by letter in wire steps, and the report on their rows.
 
     Args:
@@ -55,7 +55,7 @@ def averages_of(schema: Schema, X: Any, y: Any, rows: int) -> tuple[Arrays, Clip
     return total, sum(reports[1:], reports[0])
 
 
-def _plain(schema: Schema, X: Any, y: Any) -> bool:
+def _plain(schema: Any, X: Any, y: Any) -> bool:
     """Whether the sums are of vectors on the grid that stand in arrays of numbers, and every letter is known here."""
     if not all(isinstance(each, np.ndarray) and each.dtype.kind in "biuf" for each in (X, y)) or not len(X):
         return False
