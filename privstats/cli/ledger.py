@@ -43,7 +43,7 @@ def open_(path: LedgerFile) -> None:
             raise
         ledger, done = _without_accounts(path), "there is a ledger without accounts at"
     advice = f"open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ..."
-    say(f"{done} {path}; {advice}", err=True)
+    say(f"{done} {path}; {advice}\nits head, to be kept elsewhere:", err=True)
     say(ledger.head)
 
 

@@ -48,19 +48,21 @@ def look(
     What you find goes into the plan by word: a gap code, a unit, another promise.
     """
     from privstats.moments import RecordFile
+    from privstats.moments.table_parts import persons_column
     from privstats.workflows.look import keys_of, looked
 
     governing = _plan_of(plan)
     columns = _columns_of(governing, plan)
-    asked = [*(each.name for each in columns), *([] if key is None else [key])]
-    table = RecordFile(file, encoding=encoding, separator=separator, decimal=decimal).table(asked)
+    records = RecordFile(file, encoding=encoding, separator=separator, decimal=decimal, persons=key)
+    whose = persons_column(records, list(records.columns))
+    table = records.table([*(each.name for each in columns), *([] if whose is None else [whose])])
     _show([looked(each, table.values(each.name)) for each in columns])
     if table.left_out:
         say(f"{table.left_out:,} lines have another number of fields than the header: they are no records")
-    if key is not None:
-        found = keys_of(table.values(key))
+    if whose is not None:
+        found = keys_of(table.values(whose))
         rows = found.records / max(found.keys, 1)
-        say(f"{rows:.1f} rows a {key}, {found.most:,} at most{_promise(governing) if found.repeated else ''}")
+        say(f"{rows:.1f} rows a {whose}, {found.most:,} at most{_promise(governing) if found.repeated else ''}")
     say("exact facts of your records: keep them here, and tell the coordinator gap codes, units and spellings by word")
 
 
@@ -87,7 +89,7 @@ def _promise(plan: ps.Plan) -> str:
     """What the plan promises where a person has several rows."""
     if not isinstance(plan.privacy, ps.Privacy) or plan.privacy.unit != "record":
         return ""
-    return ": the promise is for one record, so ask for one row each, or for another unit"
+    return ': the promise is for one record, so ask for one row each, or for unit = "person"'
 
 
 def _show(found: list[Looked]) -> None:

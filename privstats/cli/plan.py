@@ -198,7 +198,7 @@ def init(
     if example or not (yes or given or told or can_ask()):
         atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
     elif file is not None and public is None and not public_file:
-        _write_columns(path, file, drop or (), ask=not yes and can_ask(), force=force)
+        _write_columns(path, file, drop or (), given, ask=not yes and can_ask(), force=force)
         return
     else:
         columns = _declared(file, public, public_file, target, drop or ())
@@ -235,11 +235,15 @@ def _declared(
     return found
 
 
-def _write_columns(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool, force: bool) -> None:
+def _write_columns(
+    path: Path, file: RecordFile, drop: Sequence[str], given: dict[str, Any], *, ask: bool, force: bool
+) -> None:
+    from privstats.cli.parts.declaring import names_of, require_names_alone
     from privstats.cli.parts.plan_questions import columns_file
 
     place = path.with_name("columns.toml")
-    writable([place], force)
+    names_of(file, drop)
+    require_names_alone(place, given, force=force)
     atomic_write(place, columns_file(place, file, drop, ask=ask).encode(), shared=True)
     say(
         f"wrote {place}: say there what each column holds, from the data dictionary, then run: privstats plan init "

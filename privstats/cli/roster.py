@@ -30,7 +30,10 @@ def make(
     path: RosterFile,
     clients: Annotated[
         list[str],
-        typer.Argument(help="NAME=KEY for each client, in order; KEY in hex or a file.", metavar="NAME=KEY..."),
+        typer.Argument(
+            help="NAME=KEY for each client, in order; KEY in hex or a file. Or one folder of NAME.pub.",
+            metavar="NAME=KEY...",
+        ),
     ],
     server: Annotated[str, typer.Option(help="The server's public key, in hex or a file.", metavar="KEY")],
     label: Annotated[str, typer.Option(help="The subject of these parties' runs; runs are numbered from 0.")],
@@ -39,7 +42,9 @@ def make(
 ) -> None:
     """Write the roster of a first run from the public keys of all parties."""
     writable([path], force)
-    names, keys = zip(*map(_client, clients), strict=True)
+    folder = Path(clients[0])
+    named = [_client(each) for each in clients] if len(clients) > 1 or not folder.is_dir() else _of_folder(folder)
+    names, keys = zip(*named, strict=True)
     roster = ps.secagg.Roster.numbered(keys, server=_key(server), label=label, counter=0, names=names)
     if plan is not None:
         _check_fits(roster, ps.Plan.read(plan))
@@ -94,8 +99,19 @@ def _print(roster: ps.secagg.Roster, sentence: str) -> None:
 def _client(words: str) -> tuple[str, bytes]:
     name, _, key = words.partition("=")
     if not name or not key:
-        raise LocalProtocolError("each client is given as NAME=KEY, for example Bonn=bonn.pem; give its public key")
+        raise LocalProtocolError(
+            "each client is given as NAME=KEY with its public key, for example Bonn=bonn.pub; or one folder of such "
+            "files is given alone"
+        )
     return name, _key(key)
+
+
+def _of_folder(folder: Path) -> list[tuple[str, bytes]]:
+    """Every public key of a folder, called by its file."""
+    found = [(path.stem, _key(str(path))) for path in sorted(folder.glob("*.pub"))]
+    if not found:
+        raise LocalProtocolError(f"{folder} holds no public key: put each party's NAME.pub there")
+    return found
 
 
 def _key(words: str) -> bytes:

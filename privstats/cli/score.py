@@ -155,7 +155,7 @@ def _print_local(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path 
             )
         )
         return
-    typer.echo(found.summary().as_text())
+    typer.echo(found.summary(own=True).as_text())
     if any(file.split is None for file in named):
         say(
             "these records must have had no part in the head: with --split those that a split kept out are scored alone"

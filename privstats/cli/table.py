@@ -200,7 +200,8 @@ def table(
     if figure is not None:
         if made.draw is None:
             raise ReleaseError(f"--figure has nothing to draw of --reader {reader.value}; leave it out")
-        made.draw(figure)
+        if made.told:
+            made.draw(figure)
     facts = {"reader": reader.value, "plan_digest": read.plan.digest, "alpha": alpha, "rows": made.rows}
     if methods and not made.summary.methods:
         raise ReleaseError("this table has no paragraph of its own; leave --methods out")
@@ -210,6 +211,8 @@ def table(
     else:
         _print(made, form, {**facts, "caution": made.summary.caution, "methods": made.summary.methods}, methods=methods)
     if not made.told:
+        if figure is not None:
+            say(f"noise hides every row, so {figure} is not drawn", err=True)
         raise typer.Exit(1)
 
 

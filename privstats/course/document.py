@@ -212,6 +212,10 @@ def _tables(text: str) -> tuple[dict[str, Any], Promise | None, dict[str, Analys
     except TOMLDecodeError as error:
         raise PlanError(f"the course is not valid TOML: {error}") from None
     version, tables = document.get("version"), set(document) - {"version"}
+    if {"schema", "cohort"} <= tables:
+        raise PlanError(
+            "this is a plan and no course: read it with `privstats plan check`, or divide it with course init"
+        )
     if version == 1 and type(version) is int:
         raise PlanError(
             "a course file of version 1 is from before the first release of privstats and no longer read: write the "

@@ -70,8 +70,8 @@ def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...
     counts, rest = behind_counts(release)
     if len(rest) != 1 or len(release) == 1 or rest[0] is None:
         raise DataError(
-            "a list must hold the releases of a Binned course over one plan: its counts (or None), then the sums; give "
-            "other releases one at a time"
+            "a list is in the order of a course's sessions, and here must hold the releases of a Binned course over "
+            "one plan: its counts (or None), then the sums; give other releases one at a time"
         )
     return (*counts, require_release(rest[0])), rest[0]
 

@@ -118,20 +118,27 @@ class HeadScore(RowTable):
             for name, label, each in self._measures()
         ]
 
-    def summary(self) -> Summary:
-        """The measures as a table."""
+    def summary(self, *, own: bool = False) -> Summary:
+        """The measures as a table.
+
+        Args:
+            own: of one holder's own records, scored exactly: no release, clients or promise to name.
+        """
         rows = [(f"{name} {label}".strip(), *_shown(each)) for name, label, each in self._measures()]
         noisy = " (noisy)" if self.release.plan.noise is not None else ""
         schema: Any = self.release.plan.schema
         source = Source(self.release, self.alpha, "independent records that the head was not made from")
+        foot = (f"Assumed: {source.assumed}.",) if own else source.foot
         return Summary(
-            title=source.title("Score of a head"),
-            promise=source.promise,
+            title="Score of a head on your own records" if own else source.title("Score of a head"),
+            promise="" if own else source.promise,
             head=(("head", schema.head[:16]), ("records", f"{self.records:,.0f}{noisy}")),
             columns=("", "estimate", *ends_of(self.alpha)),
             rows=tuple(rows),
-            foot=(*source.foot, *self.remarks),
-            methods=source.methods(
+            foot=(*foot, *self.remarks),
+            methods=""
+            if own
+            else source.methods(
                 f"A classifier (SHA-256 {schema.head[:16]}) was scored at every party on records kept out of its sums; "
                 f"counts of label, predicted class and score in {schema.score_bins} bins were summed. Shares have "
                 "Wilson's intervals, the AUC's is by test inversion and holds what binning hides, all widened by the "

@@ -146,7 +146,7 @@ class Source:
             f"{what} differentially private with epsilon = {self._epsilon(privacy):.4g} and delta = {privacy.delta:g}; "
             f"the protected unit is one {privacy.unit}, the adjacency {privacy.adjacency} "
             f"({_ADJACENT[privacy.adjacency].format(unit=privacy.unit)}). "
-            f"The noise is {privacy.model}: {trusted}."
+            f"What that rests on, with {privacy.model} noise: {trusted}."
         )
 
     def _epsilon(self, privacy: Privacy) -> float:

@@ -26,6 +26,7 @@ __all__ = [
     "csv_lines",
     "like_a_record",
     "lines_at_once",
+    "names_told",
     "other_separator",
 ]
 
@@ -193,6 +194,17 @@ def like_a_record(names: Sequence[str]) -> bool:
     """
     said = [reading(name) for name in names]
     return len(set(names)) < len(names) or any(not isinstance(each, str) or _DATE.fullmatch(each) for each in said)
+
+
+def names_told(names: Sequence[str]) -> str:
+    """The names of a header, for somebody who asked for another one; no value of a line that may be a record.
+
+    Example:
+        >>> from privstats.moments.csv_lines import names_told
+        >>> names_told(["age", "sex"]), names_told(["51", "f"])
+        ('age, sex', 'no row of names, or names that are numbers')
+    """
+    return "no row of names, or names that are numbers" if like_a_record(names) else ", ".join(names)
 
 
 def other_separator(names: Sequence[str], separator: str) -> str:

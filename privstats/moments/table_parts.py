@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
 from privstats.moments.arrays import listed, side_by_side
 from privstats.moments.code_rows import Codes
-from privstats.moments.csv_lines import like_a_record, other_separator
+from privstats.moments.csv_lines import names_told, other_separator
 from privstats.moments.table_files import TableFile, table_file
 from privstats.transforms import Cells
 from privstats.transforms.column_names import place_of, places_in
@@ -100,7 +100,15 @@ class _Columns:
 
 def persons_column(file: RecordFile, names: list[str]) -> str | None:
     """The column of ids, as the table's header has it; None where the file names none."""
-    return None if file.persons is None else present(file, names, [file.persons])[0]
+    if file.persons is None:
+        return None
+    (place,) = places_in([file.persons], names)
+    if place is None:
+        raise DataError(
+            f"{file.path} has no column {file.persons!r} that says whose a row is; it has {names_told(names)}"
+            f"{other_separator(names, file.separator)}"
+        )
+    return names[place]
 
 
 def joined(
@@ -236,7 +244,7 @@ def _targets(file: RecordFile, names: list[str]) -> list[str]:
         place = None if target is None else place_of(target, names)
         if place is None:
             asked = "" if target is None else f" has no column {target!r}"
-            has = "no row of names, or names that are numbers" if like_a_record(names) else ", ".join(names)
+            has = names_told(names)
             raise DataError(
                 f"{file.path}{asked}: say with --target (in Python target=) which column is predicted; it has {has}"
                 f"{other_separator(names, file.separator)}"

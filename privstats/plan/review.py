@@ -44,6 +44,7 @@ def facts(plan: Plan) -> list[str]:
         *plan.masking.facts(),
         *_proofs(plan),
         *_groups(plan),
+        *_open(plan),
         *plan.schema.facts(),
         *_trust(plan),
         *drop_out_facts(plan.noise, plan.cohort),
@@ -100,6 +101,15 @@ def _groups(plan: Plan) -> list[str]:
     return [
         f"each of the {groups} groups is a sum of its own over about {sites:.3g} sites, among which alone the protocol "
         f"hides one; what all groups say together carries sqrt({groups}) times the noise of one"
+    ]
+
+
+def _open(plan: Plan) -> list[str]:
+    if not plan.schema.open_columns:
+        return []
+    return [
+        f"the cut points of {', '.join(plan.schema.open_columns)} are open, so this plan is not run alone: "
+        "`privstats course init STUDY.TOML --plan PLAN.TOML` finds them first, under the same promise"
     ]
 
 

@@ -135,6 +135,14 @@ class Schema(ABC):
         return 1
 
     @property
+    def open_columns(self) -> tuple[str, ...]:
+        """Declared columns whose cut points must be found before anything is measured under it."""
+        if self.finds_cuts or not (self.transform and self.transform[0].reads_cells):
+            return ()
+        cells: Any = self.transform[0]
+        return tuple(cells.open)
+
+    @property
     def columns(self) -> str:
         """The columns beside labels and targets, as a phrase."""
         if self.transform and self.transform[0].reads_cells:

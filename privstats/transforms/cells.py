@@ -270,7 +270,8 @@ class Cells(Transform):
         """
         if self.open:
             raise SchemaError(
-                f"the cut points of {', '.join(self.open)} are open: run Binned, which finds them, or state their edges"
+                f"the cut points of {', '.join(self.open)} are open: run Binned, which finds them (`privstats course "
+                "init`), or state their edges"
             )
 
 

@@ -60,6 +60,11 @@ def test_init_divides_a_promise_and_check_says_what_each_node_costs(run: Any, tm
     assert "no package here brings the module 'cnn/4'" in said.replace("\n", " ")
 
 
+def test_a_plan_given_for_a_course_is_called_one(run: Any) -> None:
+    said = run("check", "whole.toml", code=2).stderr.replace("\n", " ")
+    assert "this is a plan and no course: read it with `privstats plan check`" in said
+
+
 def test_check_contradicts_a_promise_that_the_nodes_do_not_keep(run: Any, tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text(file.read_text().replace("epsilon = 4.0", "epsilon = 3.9"))

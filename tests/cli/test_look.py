@@ -31,7 +31,10 @@ def test_a_hospital_sees_its_own_columns(privstats, folder):
     assert done.returncode == 0, done.stderr
     said = " ".join(done.stdout.split())
     assert "20 are not listed, such as F: another spelling?" in said
-    assert "3.0 rows a patient, 3 at most: the promise is for one record, so ask for one row each" in said
+    assert (
+        '3.0 rows a patient, 3 at most: the promise is for one record, so ask for one row each, or for unit = "person"'
+        in said
+    )
     assert "1 lines have another number of fields than the header" in said
     assert "years" in said
     assert sorted(folder.iterdir()) == before
@@ -41,7 +44,7 @@ def test_a_hospital_sees_its_own_columns(privstats, folder):
     ("words", "told"),
     [
         (["ward.csv", "--plan", "bare.toml"], "bare.toml declares no columns, so there is nothing to look at"),
-        (["ward.csv", "--plan", "plan.toml", "--key", "name"], "lacks 'name' of the plan's columns"),
+        (["ward.csv", "--plan", "plan.toml", "--key", "name"], "no column 'name' that says whose a row is; it has"),
         (["other.csv", "--plan", "plan.toml"], "no such file"),
     ],
 )

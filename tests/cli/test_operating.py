@@ -127,6 +127,19 @@ def test_a_roster_is_made_shown_and_renewed(run, tmp_path):
     assert Roster.load(tmp_path / "roster.toml").counter == 1
 
 
+def test_a_roster_is_made_of_a_folder_of_public_keys(run, tmp_path):
+    (tmp_path / "keys").mkdir()
+    start = ("roster", "make", "roster.toml", "--label", "study", "--server", SERVER.public.hex(), "keys")
+    assert "keys holds no public key: put each party's NAME.pub there" in run(*start, code=2).stderr
+    for name, private in CLIENTS.items():
+        (tmp_path / "keys" / f"{name}.pub").write_text(Identity(private).public_pem)
+    (tmp_path / "keys" / "notes.txt").write_text("-")
+    run(*start, "--plan", "plan.toml")
+    roster = Roster.load(tmp_path / "roster.toml")
+    assert roster.names == tuple(sorted(CLIENTS))
+    assert roster.publics == tuple(Identity(CLIENTS[name]).public for name in sorted(CLIENTS))
+
+
 def test_a_roster_is_replaced_only_on_purpose(run):
     made(run)
     assert "pass --force to replace it" in made_wrong(run)
@@ -142,7 +155,7 @@ def made_wrong(run, *words: str) -> str:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("Bonn.pub",), "each client is given as NAME=KEY"),
+        (("Bonn.pub",), "each client is given as NAME=KEY with its public key, for example Bonn=bonn.pub"),
         (("=Bonn.pub",), "each client is given as NAME=KEY"),
         (("Bonn=",), "each client is given as NAME=KEY"),
         (("Bonn=nowhere",), "cannot read nowhere"),
@@ -188,7 +201,9 @@ def spent(ledger, run: bytes, plan: ps.Plan = PLAN, dataset: str = "beds", left:
 
 
 def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_path):
-    head = run("ledger", "open", "ledger.db").stdout.strip()
+    opened = run("ledger", "open", "ledger.db")
+    assert opened.stderr.rstrip().endswith("its head, to be kept elsewhere:")
+    head = opened.stdout.strip()
     assert "no account yet" in run("ledger", "show", "ledger.db").stdout
     cap = ("ledger", "cap", "ledger.db", "beds", "--unit", "record", "--adjacency", "add-remove", "--delta", "1e-5")
     run(*cap, "--epsilon", "2")

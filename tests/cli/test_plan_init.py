@@ -146,6 +146,28 @@ def test_the_example_is_there_on_a_terminal_too(init, terminal):
     assert ps.Plan.read("plan.toml").schema.classes == 10
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--task", "effect"], "--from is for classes and ridge: leave it out, and name columns in --ranges"),
+        (["--task", "hazard", "--ranges", "age=20:90"], "--from is for classes and ridge"),
+        (["--task", "ridge", "--epsilon", "1"], "--from alone writes columns.toml and would drop the other answers"),
+    ],
+)
+def test_answers_beside_a_file_of_names_alone_are_not_dropped(init, words, told):
+    Path("ward.csv").write_text("age,ill\n51,yes\n")
+    done = init("--yes", "--from", "ward.csv", *words)
+    assert told in str(done.exception)
+    assert not Path("columns.toml").exists()
+
+
+def test_a_declaration_that_is_there_is_asked_for_by_its_option(init):
+    Path("ward.csv").write_text("age,ill\n51,yes\n")
+    assert init("--yes", "--from", "ward.csv").exit_code == 0
+    assert "give it with --public columns.toml" in str(init("--yes", "--from", "ward.csv").exception)
+    assert init("--yes", "--from", "ward.csv", "--force").exit_code == 0
+
+
 def test_yes_takes_what_is_given(init):
     assert init("--yes", *options()).exit_code == 0
     assert ps.Plan.read("plan.toml").privacy.epsilon == 2.0

@@ -52,6 +52,9 @@ def test_own_files_are_scored_exactly_and_said_to_stay(run):
     assert "balanced accuracy" in shown.stdout
     assert "they stay on this screen" in shown.stdout
     assert "must have had no part in the head" in shown.stdout
+    assert "Score of a head on your own records" in shown.stdout
+    for word in ("release", "clients", "differential privacy"):  # there were none
+        assert word not in shown.stdout
 
 
 def test_a_plan_over_all_parties_is_written_checked_run_and_read(run):

@@ -187,7 +187,13 @@ def test_columns_are_chosen_by_name(privstats, folder):
 
 
 def test_nothing_told_is_exit_code_1(privstats, folder):
-    assert privstats("table", "noisy.privstats", "--alpha", "0.000001", cwd=folder).returncode == 1
+    words = ("table", "noisy.privstats", "--alpha", "0.000001")
+    shown = privstats(*words, cwd=folder)
+    assert shown.returncode == 1
+    done = privstats(*words, "--figure", "hidden.svg", cwd=folder)
+    assert (done.returncode, done.stdout) == (1, shown.stdout)
+    assert "noise hides every row, so hidden.svg is not drawn" in done.stderr
+    assert not (folder / "hidden.svg").exists()
 
 
 def test_a_wrong_column_is_exit_code_2_and_a_sentence(privstats, folder):

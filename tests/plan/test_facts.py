@@ -28,6 +28,15 @@ def test_the_thresholds_are_told():
     assert "secrets need 12 shares; 4 clients may vanish and 2 may help the server" in line
 
 
+def test_open_cut_points_are_told_with_the_course_that_finds_them():
+    columns = (ps.Numeric("age"), ps.Numeric("dose", (1.0, 2.0)))
+    schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells(columns),))
+    line = told(plan(schema=schema), "cut points")
+    assert line.startswith("the cut points of age are open, so this plan is not run alone: `privstats course init")
+    closed = ps.Cells(columns).with_edges({"age": (40.0,)})
+    assert told(plan(schema=replace(schema, transform=(closed,))), "cut points") is None
+
+
 @pytest.mark.ci
 def test_a_sparse_graph_tells_what_can_fail():
     subject = plan(cohort=ps.Cohort(1_000, 900, 3_000, colluders=100))

@@ -8,7 +8,7 @@ filled it in, or from a table that is public as a whole.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from privstats.transforms import Categories, Cells, Column, ConstantFeature, Num
 if TYPE_CHECKING:
     from privstats.moments import RecordFile
 
-__all__ = ["Declaration", "check_header", "declaration", "names_of", "of_public_file"]
+__all__ = ["Declaration", "check_header", "declaration", "names_of", "of_public_file", "require_names_alone"]
 
 _CONSTANT = 1.0
 _PAIR, _NAMED = 2, 6
@@ -132,6 +132,23 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
     if isinstance(target, str):
         raise DataError(f"the target {names[predicted]!r} cannot be predicted: {target}; name another one")
     return Declaration(tuple(each for each in kinds.values() if not isinstance(each, str)), target)
+
+
+def require_names_alone(place: Path, given: Mapping[str, Any], *, force: bool) -> None:
+    """Refuse answers beside --from alone, which would be dropped, and a declaration that is there already.
+
+    Raises:
+        PlanError: one of both.
+    """
+    if given.get("task") in ("effect", "hazard", "score") or "ranges" in given:
+        raise PlanError("--from is for classes and ridge: leave it out, and name columns in --ranges, or --head")
+    if place.exists() and not force:
+        raise PlanError(f"{place} exists: once it is filled in, give it with --public {place}; --force writes it anew")
+    if given:
+        raise PlanError(
+            f"--from alone writes {place} and would drop the other answers: run it without them, fill {place} in, and "
+            f"give them with --public {place}"
+        )
 
 
 def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:

@@ -15,6 +15,7 @@ from privstats.course.kinds import course_kind
 from privstats.engines.network.folder_documents import COURSE, check_course
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new
+from privstats.moments.code_rows import cells_of
 from privstats.plan import Plan
 from privstats.schema.public_values import beside
 from privstats.secagg import Roster
@@ -40,6 +41,7 @@ def write_study(
 
     Raises:
         PlanError, LocalProtocolError: one of the files is invalid, or they do not fit one another.
+        SchemaError: cut points of a plan that would run alone are open.
         DataError: an upload is larger than this engine carries.
         PrivstatsError: the folder exists, or cannot be written.
     """
@@ -65,6 +67,8 @@ def _given(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
         course = document.read(path)
         return course, dict(document.texts(COURSE, course))
     plan = Plan.read(path)
+    if plan.schema.open_columns and (cells := cells_of(plan.schema)) is not None:
+        cells.require_closed()
     given = {"plan.toml": read_whole(path, LocalProtocolError, "privstats plan init")}
     if beside(path).exists():  # values that a schema reads beside the records
         given["plan.values"] = read_whole(beside(path), LocalProtocolError, "Published.save")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.moments.csv_lines import other_separator
+from privstats.moments.csv_lines import names_told, other_separator
 from privstats.moments.labels import places_of
 from privstats.moments.record_files import held_out
 from privstats.transforms import Cells
@@ -81,8 +81,9 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str]) -> l
             if place is None:
                 hint = other_separator(names, file.separator)
                 raise DataError(
-                    f"{file.path} has no column {wanted!r}: name another one, in --target or --drop (in Python "
-                    f"target=, drop=){hint}"
+                    f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: name "
+                    f"another one in --target or --drop (in Python target=, drop=), or its column so; it has "
+                    f"{names_told(names)}{hint}"
                 )
     gone = set(places_in(drop, headers[0]))
     kept = [name for place, name in enumerate(headers[0]) if place not in gone]

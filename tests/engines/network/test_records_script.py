@@ -275,7 +275,11 @@ def test_a_session_of_persons_sums_what_a_session_of_measured_persons_sums(kind:
     [
         (PERSONS, {}, "say with --persons .* which column tells whose a record is"),
         (PROMISE, {"persons": "pid"}, "the plan promises no persons, so no column of ids is read but for a split"),
-        (PERSONS, {"persons": "nobody"}, "lacks 'nobody' of the plan's columns"),
+        (
+            PERSONS,
+            {"persons": "nobody"},
+            "no column 'nobody' that says whose a row is; it has age, dose, mass, outcome, pid",
+        ),
         (PERSONS, {"persons": "age"}, "'age' says whose a record is, and the plan reads it"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 import privstats as ps
 from privstats.engines.network.folder_documents import COURSES, read_documents
 from privstats.engines.network.study import _tree, write_study
-from privstats.errors import PrivstatsError
+from privstats.errors import PrivstatsError, SchemaError
 from privstats.secagg import Identity, Roster
 from tests import made
 from tests.course.cases import CLIENTS, OF_CELLS, plan_of
@@ -38,6 +38,14 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     given = study_of(tmp_path).host
     with pytest.raises(PrivstatsError, match="cannot make .*: Not a directory; name another folder"):
         write_study(given / "plan.toml", given / "roster.toml", given / "plan.toml" / "study", TEMPLATE)
+
+
+def test_a_plan_whose_cut_points_are_open_is_not_handed_out_alone(tmp_path: Path) -> None:
+    given = study_of(tmp_path).host
+    (given / "plan.toml").write_text(plan_of(OF_CELLS, model="distributed").to_toml())
+    with pytest.raises(SchemaError, match=r"are open: run Binned, which finds them \(`privstats course init`\)"):
+        write_study(given / "plan.toml", given / "roster.toml", tmp_path / "new", TEMPLATE)
+    assert not (tmp_path / "new").exists()
 
 
 def test_every_file_of_a_course_of_a_course_is_handed_out(tmp_path: Path) -> None:

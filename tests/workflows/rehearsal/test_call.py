@@ -89,7 +89,10 @@ TWO = {"dose": [1.0, 2.0], "ill": [0, 1]}
         ([TWO], "needs two tables or more, one for each party: {'north': frame, 'south': frame}"),
         ({"a": TWO, "b": np.eye(3)}, "b is no table whose columns have names"),
         ([TWO, {0: [1.0], "ill": [1]}], "party 2 is no table whose columns have names"),
-        ([TWO, {"dose": [1.0]}], r"party 2 has no column 'ill': name another one, in --target or --drop \(in Python"),
+        (
+            [TWO, {"dose": [1.0]}],
+            r"party 2 has no column 'ill', and a rehearsal needs the same names in every table: .* it has dose",
+        ),
         ([TWO, {"dose": [1.0], "ill": [0, 1]}], "the columns of party 2 have different lengths"),
         ({"a": TWO, "b": {"dose": [], "ill": []}}, "b holds no record"),
     ],
