@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privstats.cli.ledger import standing
 from privstats.cli.parts.folder_status import show
 from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
+from privstats.cli.parts.party_facts import facts_of
 from privstats.cli.parts.targets import targets_of
 from privstats.cli.parts.terminal import say
 from privstats.errors import PrivstatsError
@@ -18,9 +18,6 @@ from privstats.errors import PrivstatsError
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from privstats.engines.network.folder import Folder
-    from privstats.engines.network.measuring import Records
-    from privstats.engines.network.party import Party
 
 __all__ = ["app"]
 
@@ -168,7 +165,7 @@ def check(
 
     party = Party.open(home)
     require_state_folder()
-    show(_facts(party, party.prepare(anew=True)), as_json=as_json)
+    show(facts_of(party, party.prepare(anew=True)), as_json=as_json)
     if not as_json:
         say("nothing was sent; compare plan and fingerprint with the others on the telephone")
 
@@ -340,68 +337,3 @@ def renew(
 def _ended(code: int) -> None:
     if code != 0:
         raise PrivstatsError(f"Flower's program ended with code {code}; its output is above")
-
-
-def _facts(party: Party, records: Records | None) -> dict[str, Any]:
-    """The facts for a party before it takes part."""
-    from privstats.engines.network.measuring import clip_report_of
-    from privstats.files.outside import state_folder
-    from privstats.moments import remarks_on
-
-    course, kind, session = party.folder.course, party.folder.kind, party.first
-    roster, plan, place = party.folder.roster, session.folder.plan, session.role.place
-    client = place < len(roster)
-    facts: dict[str, Any] = {
-        "place": roster.called(place) if client else f"helper {place - len(roster) + 1}",
-        **({} if kind.single else {"course": course.digest, "sessions": course.most}),
-        "plan": plan.digest,
-        "roster": roster.digest.hex(),
-        "fingerprint": roster.fingerprint,
-        "counters": str(state_folder()),
-        "upload_bytes": sum(each.masking.upload_bytes for each in course.priced) if client else 0,
-    }
-    if client and kind.part == "changes":
-        return facts | _stream_facts(party.folder)
-    if records is None:
-        return facts
-    report = clip_report_of(records.moments)
-    accounts = {account.dataset: account for account in party.folder.ledger.accounts()}
-    facts["records"] = records.moments.records
-    if report is not None:
-        facts["clipped"] = f"{report.fraction_clipped:.2%}"
-        facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
-    outside = getattr(records.moments, "edge_report", None)
-    if outside is not None and outside.beyond:
-        facts["beyond_edges"] = str(outside)
-    if report is not None or outside is not None:
-        facts["remarks"] = list(remarks_on(records.moments))
-    budget = plan.budget()
-    epsilon = budget.epsilon if kind.single else course.epsilon(budget.delta)
-    facts["spends"] = f"epsilon {epsilon:.4g} at delta {budget.delta:g}"
-    facts["account"] = records.dataset
-    account = accounts.get(records.dataset)
-    facts["ledger"] = "nothing was released yet" if account is None else standing(account)
-    return facts
-
-
-def _stream_facts(folder: Folder) -> dict[str, Any]:
-    """The facts on a stream for a party: its terms, its cost, and the records that go next."""
-    from privstats.engines.network import between_rounds
-
-    stream: Any = folder.course
-    standing_here, delta = between_rounds.standing(folder), stream.first.budget().delta
-    account = next((each for each in folder.ledger.accounts() if each.dataset == standing_here.account), None)
-    epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
-    repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
-    unit = "record" if stream.plan.person_clip is None else "person, with all rows,"
-    leave = " and leaves once" if stream.deletions else " and never leaves"
-    return {
-        "stream": f"{stream.epochs} epochs by {stream.mechanism}: a {unit} enters once{repeats}{leave}",
-        "epochs_begun": epochs,
-        "records": standing_here.inside,
-        "gone": standing_here.gone,
-        "goes_next": f"{standing_here.entering} that enter, {standing_here.leaving} that leave",
-        "spends": f"once, for all epochs together: epsilon {stream.epsilon(delta):.4g} at delta {delta:g}",
-        "account": standing_here.account,
-        "ledger": "nothing was released yet" if account is None else standing(account),
-    }

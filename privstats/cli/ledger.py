@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
+from privstats.cli.parts.party_facts import standing
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import LedgerError
 from privstats.files.jsonable import json_text
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from privstats.dp import Account, Cap, Spend
 
-__all__ = ["app", "history", "standing"]
+__all__ = ["app", "history"]
 
 app = typer.Typer(
     help="Record what was spent on each data set, against its cap.", no_args_is_help=True, rich_help_panel="Keep"
@@ -168,26 +169,6 @@ def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
     what += f", nothing left: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
     return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, left
-
-
-def standing(account: Account) -> str:
-    """The spent and the remaining budget, in a line."""
-    cap, delta = account.cap, account.quoted_delta
-    if cap is None:
-        return _exact(account)
-    most = cap.epsilon if cap.delta == delta else ps.dp.accounts.epsilon_of(account.mu_cap, delta)
-    spent = f"spent epsilon {account.spent:.4g} of {most:.4g} at delta {delta:g}"
-    masking = f"; to delta comes {account.masking_failure:.2g} for the masking" if account.masking_failure else ""
-    return spent + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
-
-
-def _exact(account: Account) -> str:
-    """The same of an account without a cap."""
-    if not account.counted:
-        return "nothing was released, and no session is on"
-    if len(account.waiting) == len(account.counted):
-        return "nothing was released; a session over exact sums began, and may still send them until it is withdrawn"
-    return "exact sums were released: no cap can hold for these data"
 
 
 def _document(account: Account) -> dict[str, Any]:

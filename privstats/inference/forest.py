@@ -16,12 +16,12 @@ import numpy as np
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.drawing import INK, LINES, SMALL, UNTOLD, beside_zero, check_format, figure_of, saved
-from privstats.inference.exponentiated import ratio_of
+from privstats.inference.regression.exponentiated import ratio_of
 
 if TYPE_CHECKING:
-    from privstats.inference.balance import Balance
-    from privstats.inference.effect_table import EffectTable
-    from privstats.inference.regression import Regression
+    from privstats.inference.regression.table import Regression
+    from privstats.inference.treatment_effects.balance import Balance
+    from privstats.inference.treatment_effects.table import EffectTable
 
     Estimates: TypeAlias = EffectTable | Regression
 

@@ -6,19 +6,20 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privstats.errors import ReleaseError
-from privstats.inference.counts import Interval
-from privstats.inference.curve_summary import curve_summary
-from privstats.inference.summary import Summary, proportions_summary
-from privstats.inference.survival import SurvivalCurve, SurvivalCurves
+from privstats.inference.counts.summary import proportions_summary
+from privstats.inference.counts.survival import SurvivalCurve, SurvivalCurves
+from privstats.inference.counts.survival_summary import curve_summary
+from privstats.inference.counts.table import Interval
+from privstats.inference.summary import Summary
 from privstats.release import Release
 
 if TYPE_CHECKING:
-    from privstats.inference.cell_table import CellTable
-    from privstats.inference.effect_rows import EffectRows
-    from privstats.inference.effect_table import EffectTable
-    from privstats.inference.group_means import GroupMeans
-    from privstats.inference.regression import Regression
-    from privstats.inference.scorecards import Scorecard
+    from privstats.inference.groups.means import GroupMeans
+    from privstats.inference.regression.cell_table import CellTable
+    from privstats.inference.regression.table import Regression
+    from privstats.inference.scorecards.table import Scorecard
+    from privstats.inference.treatment_effects.rows import EffectRows
+    from privstats.inference.treatment_effects.table import EffectTable
 
     Table: TypeAlias = EffectTable | EffectRows | Regression | CellTable | Scorecard | GroupMeans
     Curves: TypeAlias = SurvivalCurve | SurvivalCurves | Mapping[str, SurvivalCurve]

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 from privstats.course import Effect, Hazard
 from privstats.errors import PlanError
-from privstats.inference import effect_prediction, hazard_prediction
+from privstats.inference.hazard_ratios import prediction as hazard_prediction
 from privstats.inference.inversion import quantile
+from privstats.inference.treatment_effects import prediction as effect_prediction
 from privstats.plan import Plan
 
 __all__ = ["HalfWidth", "Predicted", "predicted_half_width", "predicted_of"]

@@ -77,7 +77,7 @@ def contribution(
     rng = checked(rng, allow_reproducible=allow_reproducible)
     require_moments(plan, moments)
     vector = flatten(moments.for_client(index))
-    if isinstance(plan.privacy, Privacy):
+    if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
         vector = dp.clip_client(plan.schema, plan.privacy, vector)
     known, root = False, b""
     if plan.noise is not None and plan.noise.trust.drawn_by == "client":

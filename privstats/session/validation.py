@@ -11,7 +11,7 @@ from typing import Any
 from privstats import secagg
 from privstats.dp import NoPrivacy
 from privstats.errors import DataError, LocalProtocolError
-from privstats.moments import Moments, PersonMoments
+from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg.protocols import protocol_of
 
@@ -101,7 +101,7 @@ def _require_persons(plan: Plan, moments: Moments) -> None:
             if plan.person_clip
             else "these sums are of persons, and the plan promises none; measure without persons"
         )
-    if isinstance(moments, PersonMoments) and moments.parties != 1:
+    if moments.in_wire_steps and getattr(moments, "parties", 1) != 1:
         raise DataError("these are sums over several parties, in which a person may count twice; give one party's")
 
 

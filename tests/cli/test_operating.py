@@ -14,8 +14,9 @@ from rich.console import Console
 
 import privstats as ps
 from privstats import dp
-from privstats.cli.ledger import history, standing
+from privstats.cli.ledger import history
 from privstats.cli.parts import passphrases
+from privstats.cli.parts.party_facts import standing
 from privstats.dp.ledger_rules import room
 from privstats.secagg import Identity, Roster
 from tests.dp.test_ledger import no_file_may_grow_beyond

@@ -13,7 +13,7 @@ import pytest
 import privstats as ps
 from privstats.dp import Ledger
 from privstats.errors import LedgerError, PlanError, ReleaseError
-from privstats.inference.effect_rows import holm
+from privstats.inference.treatment_effects.rows import holm
 from privstats.randomness import seeded
 from tests import made
 
@@ -210,7 +210,7 @@ def test_the_table_says_what_was_declared_and_marks_the_rest(releases: Any) -> N
         *((f"fall {age}", "exploratory") for age in ages),
     ]
     assert {row[-1] for row in table.summary().rows[5:]} == {"exploratory"}, "and no p-value"
-    assert {row["declared"] for row in table.rows()} == {"primary", "secondary", "exploratory"}
+    assert {row["declared"] for row in table.to_rows()} == {"primary", "secondary", "exploratory"}
 
 
 def test_releases_of_another_course_are_refused(releases: Any) -> None:

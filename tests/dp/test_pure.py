@@ -16,7 +16,7 @@ from privstats.dp.pure import _longest, laplace_mu, laplace_sigma, laplace_tail
 from privstats.dp.samplers import MAX_SCALE
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError, ReleaseError
-from privstats.inference.counts import count_table
+from privstats.inference.counts.table import count_table
 from privstats.plan.certificate import certificate_text
 from privstats.plan.cohort import reach_of
 from privstats.plan.review import difference

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from privstats.inference.clipping import share_beyond
+from privstats.inference.regression.clipping import share_beyond
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.3, -0.9, 2.0])

@@ -17,9 +17,9 @@ from privstats import session
 from privstats.course import run
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums, outcome_lines, ridge_line
-from privstats.inference.influence_sums import InfluenceSums, ratio_of
-from privstats.inference.nuisances import _of_any_part
-from privstats.inference.ratio_of_sums import RatioOfSums
+from privstats.inference.treatment_effects.influence_sums import InfluenceSums, ratio_of
+from privstats.inference.treatment_effects.nuisances import _of_any_part
+from privstats.inference.treatment_effects.ratio_of_sums import RatioOfSums
 from privstats.moments import exact_moments
 from privstats.moments.arms import arm_rows
 from privstats.moments.influences import _propensity, influence_of, population_of

@@ -13,8 +13,8 @@ import privstats as ps
 from privstats import inference as inf
 from privstats import session
 from privstats.errors import ReleaseError
-from privstats.inference.category_difference import category_difference
-from privstats.inference.counts import z_of
+from privstats.inference.counts.table import z_of
+from privstats.inference.groups.category_difference import category_difference
 from privstats.randomness import seeded
 from privstats.transforms import Centre, Scale
 from tests import made

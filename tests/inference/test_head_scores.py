@@ -12,8 +12,8 @@ from hypothesis.extra.numpy import arrays
 
 import privstats as ps
 from privstats.errors import ReleaseError
-from privstats.inference.reliability import reliability
-from privstats.inference.roc import area, roc_curve
+from privstats.inference.head_scores.reliability import reliability
+from privstats.inference.head_scores.roc import area, roc_curve
 from privstats.randomness import seeded
 from tests import made
 

@@ -10,7 +10,7 @@ from scipy import stats
 
 import privstats as ps
 from privstats.errors import DataError, PlanError, ReleaseError, SchemaError
-from privstats.inference.heterogeneity import GroupSums, heterogeneity_of
+from privstats.inference.treatment_effects.heterogeneity import GroupSums, heterogeneity_of
 from privstats.plan.certificate import certificate_text
 from privstats.plan.certificate_checker import check
 from privstats.randomness import seeded

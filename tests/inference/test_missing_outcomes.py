@@ -17,7 +17,7 @@ from privstats.cli.main import app
 from privstats.course.effect_values import assigned_sums, propensity_schema
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step
-from privstats.inference.influence_sums import course_sums
+from privstats.inference.treatment_effects.influence_sums import course_sums
 from privstats.moments.arms import arm_rows
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values

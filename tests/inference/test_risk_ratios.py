@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.dp import joint_mu
 from privstats.errors import DataError, PlanError, SchemaError
-from privstats.inference.ratio_of_means import RatioOfMeans
+from privstats.inference.treatment_effects.ratio_of_means import RatioOfMeans
 from privstats.moments.effect import mapped_records
 from privstats.randomness import seeded
 from privstats.schema.effect_design import ratio_cap

@@ -17,7 +17,7 @@ import privstats as ps
 from benchmarks.inference import card_bands
 from privstats import randomness
 from privstats.inference.cell_intervals import Intervals
-from privstats.inference.linear_scores import linear_scores
+from privstats.inference.scorecards.linear_scores import linear_scores
 
 COLUMNS = (
     ps.Numeric("age", (40.0, 65.0), gaps=(-9,)),

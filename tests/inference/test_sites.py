@@ -9,8 +9,8 @@ import privstats as ps
 from privstats import inference as inf
 from privstats import session
 from privstats.errors import ReleaseError
-from privstats.inference.restricted_likelihood import LEVELS, Reml, pull_weights
-from privstats.inference.sites import _fixed_sums
+from privstats.inference.regression.restricted_likelihood import LEVELS, Reml, pull_weights
+from privstats.inference.regression.sites import _fixed_sums
 from privstats.randomness import seeded
 from privstats.transforms import Centre, ConstantFeature, Scale, UnitNorm
 

@@ -8,7 +8,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import LedgerError, PlanError, ReleaseError
-from privstats.inference.counts import count_table
+from privstats.inference.counts.table import count_table
 from privstats.plan.certificate import certificate_text
 from privstats.plan.certificate_checker import check
 from privstats.schema.public_values import Published

@@ -20,8 +20,8 @@ from privstats.course import Effect, run
 from privstats.course.base import Round
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference import EffectTable, effects
-from privstats.inference.effect_rows import subgroups_of
 from privstats.inference.evidence import map_columns
+from privstats.inference.treatment_effects.rows import subgroups_of
 from privstats.moments import exact_moments
 from privstats.moments.effect import blocks_of
 from privstats.progress import track

@@ -27,8 +27,8 @@ from privstats.inference import (
     plot_forest,
     plot_survival,
 )
-from privstats.inference.group_shares import proportion_row
-from privstats.inference.summary import proportions_summary
+from privstats.inference.counts.summary import proportions_summary
+from privstats.inference.groups.shares import proportion_row
 from privstats.release import Release
 
 __all__ = [

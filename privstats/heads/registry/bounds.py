@@ -16,7 +16,6 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from privstats.errors import HeadError
-from privstats.schema.modules import is_word
 
 __all__ = [
     "DEVICE",
@@ -159,6 +158,8 @@ class ModuleWord(Constraint):
 
     def admits(self, value: Any) -> bool:
         """KIND/SIZE; whether a package brings it is asked where it is used."""
+        from privstats.schema.modules import is_word
+
         return is_word(value)
 
     def __str__(self) -> str:

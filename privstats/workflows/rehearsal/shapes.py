@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.inference.scorecards import ColumnPoints, Scorecard
+from privstats.inference.scorecards.table import ColumnPoints, Scorecard
 from privstats.transforms import Column, Dates, Numeric
 
 __all__ = ["COLUMNS", "decisive", "drawn"]

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import PlanError
-from privstats.inference import influence_sums
+from privstats.inference.treatment_effects import influence_sums
 from privstats.moments import influences
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values

@@ -1,0 +1,109 @@
+"""What a party reads before it takes part: what would be sent, what it spends, and on which account."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import privstats as ps
+
+if TYPE_CHECKING:
+    from privstats.dp.accounts import Account
+    from privstats.engines.network.folder import Folder
+    from privstats.engines.network.measuring import Records
+    from privstats.engines.network.party import Party
+
+__all__ = ["facts_of", "standing"]
+
+
+def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
+    """The facts for a party before it takes part; of a helper, or before records are measured, those of the run."""
+    from privstats.files.outside import state_folder
+
+    course, kind, session = party.folder.course, party.folder.kind, party.first
+    roster, plan, place = party.folder.roster, session.folder.plan, session.role.place
+    client = place < len(roster)
+    facts: dict[str, Any] = {
+        "place": roster.called(place) if client else f"helper {place - len(roster) + 1}",
+        **({} if kind.single else {"course": course.digest, "sessions": course.most}),
+        "plan": plan.digest,
+        "roster": roster.digest.hex(),
+        "fingerprint": roster.fingerprint,
+        "counters": str(state_folder()),
+        "upload_bytes": sum(each.masking.upload_bytes for each in course.priced) if client else 0,
+    }
+    if client and kind.part == "changes":
+        return facts | _stream_facts(party.folder)
+    return facts if records is None else facts | _record_facts(records) | _spending(party, records.dataset)
+
+
+def _record_facts(records: Records) -> dict[str, Any]:
+    """How many records are summed, and what their holder should know of clip and edges."""
+    from privstats.engines.network.measuring import clip_report_of
+    from privstats.moments import remarks_on
+
+    report = clip_report_of(records.moments)
+    facts: dict[str, Any] = {"records": records.moments.records}
+    if report is not None:
+        facts["clipped"] = f"{report.fraction_clipped:.2%}"
+        facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
+    outside = getattr(records.moments, "edge_report", None)
+    if outside is not None and outside.beyond:
+        facts["beyond_edges"] = str(outside)
+    if report is not None or outside is not None:
+        facts["remarks"] = list(remarks_on(records.moments))
+    return facts
+
+
+def _spending(party: Party, dataset: str) -> dict[str, Any]:
+    """What the run spends of the account of these records, and what that account has spent."""
+    course, budget = party.folder.course, party.first.folder.plan.budget()
+    epsilon = budget.epsilon if party.folder.kind.single else course.epsilon(budget.delta)
+    spends = f"epsilon {epsilon:.4g} at delta {budget.delta:g}"
+    return {"spends": spends, "account": dataset, "ledger": _spent(party.folder, dataset)}
+
+
+def _stream_facts(folder: Folder) -> dict[str, Any]:
+    """The facts on a stream for a party: its terms, its cost, and the records that go next."""
+    from privstats.engines.network import between_rounds
+
+    stream: Any = folder.course
+    standing_here, delta = between_rounds.standing(folder), stream.first.budget().delta
+    epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
+    repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
+    unit = "record" if stream.plan.person_clip is None else "person, with all rows,"
+    leave = " and leaves once" if stream.deletions else " and never leaves"
+    return {
+        "stream": f"{stream.epochs} epochs by {stream.mechanism}: a {unit} enters once{repeats}{leave}",
+        "epochs_begun": epochs,
+        "records": standing_here.inside,
+        "gone": standing_here.gone,
+        "goes_next": f"{standing_here.entering} that enter, {standing_here.leaving} that leave",
+        "spends": f"once, for all epochs together: epsilon {stream.epsilon(delta):.4g} at delta {delta:g}",
+        "account": standing_here.account,
+        "ledger": _spent(folder, standing_here.account),
+    }
+
+
+def _spent(folder: Folder, dataset: str) -> str:
+    account = next((each for each in folder.ledger.accounts() if each.dataset == dataset), None)
+    return "nothing was released yet" if account is None else standing(account)
+
+
+def standing(account: Account) -> str:
+    """The spent and the remaining budget, in a line."""
+    cap, delta = account.cap, account.quoted_delta
+    if cap is None:
+        return _exact(account)
+    most = cap.epsilon if cap.delta == delta else ps.dp.accounts.epsilon_of(account.mu_cap, delta)
+    spent = f"spent epsilon {account.spent:.4g} of {most:.4g} at delta {delta:g}"
+    masking = f"; to delta comes {account.masking_failure:.2g} for the masking" if account.masking_failure else ""
+    return spent + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")
+
+
+def _exact(account: Account) -> str:
+    """The same of an account without a cap."""
+    if not account.counted:
+        return "nothing was released, and no session is on"
+    if len(account.waiting) == len(account.counted):
+        return "nothing was released; a session over exact sums began, and may still send them until it is withdrawn"
+    return "exact sums were released: no cap can hold for these data"

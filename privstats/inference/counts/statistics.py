@@ -1,0 +1,289 @@
+"""Statistics of count tables: histograms, shares, quantiles, independence, and confusion of a classifier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import chdtrc
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, spread, z_of
+from privstats.release import Release
+from privstats.schema import Bins
+
+__all__ = [
+    "Chi2",
+    "Confusion",
+    "Histogram",
+    "chi2_contingency",
+    "confusion",
+    "confusion_of",
+    "histogram",
+    "proportions",
+    "quantile",
+]
+
+_TOLD = 4.0  # times sigma sqrt(cells) that a chi2 test wants in records
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Counts of one table.
+
+    Attributes:
+        cells: names of the cells of each variable.
+        counts: as released, noisy ones may be negative.
+        low, high: intervals for the exact counts of these records: noise alone.
+        shown: the nearest table without negative counts of the same total, for pictures only.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"blood": ["A", "0", "A"]}))
+        >>> histogram = ps.inference.histogram(release, "blood")
+        >>> histogram.cells[0], histogram.counts.tolist(), histogram.low.tolist()
+        (('0', 'A', 'B', 'AB'), [1.0, 2.0, 0.0, 0.0], [1.0, 2.0, 0.0, 0.0])
+    """
+
+    cells: tuple[tuple[str, ...], ...]
+    counts: Array
+    low: Array
+    high: Array
+    shown: Array
+
+
+class Chi2(NamedTuple):
+    """A test of independence, with scipy's names.
+
+    Attributes:
+        statistic: noise-aware Pearson statistic; NaN where the test is not told.
+        pvalue: from the chi-squared law; 1 where the test is not told.
+        dof: degrees of freedom, (rows - 1) (columns - 1).
+
+    Example:
+        >>> sex, ill = ps.Categories("sex", ("f", "m")), ps.Categories("ill", ("no", "yes"))
+        >>> schema = ps.CountSchema((sex, ill), (("sex", "ill"),))
+        >>> records = {"sex": ["f", "m"] * 50, "ill": ["no", "no", "no", "yes"] * 25}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> test = ps.inference.chi2_contingency(release, "sex", "ill")
+        >>> test.dof, round(test.statistic, 2), test.pvalue < 0.001
+        (1, 33.33, True)
+    """
+
+    statistic: float
+    pvalue: float
+    dof: int
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a test: the table holds enough records beside its noise."""
+        return not math.isnan(self.statistic)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Agreement of predictions with labels.
+
+    Attributes:
+        accuracy: share of records whose prediction is their label.
+        recall: the same among the records of each label.
+        balanced_accuracy: mean of the recalls.
+
+    Example:
+        >>> labels = ("no", "yes")
+        >>> schema = ps.CountSchema((ps.Categories("ill", labels), ps.Categories("said", labels)), (("ill", "said"),))
+        >>> records = {"ill": ["no"] * 60 + ["yes"] * 40, "said": ["no"] * 55 + ["yes"] * 45}
+        >>> confusion = ps.inference.confusion(ps.Release.exact(schema, ps.measure(schema, records)), "ill", "said")
+        >>> round(confusion.accuracy.value, 2), {name: round(each.value, 2) for name, each in confusion.recall.items()}
+        (0.95, {'no': 0.92, 'yes': 1.0})
+    """
+
+    accuracy: Interval
+    recall: Mapping[str, Interval]
+    balanced_accuracy: Interval
+
+
+def histogram(release: Release, *names: str, alpha: float = 0.05) -> Histogram:
+    """Counts of one variable, or of several crossed, with intervals for the exact counts.
+
+    Raises:
+        ReleaseError: no released table holds these variables, or alpha is out of (0, .5].
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"blood": ["A", "0", "A"]}))
+        >>> ps.inference.histogram(release, "blood").counts.tolist()
+        [1.0, 2.0, 0.0, 0.0]
+    """
+    table, z = count_table(release, *names), z_of(alpha)
+    margin = z * table.sigma
+    return Histogram(
+        tuple(variable.cells for variable in table.variables),
+        table.counts,
+        np.maximum(table.counts - margin, 0.0),
+        np.maximum(table.counts + margin, 0.0),
+        _nonnegative(table.counts),
+    )
+
+
+def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str, Interval]:
+    """The share of every cell of one variable, with intervals for the population.
+
+    Without noise these are Wilson's intervals.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"sex": ["f"] * 60 + ["m"] * 40}))
+        >>> women = ps.inference.proportions(release, "sex")["f"]
+        >>> women.value, round(women.low, 2), round(women.high, 2)
+        (0.6, 0.5, 0.69)
+    """
+    table, z = count_table(release, name), z_of(alpha)
+    cells = table.variables[0].cells
+    others = len(cells) - 1
+    return {
+        cell: ratio(float(count), table.total, (1, others), table.sigma, z)
+        for cell, count in zip(cells, table.counts, strict=True)
+    }
+
+
+def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> Interval:
+    """A quantile of a binned variable, linear inside a bin; records with missing values are left out.
+
+    The interval holds the points whose share of records below is not told apart from q. Values beyond the outer edges
+    are taken for values in the outer bins.
+
+    Raises:
+        ReleaseError: the variable has no bins, q is not between 0 and 1, or as for :func:`histogram`.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Bins("age", (0, 20, 40, 60, 80)),), (("age",),))
+        >>> release = ps.Release.exact(schema, ps.measure(schema, {"age": list(range(80))}))
+        >>> median = ps.inference.quantile(release, "age", 0.5)
+        >>> median.value, median.low < 40 < median.high
+        (40.0, True)
+    """
+    if not 0 < q < 1:
+        raise ReleaseError(f"q must be between 0 and 1, got {q!r}; 0.5 is the median")
+    table, z = count_table(release, name), z_of(alpha)
+    variable, known = table.variables[0], table.known()
+    if not isinstance(variable, Bins):
+        raise ReleaseError(f"{name!r} has categories, and a quantile needs Bins; measure it with edges")
+    k, edges = len(known.counts), np.array(variable.edges)
+    below = np.cumsum(known.counts)
+    shares = [ratio(float(below[i]), known.total, (i + 1, k - i - 1), table.sigma, z) for i in range(k - 1)]
+    value = _crossing(edges, np.array([0.0, *(share.value for share in shares), 1.0]), q)
+    low = _crossing(edges, np.array([0.0, *(share.high for share in shares), 1.0]), q)
+    high = _crossing(edges, np.array([0.0, *(share.low for share in shares), 1.0]), q, last=True)
+    told = all(share.told for share in shares)
+    return Interval(value, low if told else -math.inf, high if told else math.inf, told)
+
+
+def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
+    """Test whether two variables are independent; records with missing values are left out.
+
+    ``u = O - E`` has covariance ``S = P diag(max(E, 0) + sigma^2) P'`` with P the projection off both margins; the
+    statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions. Without noise it is Pearson's. Where the table holds too few
+    records beside its noise the test is not told: a statistic of NaN and a p-value of 1.
+
+    Raises:
+        ReleaseError: no record, or an empty row or column, without noise; or no such table.
+
+    Example:
+        >>> sex, ill = ps.Categories("sex", ("f", "m")), ps.Categories("ill", ("no", "yes"))
+        >>> schema = ps.CountSchema((sex, ill), (("sex", "ill"),))
+        >>> records = {"sex": ["f", "m"] * 50, "ill": ["no", "no", "no", "yes"] * 25}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> ps.inference.chi2_contingency(release, "sex", "ill").pvalue < 0.001
+        True
+    """
+    table = count_table(release, row, column).known()
+    counts, n = table.counts, table.total
+    dof = (counts.shape[0] - 1) * (counts.shape[1] - 1)
+    if table.sigma > 0 and n < _TOLD * table.sigma * math.sqrt(counts.size):
+        return Chi2(math.nan, 1.0, dof)
+    if n <= 0:
+        raise ReleaseError(f"the table of {row!r} and {column!r} holds no record; there is nothing to test")
+    r, c = counts.sum(axis=1) / n, counts.sum(axis=0) / n
+    if table.sigma == 0 and not (r.all() and c.all()):
+        raise ReleaseError(f"{row!r} or {column!r} has a cell without records; leave it out of the plan's variable")
+    expected = n * np.outer(r, c)
+    off = np.kron(np.eye(len(r)) - np.outer(r, np.ones(len(r))), np.eye(len(c)) - np.outer(c, np.ones(len(c))))
+    covariance = off * (np.maximum(expected, 0.0) + table.sigma**2).reshape(-1) @ off.T
+    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    along = vectors[:, -dof:].T @ (counts - expected).reshape(-1)
+    statistic = float((np.square(along) / values[-dof:]).sum())
+    return Chi2(statistic, float(chdtrc(dof, statistic)), dof)
+
+
+def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.05) -> Confusion:
+    """Accuracy, recall and balanced accuracy from a table of labels against predictions.
+
+    Raises:
+        ReleaseError: the two variables have other cells, or no table crosses them.
+
+    Example:
+        >>> labels = ("no", "yes")
+        >>> schema = ps.CountSchema((ps.Categories("ill", labels), ps.Categories("said", labels)), (("ill", "said"),))
+        >>> records = {"ill": ["no"] * 60 + ["yes"] * 40, "said": ["no"] * 55 + ["yes"] * 45}
+        >>> confusion = ps.inference.confusion(ps.Release.exact(schema, ps.measure(schema, records)), "ill", "said")
+        >>> round(confusion.accuracy.value, 2), round(confusion.balanced_accuracy.value, 3)
+        (0.95, 0.958)
+    """
+    table = count_table(release, label, predicted).known()
+    rows, columns = table.variables
+    if rows.cells != columns.cells:
+        raise ReleaseError(f"{label!r} and {predicted!r} have different cells; give both variables the same values")
+    return confusion_of(table, rows.cells, z_of(alpha))
+
+
+def confusion_of(table: CountTable, labels: tuple[str, ...], z: float) -> Confusion:
+    """The same of a table of labels against predictions, ``(C, C)``, without cells of missing values."""
+    k = len(table.counts)
+    right = np.diagonal(table.counts)
+    recall = {
+        cell: ratio(float(right[i]), float(table.counts[i].sum()), (1, k - 1), table.sigma, z)
+        for i, cell in enumerate(labels[:k])
+    }
+    return Confusion(
+        accuracy=ratio(float(right.sum()), table.total, (k, k * k - k), table.sigma, z),
+        recall=recall,
+        balanced_accuracy=_balanced(table, z, all(each.told for each in recall.values())),
+    )
+
+
+def _balanced(table: CountTable, z: float, told: bool) -> Interval:
+    k = len(table.counts)
+
+    def mean_recall(flat: Array) -> Array:
+        cells = flat.reshape(*flat.shape[:-1], k, k)
+        recall = np.diagonal(cells, axis1=-2, axis2=-1) / cells.sum(axis=-1)
+        return np.asarray(np.mean(recall, axis=-1, keepdims=True))
+
+    value, error = spread(mean_recall, table.counts.reshape(-1), table.sigma)
+    if not told:
+        return Interval(float(value[0]), 0.0, 1.0, False)
+    low, high = np.clip([value[0] - z * error[0], value[0] + z * error[0]], 0.0, 1.0)
+    return Interval(float(value[0]), float(low), float(high), True)
+
+
+def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> float:
+    """The first point at which a piecewise linear function over the edges reaches q, or the last at which it is at most
+    q."""
+    below = int(np.flatnonzero(shares <= q)[-1]) if last else int(np.flatnonzero(shares >= q)[0]) - 1
+    rise = shares[below + 1] - shares[below]
+    inside = (q - shares[below]) / rise if rise else 0.0
+    return float(edges[below] + inside * (edges[below + 1] - edges[below]))
+
+
+def _nonnegative(counts: Array) -> Array:
+    """Euclidean projection on counts >= 0 of the same total (Duchi et al. 2008); all 0 for a total below 0."""
+    flat, total = counts.reshape(-1), max(float(counts.sum()), 0.0)
+    ordered = -np.sort(-flat)
+    excess = (np.cumsum(ordered) - total) / np.arange(1, len(flat) + 1)
+    last = int(np.flatnonzero(ordered > excess)[-1]) if total > 0 else 0
+    return np.asarray(np.maximum(flat - excess[last], 0.0) if total > 0 else np.zeros(len(flat))).reshape(counts.shape)

@@ -1,0 +1,128 @@
+"""Columns of 0 and 1 by group, from their counts and sums under noise: shares, a test, a standardised difference.
+
+Sums are those of u = k x + s, as a plan's ``Scale`` and ``Centre`` make them of x in 0 and 1, so that the number of
+ones is (A - s N) / k, with noise of both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.counts.table import gradients, z_of
+
+__all__ = ["BinaryColumn"]
+
+_CLEAR = 3.0
+"""Standard deviations of its noise that a group's rarer value must exceed for the variance to be told."""
+_SURE = 6.0  # of the noise, beyond which squares contradict zeros and ones
+_ROUNDED = 0.01  # of a record, on average: what a grid may do to a square
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryColumn:
+    """One column of 0 and 1.
+
+    Attributes:
+        N, A, D: records, sums and sums of squares of each group, ``(groups,)``, noisy where the release is.
+        sigma: their noise standard deviations by letter.
+        scale, shift: k and s.
+
+    Example:
+        >>> from privstats.inference.groups.binary_columns import BinaryColumn
+        >>> sums, exact = np.array([3.0, 1.0]), {"N": 0.0, "A": 0.0, "D": 0.0}
+        >>> column = BinaryColumn(np.array([4.0, 4.0]), sums, sums, exact, scale=1.0, shift=0.0)
+        >>> column.shares.tolist(), round(column.difference(0.05)[0], 2)
+        ([0.75, 0.25], 1.15)
+    """
+
+    N: Array
+    A: Array
+    D: Array
+    sigma: Mapping[str, float]
+    scale: float
+    shift: float
+
+    def require_zeros_and_ones(self, name: str, told: NDArray[np.bool_]) -> None:
+        """Refuse sums whose squares are not those of zeros and ones: sum x^2 = sum x.
+
+        Raises:
+            ReleaseError: noise does not explain the difference in a group that is told.
+        """
+        per, once = 2 * self.shift + self.scale, self.shift * (self.shift + self.scale)
+        apart = np.abs(self.D - per * self.A + once * self.N)
+        noise = math.hypot(self.sigma["D"], per * self.sigma["A"], once * self.sigma["N"])
+        if (apart > _SURE * noise + _ROUNDED * self.scale**2 * np.abs(self.N))[told].any():
+            raise ReleaseError(
+                f"binary (on the command line --binary) names {name!r}, whose sum of squares is not that of 0 and 1: "
+                "leave it out there"
+            )
+
+    @property
+    def ones(self) -> Array:
+        """Number of ones in each group."""
+        return np.asarray((self.A - self.shift * self.N) / self.scale)
+
+    @property
+    def shares(self) -> Array:
+        """Of ones in each group."""
+        return np.asarray(self.ones / self.N)
+
+    def intervals(self, alpha: float) -> tuple[Array, Array]:
+        """Ends of the population's shares by test inversion: Wilson's interval where there is no noise.
+
+        p is accepted where |C - p N| <= z sqrt(N p (1 - p) + (sigma_A^2 + (s + p k)^2 sigma_N^2) / k^2), with C the
+        ones: a quadratic inequality. From 0 to 1 where noise hides the number of records.
+        """
+        z2, per = z_of(alpha) ** 2, 1 / self.scale
+        N, C, noise = self.N, self.ones, z_of(alpha) ** 2 * self.sigma["N"] ** 2
+        square = N**2 + z2 * N - noise
+        safe = np.where(square > 0, square, 1.0)
+        middle = (C * N + z2 * N / 2 + noise * self.shift * per) / safe
+        last = (C**2 - z2 * self.sigma["A"] ** 2 * per**2 - noise * self.shift**2 * per**2) / safe
+        root = np.sqrt(np.maximum(middle**2 - last, 0.0))
+        told = (square > 0) & (N > 0)
+        low, high = np.clip(middle - root, 0.0, 1.0), np.clip(middle + root, 0.0, 1.0)
+        return np.where(told, low, 0.0), np.where(told, high, 1.0)
+
+    def pvalue(self) -> float:
+        """Two-sided, of one share in both groups: the score test, without noise the chi-squared test."""
+        pooled = float(np.clip(self.ones.sum() / self.N.sum(), 0.0, 1.0))
+        noise = (self.sigma["A"] ** 2 + (self.shift + pooled * self.scale) ** 2 * self.sigma["N"] ** 2) / self.scale**2
+        variance = float((pooled * (1 - pooled) / self.N + noise / self.N**2).sum())
+        apart = abs(float(self.shares[0] - self.shares[1]))
+        if not variance > 0:
+            return 1.0 if apart == 0 else 0.0
+        return float(2 * ndtr(-apart / math.sqrt(variance)))
+
+    def difference(self, alpha: float) -> tuple[float, float, float]:
+        """Standardised difference (p - q) / sqrt((p (1 - p) + q (1 - q)) / 2) and its ends for *these* records.
+
+        By the delta method under the noise alone; NaN where noise could hide that both groups have zeros and ones.
+
+        Source: Austin, Statistics in Medicine 28 (2009) 3083.
+        """
+        rest = np.minimum(self.ones, self.N - self.ones)
+        reach = np.hypot(self.sigma["A"], (abs(self.shift) + abs(self.scale)) * self.sigma["N"]) / abs(self.scale)
+        if not (rest > _CLEAR * reach).any():
+            return math.nan, math.nan, math.nan
+        entries = np.concatenate([self.N, self.A])
+        value = float(np.real(self._standardised(entries))[0])
+        slopes = gradients(self._standardised, entries)[:, 0]
+        spread = slopes * np.repeat([self.sigma["N"], self.sigma["A"]], 2)
+        margin = z_of(alpha) * float(np.sqrt(np.square(spread).sum()))
+        return value, value - margin, value + margin
+
+    def _standardised(self, entries: Array) -> Array:
+        """From records and sums of both groups, ``(..., 4)``; analytic, for its derivatives."""
+        N, A = entries[..., :2], entries[..., 2:]
+        shares = (A - self.shift * N) / self.scale / N
+        variance = (shares * (1 - shares)).sum(axis=-1, keepdims=True) / 2
+        return np.asarray((shares[..., :1] - shares[..., 1:]) / np.sqrt(variance))

@@ -1,0 +1,278 @@
+"""The first table of a paper: number, mean and spread of every column by group, and whether two groups differ.
+
+From counts, sums and sums of squares per class (N, A, D), each with its own noise; columns of 0 and 1 have number and
+share (``binary_columns``), as cells of count tables have (``shares``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.counts.table import gradients, require_level
+from privstats.inference.evidence import map_columns, require_gaussian, require_records
+from privstats.inference.groups.binary_columns import BinaryColumn
+from privstats.inference.groups.shares import GroupShares, chosen_names, group_shares
+from privstats.inference.groups.summary import means_summary, rows_of
+from privstats.inference.inversion import quantile
+from privstats.inference.row_table import RowTable
+from privstats.inference.summary import Summary
+from privstats.inference.treatment_effects.balance import standardised
+from privstats.release import Release
+from privstats.schema import ClassSchema, CountSchema, narrowed
+
+__all__ = ["GroupMeans", "table_one"]
+
+_SURE = 10.0  # standard deviations of its noise that a group's count must exceed to be told
+_CLEAR = 3.0  # likewise the variance of a column in a group, for a standardised difference
+_LEAST = 1e-4  # of clip_norm squared: a variance below that is noise
+
+
+@dataclass(frozen=True, eq=False)
+class GroupMeans(RowTable):
+    """Columns by group; arrays are ``(groups, columns)`` in the units of the columns as they came in.
+
+    Attributes:
+        groups, columns: their names.
+        counts: records of each group, noisy where the release is, ``(groups,)``.
+        means: of each column; NaN where a group is not told.
+        low, high: intervals of the means; infinite where a group is not told.
+        deviations: standard deviations of the columns, without intervals; NaN likewise, and of columns of 0 and 1.
+        told: ``(groups,)``.
+        pvalues: Welch's test of each column between the two groups that are told, ``(columns,)``; None for other
+            numbers of groups.
+        differences: of these two the standardised difference of each column, first less second, and the ends of its
+            interval, ``(columns, 3)``; NaN where not told, None for other numbers of groups.
+        release: the one that it was read from.
+        alpha: level of the intervals.
+        levels: of each column of 0 and 1 what its 1 is, whose share ``means`` has; empty for the others.
+
+    Example:
+        >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
+        >>> schema = ps.ClassSchema(2, 2, "NAD", clip_norm=4.0, **names)
+        >>> X = [[1.0, 0.5], [2.0, 0.7], [1.5, 0.6], [0.2, 0.4], [0.1, 0.5], [0.3, 0.3]]
+        >>> release = ps.Release.exact(schema, ps.measure(schema, X, ["ill"] * 3 + ["well"] * 3))
+        >>> table = ps.inference.table_one(release)
+        >>> table.counts.tolist(), table.means.round(2).tolist()
+        ([3.0, 3.0], [[1.5, 0.6], [0.2, 0.4]])
+    """
+
+    groups: tuple[str, ...]
+    columns: tuple[str, ...]
+    counts: Array
+    means: Array
+    low: Array
+    high: Array
+    deviations: Array
+    told: NDArray[np.bool_]
+    pvalues: Array | None
+    differences: Array | None = field(repr=False)
+    release: Release = field(repr=False)
+    alpha: float
+    levels: tuple[str, ...]
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """One row per column and group, with test and difference beside the first group; NaN where not told."""
+        return rows_of(self)
+
+    def summary(self) -> Summary:
+        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        return means_summary(self)
+
+
+@overload
+def table_one(
+    release: Release,
+    *,
+    by: None = None,
+    columns: Sequence[str] | None = None,
+    binary: Sequence[str] = (),
+    alpha: float = 0.05,
+) -> GroupMeans: ...
+@overload
+def table_one(
+    release: Release, *, by: str, columns: Sequence[str] | None = None, binary: Sequence[str] = (), alpha: float = 0.05
+) -> GroupShares: ...
+@overload
+def table_one(
+    release: Release,
+    *,
+    by: str | None,
+    columns: Sequence[str] | None = None,
+    binary: Sequence[str] = (),
+    alpha: float = 0.05,
+) -> GroupMeans | GroupShares: ...
+def table_one(
+    release: Release,
+    *,
+    by: str | None = None,
+    columns: Sequence[str] | None = None,
+    binary: Sequence[str] = (),
+    alpha: float = 0.05,
+) -> GroupMeans | GroupShares:
+    """The columns of a release by group: means of class sums, or numbers and shares of count tables.
+
+    Of class sums a group is a class, and every column has its mean with an interval, and Welch's test where there are
+    two groups; of count tables see :func:`~privstats.inference.groups.shares.group_shares`.
+
+    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, and Student's t with Welch's
+    degrees of freedom, (N - 1) (var(mean) (N - 1) / v)^2: N - 1 without noise. Suppressed classes are left out by name.
+
+    The standardised difference of two groups is (m1 - m2) / sqrt((v1 + v2) / 2) (Austin, Statistics in Medicine 28
+    (2009) 3083). Its interval is about *these* records, under the noise alone by the delta method; without noise it is
+    the difference itself. It is not told where noise hides a group or its spread.
+
+    A column of 0 and 1 has n (%) in place of mean and spread: its share with Wilson's interval, and the chi-squared
+    test, both widened by the noise (:mod:`privstats.inference.groups.binary_columns`).
+
+    Args:
+        release: of a ``ClassSchema`` with statistics ``"NAD"``, whose transform may hold ``Centre`` and ``Scale``; or
+            of a ``CountSchema`` with tables that cross ``by`` with other variables.
+        by: of count tables the variable whose cells are the groups; of class sums None.
+        columns: which columns, or variables crossed with ``by``, to show, in this order; None: all.
+        binary: of class sums the columns that hold 0 and 1 alone, as their owners declare it. Sums that contradict it
+            are refused.
+        alpha: level of the intervals.
+
+    Raises:
+        ReleaseError: another kind of release, one without D, count tables without ``by`` or none that crosses it, or an
+            unknown column.
+
+    Example:
+        >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "smokes")}
+        >>> schema = ps.ClassSchema(2, 2, "NAD", clip_norm=4.0, **names)
+        >>> X = [[1.0, 1], [2.0, 1], [1.5, 0], [0.2, 0], [0.1, 0], [0.3, 1]]
+        >>> release = ps.Release.exact(schema, ps.measure(schema, X, ["ill"] * 3 + ["well"] * 3))
+        >>> table = ps.inference.table_one(release, binary=["smokes"])
+        >>> table.groups, table.columns, table.means.round(2).tolist()
+        (('ill', 'well'), ('dose', 'smokes'), [[1.5, 0.67], [0.2, 0.33]])
+    """
+    require_level(alpha)
+    if isinstance(require_records(release).plan.schema, CountSchema):
+        if binary:
+            raise ReleaseError("binary serves class sums: count tables have the cells of each variable; leave it out")
+        return group_shares(release, by, columns=columns, alpha=alpha)
+    if by is not None:
+        raise ReleaseError("the groups of class sums are the classes; leave by out, or give a release of count tables")
+    schema = _class_schema(release)
+    require_gaussian(release)
+    if release.moments.D is None:
+        raise ReleaseError("the release has no D, sums of squares per class; measure statistics='NAD'")
+    known = schema.feature_names or tuple(f"x{j}" for j in range(schema.features))
+    of_two = chosen_names(known, binary, "columns of the release") if binary else []
+    found = replace(_means(release, schema, known, alpha), levels=tuple("1" * (name in of_two) for name in known))
+    found = _with_shares(found, schema)
+    return _chosen(found, [known.index(name) for name in chosen_names(known, columns, "columns of the release")])
+
+
+def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alpha: float) -> GroupMeans:
+    """Means, deviations, tests and differences of all columns."""
+    names = schema.class_names or tuple(map(str, range(schema.classes)))
+    kept = _kept(release, schema)
+    N, A, D = (np.asarray(getattr(release.moments, letter))[kept] for letter in "NAD")
+    told = np.maximum(_SURE * release.sigma["N"], 1.0) < N
+    safe = np.where(told, N, 2.0)[:, None]
+    means = A / safe
+    variances = np.clip(D / safe - means**2, _LEAST * schema.clip_norm**2 if release.sigma["D"] else 0.0, None)
+    sampling = variances / (safe - 1)
+    noise = (release.sigma["A"] ** 2 + means**2 * release.sigma["N"] ** 2) / safe**2
+    scale, shift = map_columns(schema.transform, schema.features)
+    reach = stdtrit(_degrees(sampling, noise, safe - 1), 1 - alpha / 2)
+    margin = np.where(told[:, None], reach * np.sqrt(sampling + noise), np.inf)
+    raw, two = (means - shift) / scale, told.sum() == len(told) == 2
+    return GroupMeans(
+        groups=tuple(names[place] for place in kept),
+        columns=columns,
+        counts=N,
+        means=np.where(told[:, None], raw, np.nan),
+        low=raw - margin / scale,
+        high=raw + margin / scale,
+        deviations=np.where(told[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
+        told=told,
+        pvalues=_welch(means, sampling, noise, safe) if two else None,
+        differences=_differences(N, A, D, release, alpha) if two else None,
+        release=release,
+        alpha=alpha,
+        levels=("",) * len(columns),
+    )
+
+
+def _kept(release: Release, schema: ClassSchema) -> list[int]:
+    return [place for place in range(schema.classes) if place not in release.suppressed]
+
+
+def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
+    """Columns of 0 and 1 with their shares, the intervals, tests and differences of these."""
+    release, kept = found.release, _kept(found.release, schema)
+    scale, shift = map_columns(schema.transform, schema.features)
+    means, low, high, deviations = (each.copy() for each in (found.means, found.low, found.high, found.deviations))
+    pvalues, differences = (None if each is None else each.copy() for each in (found.pvalues, found.differences))
+    for j in (j for j, level in enumerate(found.levels) if level):
+        A, D = (np.asarray(getattr(release.moments, letter))[kept, j] for letter in "AD")
+        column = BinaryColumn(found.counts, A, D, release.sigma, float(scale[j]), float(shift[j]))
+        column.require_zeros_and_ones(found.columns[j], found.told)
+        seen = np.where(found.told, column.shares, np.nan)
+        ends = [np.where(found.told, end, no) for end, no in zip(column.intervals(found.alpha), (0, 1), strict=True)]
+        means[:, j], low[:, j], high[:, j], deviations[:, j] = np.clip(seen, 0.0, 1.0), *ends, np.nan
+        if pvalues is not None and differences is not None:
+            pvalues[j], differences[j] = column.pvalue(), column.difference(found.alpha)
+    shown: dict[str, Any] = {"means": means, "low": low, "high": high, "deviations": deviations}
+    return replace(found, **shown, pvalues=pvalues, differences=differences)
+
+
+def _chosen(found: GroupMeans, places: list[int]) -> GroupMeans:
+    """Some columns in another order."""
+    shown: dict[str, Any] = {name: getattr(found, name)[:, places] for name in ("means", "low", "high", "deviations")}
+    shown |= {name: tuple(getattr(found, name)[place] for place in places) for name in ("columns", "levels")}
+    tested = {name: getattr(found, name) for name in ("pvalues", "differences")}
+    shown |= {name: None if each is None else each[places] for name, each in tested.items()}
+    return replace(found, **shown)
+
+
+def _class_schema(release: Release) -> ClassSchema:
+    schema = require_records(release).plan.schema
+    refusal = ReleaseError(f"table_one takes class moments, and the release measures a {type(schema).__name__}")
+    return narrowed(schema, ClassSchema, refusal)
+
+
+def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -> Array:
+    """Standardised differences of two groups and their ends under the noise, ``(columns, 3)``; NaN where not told."""
+    columns = A.shape[1]
+    entries = np.stack([np.broadcast_to(N[:, None], A.shape), A, D]).transpose(2, 0, 1).reshape(columns, 6)
+    deviations = np.repeat([release.sigma[letter] for letter in "NAD"], 2)
+    spreads = D / N[:, None] - (A / N[:, None]) ** 2
+    told = (spreads > _CLEAR * release.sigma["D"] / N[:, None]).all(axis=0)
+    found = np.full((columns, 3), np.nan)
+    for place in np.flatnonzero(told):
+        value = float(np.real(standardised(entries[place]))[0])
+        slopes = gradients(standardised, entries[place])[:, 0]
+        reach = quantile(alpha, np.inf) * float(np.sqrt(np.square(slopes * deviations).sum()))
+        found[place] = value, value - reach, value + reach
+    return found
+
+
+def _degrees(sampling: Array, noise: Array, left: Array) -> Array:
+    """Welch's degrees of freedom of each mean; the noise has infinitely many, because its level is known.
+
+    A column that is constant and exact has those of its records.
+    """
+    variance = sampling + noise
+    share = np.divide(sampling, variance, out=np.ones_like(variance), where=variance > 0)
+    return np.asarray(np.minimum(left / np.square(np.maximum(share, 1e-6)), 1e12))
+
+
+def _welch(means: Array, sampling: Array, noise: Array, counts: Array) -> Array:
+    """Two-sided p-values; the noise counts with infinitely many degrees of freedom, because its level is known."""
+    variance, apart = (sampling + noise).sum(axis=0), np.abs(means[0] - means[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        degrees = variance**2 / (sampling**2 / (counts - 1)).sum(axis=0)
+        pvalues = 2 * stdtr(degrees, -apart / np.sqrt(variance))
+    constant = (apart == 0) * 1.0  # in both groups, exactly
+    return np.asarray(np.where(variance > 0, pvalues, constant))

@@ -1,0 +1,243 @@
+"""The categories of a paper's first table: number and share of every cell by group, from count tables under noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.counts.statistics import chi2_contingency
+from privstats.inference.counts.table import Interval, count_table, ratio, z_of
+from privstats.inference.groups.category_difference import category_difference
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.row_table import RowTable
+from privstats.inference.summary import Summary, chance_of
+from privstats.release import Release
+
+__all__ = ["GroupShares", "Shares", "chosen_names", "group_shares", "proportion_row"]
+
+_METHODS = (
+    "Cells of variables are given as number and share of each group, shares with Wilson's intervals widened by the "
+    "noise of the counts; groups are compared by the chi-squared test with that noise in its covariance, and two "
+    "groups by the standardised difference of Yang and Dalton (2012), with an interval under the noise alone."
+)
+_FOOT = (
+    "Cells: number (% of the group; interval of the %). Records with missing values are left out of a variable's "
+    "shares. SMD (Yang and Dalton 2012): noise enlarges it; its interval is about these records, under the noise alone."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """One variable by group.
+
+    Attributes:
+        cells: its cells.
+        counts: noisy numbers of records, ``(groups, cells)``.
+        shares: of each cell within each group, by group and cell.
+        pvalue: of the chi-squared test; NaN where the test is not told.
+        difference: the standardised difference of two groups; NaN where it is not told, or of other numbers of groups.
+        difference_ends: of its interval, for these records under the noise alone; from 0 to infinity where not told.
+
+    Example:
+        >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
+        >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
+        >>> records = {"sex": ["f", "m", "m", "m"] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> found = ps.inference.table_one(release, by="arm").variables["sex"]
+        >>> found.shares[0][1].value, found.shares[1][1].value, round(found.difference, 2)
+        (0.5, 1.0, 1.41)
+    """
+
+    cells: tuple[str, ...]
+    counts: Array
+    shares: tuple[tuple[Interval, ...], ...]
+    pvalue: float
+    difference: float
+    difference_ends: tuple[float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupShares(RowTable):
+    """Number and share of every cell of every variable that a table crosses with the groups.
+
+    Attributes:
+        by: the variable of the groups.
+        groups: its cells.
+        records: noisy number of records of each group, ``(groups,)``.
+        variables: by name.
+        release: the one that it was read from.
+        alpha: level of the intervals.
+
+    Example:
+        >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
+        >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
+        >>> records = {"sex": ["f", "m", "m", "m"] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> print(ps.inference.table_one(release, by="arm").summary().rows[1])
+        ('  f', '20 (50.0; 35.2 to 64.8)', '0 (0.0; 0.0 to 8.8)', '', '')
+    """
+
+    by: str
+    groups: tuple[str, ...]
+    records: Array
+    variables: Mapping[str, Shares]
+    release: Release = field(repr=False)
+    alpha: float
+
+    @property
+    def told(self) -> bool:
+        """Whether noise leaves any share to be read."""
+        return any(share.told for each in self.variables.values() for group in each.shares for share in group)
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """One row per variable, cell and group, with test and difference of the variable; NaN where not told."""
+        return [
+            {
+                "variable": name,
+                "level": cell,
+                "group": group,
+                "n": float(each.counts[i, j]),
+                **proportion_row(each.shares[i][j]),
+                "p_value": each.pvalue,
+                "smd": each.difference,
+                "smd_low": each.difference_ends[0],
+                "smd_high": each.difference_ends[1],
+            }
+            for name, each in self.variables.items()
+            for j, cell in enumerate(each.cells)
+            for i, group in enumerate(self.groups)
+        ]
+
+    def summary(self) -> Summary:
+        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        rows: list[tuple[str, ...]] = []
+        for name, each in self.variables.items():
+            compared = (_or_hidden(each.pvalue, chance_of), _smd(each))
+            rows.append((name, *[""] * len(self.groups), *compared[: len(self._compared)]))
+            for j, cell in enumerate(each.cells):
+                cells = (_cell(each.counts[i, j], each.shares[i][j]) for i in range(len(self.groups)))
+                rows.append((f"  {cell}", *cells, *[""] * len(self._compared)))
+        source = Source(self.release, self.alpha, "independent records, honest clients")
+        return Summary(
+            title=source.title(f"Cells by {self.by}"),
+            promise=source.promise,
+            head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(self.groups, self.records, strict=True)),
+            columns=("", *(f"{group}, n (%)" for group in self.groups), *self._compared),
+            rows=tuple(rows),
+            foot=(*source.foot, _FOOT),
+            methods=source.methods(_METHODS),
+        )
+
+    @property
+    def _compared(self) -> tuple[str, ...]:
+        return ("P", "SMD") if len(self.groups) == 2 else ("P",)
+
+
+def group_shares(
+    release: Release, by: str | None, *, columns: Sequence[str] | None = None, alpha: float = 0.05
+) -> GroupShares:
+    """Number and share of the cells of every variable that a released table crosses with ``by``.
+
+    Shares are those of the records of a group whose value is known, with Wilson's intervals widened by the noise. Two
+    groups have the standardised difference d = sqrt((p - q)' S^+ (p - q)), p and q the shares of all cells but the
+    first and S the mean of both groups' multinomial covariances (Yang and Dalton, SAS Global Forum 2012, paper 335); of
+    two cells it is |p - q| / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin 2009). Its interval is for these records, under
+    the noise alone (``category_difference``); it is not told where noise could hide a cell.
+
+    Args:
+        release: of a ``CountSchema``.
+        by: the variable whose cells are the groups.
+        columns: the variables to show, in this order; None: all that are crossed with ``by``.
+        alpha: level of the intervals.
+
+    Raises:
+        ReleaseError: not a release of count tables, ``by`` is left out, no table crosses it with another variable, or
+            with one of ``columns``.
+
+    Example:
+        >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
+        >>> schema = ps.CountSchema((sex, arm), (("arm", "sex"),))
+        >>> records = {"sex": ["f", "m", "m", "m"] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> ps.inference.table_one(release, by="arm").records.tolist()
+        [40.0, 40.0]
+    """
+    tables = getattr(release.plan.schema, "tables", ())
+    if by is None:
+        names = ", ".join(dict.fromkeys(name for table in tables for name in table))
+        raise ReleaseError(f"count tables need by=..., the variable of the groups (on the command line --by): {names}")
+    others = list(dict.fromkeys(name for table in tables if by in table for name in table if name != by))
+    if not others:
+        raise ReleaseError(f"no released table crosses {by!r} with another variable; name one that is crossed")
+    z, others = z_of(alpha), chosen_names(others, columns, f"crossed with {by}")
+    groups = count_table(release, by).known()
+    variables = {name: _shares(release, by, name, alpha, z) for name in others}
+    cells = groups.variables[0].cells[: len(groups.counts)]
+    return GroupShares(by, cells, groups.counts, variables, release, alpha)
+
+
+def chosen_names(known: Sequence[str], chosen: Sequence[str] | None, what: str) -> list[str]:
+    """The names that were asked for, in their order; all where none was.
+
+    Raises:
+        ReleaseError: one that is not known, one twice, or an empty list.
+    """
+    if chosen is None:
+        return list(known)
+    wanted = [chosen] if isinstance(chosen, str) else list(chosen)
+    unknown = [name for name in wanted if name not in known]
+    if unknown or not wanted or len(set(wanted)) < len(wanted):
+        said = f"has {unknown[0]!r}" if unknown else "is empty or names one twice"
+        raise ReleaseError(f"columns (on the command line --column) {said}; {what} are {', '.join(known)}")
+    return wanted
+
+
+def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Shares:
+    table = count_table(release, by, name).known()
+    counts, others = table.counts, table.counts.shape[1] - 1
+    shares = tuple(
+        tuple(ratio(float(count), float(group.sum()), (1, others), table.sigma, z) for count in group)
+        for group in counts
+    )
+    told = len(counts) == 2 and all(share.told for group in shares for share in group)
+    apart = category_difference(counts, table.sigma, alpha, z) if told else Interval(math.nan, 0.0, math.inf, False)
+    cells = table.variables[1].cells[: others + 1]
+    return Shares(cells, counts, shares, _pvalue(release, by, name), apart.value, (apart.low, apart.high))
+
+
+def _pvalue(release: Release, by: str, name: str) -> float:
+    """Of the chi-squared test; NaN where it is not told, or, without noise, a cell is empty in every group."""
+    try:
+        test = chi2_contingency(release, by, name)
+    except ReleaseError:
+        return math.nan
+    return test.pvalue if test.told else math.nan
+
+
+def proportion_row(share: Interval) -> dict[str, object]:
+    """A share and its interval as plain values; NaN where it is not told."""
+    value = share.value if share.told else math.nan
+    return {"proportion": value, "conf_low": share.low, "conf_high": share.high, "told": share.told}
+
+
+def _cell(count: float, share: Interval) -> str:
+    if not share.told:
+        return HIDDEN
+    value, low, high = (100 * each for each in share[:3])
+    return f"{max(round(float(count)), 0):,} ({value:.1f}; {low:.1f} to {high:.1f})"
+
+
+def _smd(shares: Shares) -> str:
+    low, high = shares.difference_ends
+    if math.isnan(shares.difference):
+        return HIDDEN
+    ends = "" if low == high else f" ({low:.2f} to {high:.2f})"
+    return f"{shares.difference:.2f}{ends}"
+
+
+def _or_hidden(number: float, shown: Any) -> str:
+    return HIDDEN if math.isnan(number) else str(shown(number))

@@ -1,0 +1,162 @@
+"""Contrasts of the cells of declared columns as a table: one column after the other, each beside its reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.cell_design import ColumnCells
+from privstats.inference.regression.exponentiated import cells_as_ratios, with_ratios
+from privstats.inference.regression.summary import cells_summary
+from privstats.inference.row_table import RowTable, framed, rows_by
+from privstats.inference.summary import Summary
+
+if TYPE_CHECKING:
+    from privstats.inference.regression.table import ContrastTest, Regression
+
+__all__ = ["CellTable", "cell_table"]
+
+
+@dataclass(frozen=True, eq=False)
+class CellTable(RowTable):
+    """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
+
+    At most a fraction alpha of releases report an interval that misses. A cell is not told where noise hides its
+    contrast, or where noise could show as many records in a cell of none; a reference is 0 by definition, from 0 to 0.
+
+    Attributes:
+        columns, cells: name of the column and of the cell.
+        reference: whether the others of its column are compared with this cell.
+        estimate: NaN where it is not told.
+        error, noise_error: standard errors, sampling and noise together, and of the noise alone.
+        low, high: the interval; infinite where it is not told.
+        pvalue: two-sided, of "no difference"; NaN of a reference.
+        told: whether the interval is bounded.
+        alpha: 1 less the level of the intervals.
+        level: of a record of all references, with its interval.
+        regression: the fit.
+
+    Example:
+        >>> cells = ps.Cells((ps.Truth("smoker"), ps.Categories("sex", ("f", "m"))))
+        >>> map_ = (cells, ps.transforms.ConstantFeature(1.0))
+        >>> schema = ps.RidgeSchema(cells.width + 1, clip_norm=1.5, target_bound=4.0, transform=map_)
+        >>> table = {"smoker": [0, 1, 1, 0] * 9, "sex": ["f", "f", "m", "m"] * 9}
+        >>> moments = ps.measure(schema, table, [1.0, 2.1, 2.5, 1.4] * 9)
+        >>> found = ps.inference.ols(ps.Release.exact(schema, moments)).cells(reference={"sex": "m"})
+        >>> [(cell, round(float(value), 1)) for cell, value in zip(found.cells, found.estimate) if value]
+        [('true', 1.1), ('missing', nan), ('f', -0.4), ('missing', nan)]
+    """
+
+    columns: tuple[str, ...]
+    cells: tuple[str, ...]
+    reference: NDArray[np.bool]
+    estimate: Array
+    error: Array
+    noise_error: Array
+    low: Array
+    high: Array
+    pvalue: Array
+    told: NDArray[np.bool]
+    alpha: float
+    level: ContrastTest
+    regression: Regression
+
+    def summary(self, *, exponentiate: bool = False) -> Summary:
+        """The table for publication: text, HTML, LaTeX, CSV; with ``exponentiate`` ratios, as of a regression.
+
+        Raises:
+            ReleaseError: ratios of a linear model.
+        """
+        return cells_as_ratios(self) if exponentiate else cells_summary(self)
+
+    def to_frame(self, *, exponentiate: bool = False) -> Any:
+        """One row per column and cell, as a pandas DataFrame; with ``exponentiate`` ratios beside the contrasts.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+            ReleaseError: ratios of a linear model.
+        """
+        return framed(self.to_rows(exponentiate=exponentiate))
+
+    def to_rows(self, *, exponentiate: bool = False) -> list[dict[str, object]]:
+        """The rows of :meth:`to_frame`, as plain values.
+
+        Raises:
+            ReleaseError: ratios of a linear model.
+        """
+        columns: dict[str, Any] = {"variable": self.columns, "level": self.cells, "reference": self.reference}
+        columns |= {"estimate": self.estimate, "std_error": self.error, "noise_std_error": self.noise_error}
+        columns |= {"p_value": self.pvalue, "conf_low": self.low, "conf_high": self.high, "told": self.told}
+        rows = rows_by(columns)
+        return with_ratios(rows, self.regression.model) if exponentiate else rows
+
+
+def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> CellTable:
+    """The contrasts of a fit's columns; see :meth:`Regression.cells`."""
+    if not fit.column_cells:
+        raise ReleaseError("cells() reads a regression on declared columns: map records by Cells, ConstantFeature")
+    known = {each.name for each in fit.column_cells}
+    if unknown := set(reference) - known:
+        raise ReleaseError(f"reference names {min(unknown)!r}; declared and read are {', '.join(sorted(known))}")
+    references = [_reference(each, reference.get(each.name)) for each in fit.column_cells]
+    blocks = list(zip(fit.column_cells, references, strict=True))
+    rows = np.vstack([_rows(each, first, len(fit.names)) for each, first in blocks])
+    itself = np.concatenate([np.arange(len(each.cells)) == first for each, first in blocks])
+    errors = fit.errors.combined(rows[~itself])
+    told = errors.told(alpha)
+    low, high = errors.interval(alpha)
+
+    def filled(values: Array, otherwise: float) -> Array:
+        found = np.full(len(rows), otherwise)
+        found[~itself] = values
+        return found
+
+    return CellTable(
+        columns=tuple(each.name for each in fit.column_cells for _ in each.cells),
+        cells=tuple(cell for each in fit.column_cells for cell in each.cells),
+        reference=itself,
+        estimate=filled(np.where(told, errors.estimate, math.nan), 0.0),
+        error=filled(errors.error, 0.0),
+        noise_error=filled(errors.noise_error, 0.0),
+        low=filled(low, 0.0),
+        high=filled(high, 0.0),
+        pvalue=filled(errors.pvalues(), math.nan),
+        told=filled(told.astype(np.float64), 1.0) > 0,
+        alpha=alpha,
+        level=fit.t_test(_level(fit, blocks), alpha=alpha),
+        regression=fit,
+    )
+
+
+def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
+    """The level of a record of these references, from the parameters: ``const`` is that of the design's own."""
+    row = np.zeros(len(fit.names))
+    row[0] = 1.0
+    for column, first in blocks:
+        if (place := column.places[first]) >= 0:
+            row[place] = 1.0
+    return row
+
+
+def _reference(column: ColumnCells, cell: str | None) -> int:
+    if cell is None:
+        return column.reference
+    if cell not in column.cells:
+        raise ReleaseError(f"{column.name} has no cell {cell!r}; it has {', '.join(column.cells)}")
+    return column.cells.index(cell)
+
+
+def _rows(column: ColumnCells, reference: int, parameters: int) -> Array:
+    """Of each cell its contrast with the reference, from the parameters, ``(cells, m)``."""
+    rows = np.zeros((len(column.cells), parameters))
+    for cell, place in enumerate(column.places):
+        if place >= 0:
+            rows[cell, place] = 1.0
+    return np.asarray(rows - rows[reference])

@@ -1,0 +1,169 @@
+"""What a clip may have done to a regression's targets, from the released sums alone, and the table that is not told."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr
+
+from privstats.estimates.spectrum import Array
+from privstats.inference.evidence import LinearSums
+from privstats.inference.inversion import Errors
+from privstats.release import Release
+from privstats.schema import RidgeSchema
+
+__all__ = ["Hidden", "Saturation", "clip_note", "hides", "saturation_of", "share_beyond"]
+
+_SIZES = (-14.0, 7.0)  # log of the standard deviation over the bound: between these any two moments have their law
+_FAR = 40.0  # standard deviations from the bounds within which the mean is looked for
+_SATURATED = 0.01
+_MOST = 0.1  # share of targets beyond the bound up to which coefficients are told
+
+
+def share_beyond(mean: float, square: float, bound: float) -> float:
+    """The share of a normal law beyond +-``bound``, from the mean and the mean square of what a clip to it left.
+
+    The clipped law's variance is smaller than the law's, so the share that it would give itself is never above .317.
+    Two moments of the clipped law are those of one normal law; this inverts them. Of targets that are not normal it is
+    no more than what would be clipped if they were: values spread evenly up to the bound give .12.
+
+    Args:
+        mean: of the clipped values.
+        square: their mean square.
+        bound: Y > 0.
+
+    Example:
+        >>> from privstats.inference.regression.clipping import share_beyond
+        >>> round(share_beyond(0.0, 0.25, 4.0), 3)  # far inside
+        0.0
+        >>> round(share_beyond(0.0, 0.516, 1.0), 2)  # N(0, 1), clipped to -1..1
+        0.32
+    """
+    mean, square = mean / bound, square / bound**2
+    if square >= 1 or abs(mean) >= 1:
+        return 1.0
+    if square - mean**2 <= math.exp(2 * _SIZES[0]) * 2:
+        return 0.0
+
+    def centre(size: float) -> float:
+        """The mean of the law of this size whose clipped mean is the one given."""
+        reach = 1 + _FAR * size
+        return float(brentq(lambda m: _moments(m, size)[0] - mean, -reach, reach))
+
+    def gap(log_size: float) -> float:
+        size = math.exp(log_size)
+        return _moments(centre(size), size)[1] - square
+
+    if gap(_SIZES[1]) <= 0:
+        return 1.0
+    size = math.exp(float(brentq(gap, *_SIZES))) if gap(_SIZES[0]) < 0 else math.exp(_SIZES[0])
+    return _moments(centre(size), size)[2]
+
+
+def _moments(mean: float, size: float) -> tuple[float, float, float]:
+    """Mean and mean square of N(mean, size^2) clipped to -1..1, and the share beyond."""
+    a, b = (-1 - mean) / size, (1 - mean) / size
+    below, above, inside = float(ndtr(a)), float(ndtr(-b)), float(ndtr(b) - ndtr(a))
+    at_a, at_b = (math.exp(-min(each * each, 1_400.0) / 2) / math.sqrt(2 * math.pi) for each in (a, b))
+    first = above - below + mean * inside + size * (at_a - at_b)
+    second = below + above + (mean**2 + size**2) * inside + 2 * mean * size * (at_a - at_b)
+    return first, second + size**2 * (a * at_a - b * at_b), below + above
+
+
+class Saturation(NamedTuple):
+    """The distance of the records from the clip.
+
+    Attributes:
+        targets: share of targets beyond ``target_bound`` if they were normal, from the released mean and mean square,
+            which are those of the clipped ones (:func:`~privstats.inference.regression.clipping.share_beyond`).
+        rows: mean squared norm of the rows as a share of ``clip_norm`` squared; 1 where every row is at the bound.
+
+    Example:
+        >>> saturation = ps.inference.Saturation(targets=0.02, rows=0.3)  # as a Regression's saturation_
+        >>> max(saturation) < 1.0  # below the bounds: the clip cut little
+        True
+    """
+
+    targets: float
+    rows: float
+
+
+def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Saturation | None:
+    """From the released, noisy sums; None for several targets, whose energy is one number, or without an intercept."""
+    if schema.targets > 1 or not sums.intercept:
+        return None
+    beyond = share_beyond(sums.mean, sums.equations.q / sums.records, schema.target_bound)
+    energy = float(np.trace(release.moments.G))
+    return Saturation(beyond, energy / (sums.records * schema.clip_norm**2))
+
+
+def hides(saturation: Saturation | None, unclipped: bool) -> bool:
+    """Whether so many targets may have been clipped that no coefficient is told."""
+    return saturation is not None and not unclipped and saturation.targets > _MOST
+
+
+def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
+    """What is known of clipped targets, in a sentence; empty where there is nothing to say."""
+    if saturation is None or unclipped or saturation.targets < _SATURATED:
+        return ""
+    told = "so no coefficient is told" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
+    return (
+        f"if targets are normal, {saturation.targets:.1%} of them are beyond target_bound and were clipped, {told}; "
+        "sums do not show whether they were, or lie just inside: where every party's clip report counts none, say "
+        "unclipped=True, else raise target_bound, or centre the target by public knowledge"
+    )
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """Errors of which nothing is told.
+
+    Attributes:
+        errors: those of the sums as they are, for standard errors.
+    """
+
+    errors: Errors
+
+    @property
+    def estimate(self) -> Array:
+        """Parameters of the clipped targets, ``(m,)``."""
+        return self.errors.estimate
+
+    @property
+    def error(self) -> Array:
+        """Standard errors, which a clip makes too small."""
+        return self.errors.error
+
+    @property
+    def noise_error(self) -> Array:
+        """Standard errors from the noise alone."""
+        return self.errors.noise_error
+
+    def told(self, alpha: float) -> NDArray[np.bool_]:  # noqa: ARG002  at no level
+        """False."""
+        return np.zeros(len(self.estimate), dtype=np.bool_)
+
+    def statistics(self, null: Array | float = 0.0) -> Array:
+        """As of the sums."""
+        return self.errors.statistics(null)
+
+    def pvalues(self, null: Array | float = 0.0) -> Array:  # noqa: ARG002  of no value
+        """1."""
+        return np.ones(len(self.estimate))
+
+    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:  # noqa: ARG002
+        """All numbers."""
+        return np.full(len(self.estimate), -np.inf), np.full(len(self.estimate), np.inf)
+
+    def combined(self, rows: Array) -> Hidden:
+        """The same of linear combinations of the parameters, ``(r, m)``."""
+        return Hidden(self.errors.combined(rows))
+
+    def joint_pvalue(self) -> float:
+        """1."""
+        return 1.0

@@ -1,0 +1,145 @@
+"""Logistic and Poisson regression from the rounds of a ``Newton`` course: the last round, solved without damping."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from privstats.course.newton import weights_after
+from privstats.errors import ReleaseError
+from privstats.inference.cell_design import declared_cells
+from privstats.inference.evidence import (
+    CONSTANT,
+    cell_design,
+    column_names,
+    contrasts_of,
+    counted_before,
+    map_columns,
+    require_records,
+)
+from privstats.inference.inversion import condition
+from privstats.inference.last_step import last_step, notes_on
+from privstats.inference.regression.table import Regression
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.schema import ScoreSchema, narrowed
+
+__all__ = ["logit", "poisson"]
+
+_TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
+
+
+def logit(releases: Sequence[Release | None]) -> Regression:
+    """Logistic regression from all releases of a ``Newton`` course, in order.
+
+    Coefficients are log odds ratios per unit of the columns as they came in. Intervals and p-values include what the
+    next Newton step could change. A coefficient is told only where that is at most two standard errors, and where the
+    information along it has settled: rounds that ended before they converged tell no coefficient. Give the schema a
+    public ``rate=`` where outcomes are rare, and take more rounds there and where an odds ratio is large: eight for a
+    log odds ratio of 5. Of declared columns (``Cells`` and a last ``ConstantFeature``) parameters are contrasts of
+    cells, which :meth:`Regression.cells` shows by column.
+
+    Args:
+        releases: of every round; None for one that ended without a sum. Of a ``Binned`` course its counts come first.
+
+    Raises:
+        ReleaseError: no release, releases of another regression, or out of order.
+
+    Example:
+        >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Newton.start(schema, ps.Cohort(2, 2, 4_000), privacy)
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-1, 1, (4_000, 1))
+        >>> y = (rng.random(4_000) < 1 / (1 + np.exp(-X[:, 0]))).astype(int)
+        >>> releases = ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])])
+        >>> ps.inference.logit(releases).names
+        ('const', 'x0')
+    """
+    return _regression(releases, "logistic")
+
+
+def poisson(releases: Sequence[Release | None]) -> Regression:
+    """Poisson regression from all releases of a ``Newton`` course, in order; coefficients are log rate ratios.
+
+    Args and errors as for :func:`logit`. Counts above the schema's ``target_bound`` were cut to it, which pulls
+    coefficients toward 0.
+
+    Example:
+        >>> from privstats import randomness
+        >>> constant = (ps.transforms.ConstantFeature(1.0),)
+        >>> schema = ps.ScoreSchema(2, clip_norm=2.0, family="poisson", target_bound=20.0, transform=constant)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Newton.start(schema, ps.Cohort(2, 2, 8_000), privacy)
+        >>> X = np.linspace(-1, 1, 8_000)[:, None]
+        >>> y = np.random.default_rng(0).poisson(np.exp(X[:, 0]))
+        >>> releases = ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=randomness.seeded(0))
+        >>> ps.inference.poisson(releases).params.round(1).tolist()  # log rate ratios
+        [0.0, 1.0]
+    """
+    return _regression(releases, "poisson")
+
+
+def _regression(releases: Sequence[Release | None], family: str) -> Regression:
+    counts, releases = _behind_counts(releases)
+    present = _present(releases, family)
+    last, schema = present[-1], _schema(present[-1], family)
+    weights = [each.real for each in weights_after(schema, present)[: len(present)]]
+    if declared_cells(schema) is not None:
+        H = np.asarray(last.moments.H)
+        design = cell_design(schema, (H + H.T) / 2, last.sigma["H"])
+        names, rows, columns, cells = design.names, design.rows, design.cells, design.columns
+    else:
+        design, cells, columns = None, (), schema.features - (schema.constant is not None)
+        rows = contrasts_of(*map_columns(schema.transform, columns), schema.constant)
+        names = (*(() if schema.constant is None else (CONSTANT,)), *column_names(schema, columns))
+    errors = last_step(present, weights, schema.clip_norm, rows, design)
+    equations = errors.inversion.equations
+    return Regression(
+        names=names,
+        nobs=None,
+        df_resid=math.inf,
+        scale=1.0,
+        rsquared=None,
+        condition_number=condition(equations.determined),
+        saturation_=None,
+        cov_type="nonrobust",
+        cov_reason=f"one step after {len(present) - 1} rounds",
+        notes=tuple(notes_on(errors) if design is None else notes_on(errors, design.read) + design.notes(equations)),
+        release=last,
+        columns=columns,
+        errors=errors,
+        model=_TITLES[family],
+        rounds=len(releases),
+        counts=counts,
+        column_cells=cells,
+    )
+
+
+def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Sequence[Release | None]]:
+    """The plans of the counts of a ``Binned`` course, and the rounds behind them."""
+    listed = isinstance(releases, Sequence) and not isinstance(releases, Release)
+    return counted_before(list(releases)) if listed else ((), releases)
+
+
+def _present(releases: Sequence[Release | None], family: str) -> list[Release]:
+    if isinstance(releases, Release) or not isinstance(releases, Sequence):
+        raise ReleaseError("give the list of all releases of the course, in order")
+    present = [require_records(release) for release in releases if release is not None]
+    if not present:
+        raise ReleaseError("no round has a release, so there is nothing to read; run the course again")
+    for release in present:
+        _schema(release, family)
+    return present
+
+
+def _schema(release: Release, family: str) -> ScoreSchema:
+    """The schema of a round, if it is one of this family."""
+    schema = release.plan.schema
+    said = f"this reader takes rounds of a {family} regression, and the release measures a {type(schema).__name__}"
+    score = narrowed(schema, ScoreSchema, ReleaseError(said))
+    if score.family != family:
+        raise ReleaseError(f"{said} of family {score.family!r}")
+    return score

@@ -1,0 +1,278 @@
+"""Coefficients with intervals that stay true under noise, of a regression of any family.
+
+``linear``, ``score`` and ``sites`` make it of releases.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.cell_design import ColumnCells
+from privstats.inference.inversion import Errors, holm
+from privstats.inference.regression.cell_table import CellTable, cell_table
+from privstats.inference.regression.clipping import Saturation
+from privstats.inference.regression.exponentiated import ratios_summary, with_ratios
+from privstats.inference.regression.summary import summarise
+from privstats.inference.row_table import RowTable, framed, rows_by
+from privstats.inference.summary import Summary
+from privstats.plan import Plan
+from privstats.release import Release
+
+__all__ = ["ContrastTest", "Regression"]
+
+_ALPHA = 0.05
+_MOST_ALPHA = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Regression(RowTable):
+    """A fitted linear regression; arrays have one entry per parameter, the intercept first.
+
+    A parameter whose interval is unbounded at a level is *not told* there: noise hides it, and its interval is
+    (-inf, inf). The claim is that **at most a fraction alpha of releases report an interval that misses**.
+
+    Attributes:
+        names: of the parameters.
+        nobs: number of records, noisy where the release is; None where unknown.
+        df_resid: ``nobs`` less the number of parameters.
+        scale: estimated residual variance.
+        rsquared: share of the target's variance that is explained; None where noise hides it, or where the release
+            holds several targets.
+        condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
+            indefinite.
+        saturation_: how close the clip comes to the records; None where unknown.
+        cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``, and ``cov_reason`` says why.
+        notes: warnings, one sentence each.
+        release: the release behind it.
+        columns: number of released columns, without the constant.
+        errors: computes intervals and tests.
+        model, assumed: the model and its assumptions, in words.
+        rounds: number of releases behind it, each of which cost what the last one's plan says.
+        counts: plans of the counts that found the cut points of its columns; none where these are public.
+        column_cells: of declared columns their cells and parameters, which :meth:`cells` reads.
+
+    Example:
+        >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> fit = ps.inference.ols(ps.Release.exact(schema, ps.measure(schema, X, np.array([1.2, 1.5, 1.7, 2.7]))))
+        >>> fit.names, fit.params.round(2).tolist(), fit.bse.round(2).tolist()
+        (('const', 'x0'), [1.0, 2.08], [0.1, 0.21])
+    """
+
+    names: tuple[str, ...]
+    nobs: float | None
+    df_resid: float
+    scale: float
+    rsquared: float | None
+    condition_number: float | None
+    saturation_: Saturation | None
+    cov_type: str
+    cov_reason: str
+    notes: tuple[str, ...]
+    release: Release
+    columns: int
+    errors: Errors
+    model: str = "Linear regression"
+    assumed: str = "the model holds"
+    rounds: int = 1
+    counts: tuple[Plan, ...] = ()
+    column_cells: tuple[ColumnCells, ...] = ()
+
+    @property
+    def params(self) -> Array:
+        """Estimates, per unit of the columns as they came in; NaN where a parameter is not told at alpha = .05.
+
+        Noise hides it there, and a number is used by those who read it; ``errors.estimate`` has it for computations.
+        """
+        return self._shown(_ALPHA)
+
+    @property
+    def bse(self) -> Array:
+        """Standard errors, sampling and noise together; infinite where a parameter is not determined at all."""
+        return self.errors.error
+
+    @property
+    def noise_bse(self) -> Array:
+        """Standard errors from the noise alone; 0 without noise."""
+        return self.errors.noise_error
+
+    @property
+    def tvalues(self) -> Array:
+        """Test statistics of "the parameter is 0": the score over its standard deviation there."""
+        return self.errors.statistics()
+
+    @property
+    def pvalues(self) -> Array:
+        """Two-sided, of "the parameter is 0": below alpha exactly where the interval at alpha leaves 0 out."""
+        return self.errors.pvalues()
+
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """Whether the interval at alpha = .05 is bounded."""
+        return self.errors.told(_ALPHA)
+
+    def conf_int(self, alpha: float = _ALPHA, *, about: Literal["population", "sums"] = "population") -> Array:
+        """Intervals, shape ``(m, 2)``; (-inf, inf) where a parameter is not told at this level.
+
+        Args:
+            alpha: level, above 0 and at most .5.
+            about: ``"population"``: an interval for the population of which the records are a sample. ``"sums"``: for
+                the number that the exact sums of the same records would have given, so that the interval covers the
+                noise alone.
+
+        Raises:
+            ReleaseError: another level, or another word.
+        """
+        _require_level(alpha)
+        if about not in ("population", "sums"):
+            raise ReleaseError(f"about must be 'population' or 'sums', got {about!r}")
+        return np.stack(self.errors.interval(alpha, sampling=about == "population"), axis=1)
+
+    def pvalues_adjusted(self, method: Literal["holm"] = "holm") -> Array:
+        """p-values adjusted for all parameters shown, ``(m,)``; the intercept's is NaN.
+
+        Args:
+            method: ``"holm"`` (Holm 1979): the chance that any true null is rejected stays below alpha.
+        """
+        if method != "holm":
+            raise ReleaseError(f"method must be 'holm', got {method!r}")
+        slopes = slice(int(self.names[0] == "const"), None)
+        adjusted = np.full(len(self.names), np.nan)
+        adjusted[slopes] = holm(self.pvalues[slopes])
+        return adjusted
+
+    def t_test(self, contrast: Any, value: float = 0.0, *, alpha: float = _ALPHA) -> ContrastTest:
+        """Test one linear combination of the parameters, and give its interval.
+
+        Args:
+            contrast: ``(m,)``, one number per parameter in the order of ``names``.
+            value: the combination's value under the null hypothesis.
+            alpha: level of the interval.
+        """
+        _require_level(alpha)
+        rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
+        (low,), (high,) = rows.interval(alpha)
+        told = bool(rows.told(alpha)[0])
+        estimate = float(rows.estimate[0]) if told else math.nan
+        return ContrastTest(estimate, float(low), float(high), told, float(rows.pvalues(value)[0]))
+
+    def wald_test(self, contrasts: Any) -> float:
+        """p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
+
+        From the score at the closest coefficients that satisfy it; homoscedastic also where ``cov_type`` is
+        ``"folds"``.
+        """
+        rows = np.atleast_2d(np.asarray(contrasts, dtype=np.float64))
+        if np.linalg.matrix_rank(rows) < len(rows):
+            raise ReleaseError("contrasts must be linearly independent; leave out a row that follows from others")
+        return self._combined(rows, len(rows)).joint_pvalue()
+
+    def cells(self, *, reference: Mapping[str, str] | None = None, alpha: float = _ALPHA) -> CellTable:
+        """Contrasts of each declared column's cells with a reference cell, as treatment coding has them.
+
+        Args:
+            reference: by column the name of the cell that its others are compared with; where none is given, the first
+                cell that holds more records than noise could show.
+            alpha: level of the intervals.
+
+        Raises:
+            ReleaseError: not a regression on :class:`~privstats.Cells`, another column or cell, or another level.
+
+        Example:
+            >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
+            >>> map_ = (cells, ps.transforms.ConstantFeature(1.0))
+            >>> schema = ps.RidgeSchema(cells.width + 1, clip_norm=1.5, target_bound=4.0, transform=map_)
+            >>> table = {"age": [30, 50, 70, 35, 45, 80] * 9, "smoker": [0, 0, 1, 1, 1, 0] * 9}
+            >>> moments = ps.measure(schema, table, [1.0, 1.5, 2.6, 1.2, 1.6, 2.4] * 9)
+            >>> found = ps.inference.ols(ps.Release.exact(schema, moments)).cells()
+            >>> found.cells[:4], found.estimate[:4].round(1).tolist()
+            (('< 40', '40 to < 65', '>= 65', 'missing'), [0.0, 0.4, 1.4, nan])
+        """
+        _require_level(alpha)
+        return cell_table(self, reference or {}, alpha)
+
+    def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Summary:
+        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``.
+
+        Args:
+            alpha: level of the intervals.
+            exponentiate: ratios in place of coefficients: odds ratios of a logistic regression, rate ratios of a
+                Poisson one, with the ends of their intervals and without the constant.
+
+        Raises:
+            ReleaseError: another level, or ratios of a linear model.
+        """
+        _require_level(alpha)
+        return ratios_summary(self, alpha) if exponentiate else summarise(self, alpha)
+
+    def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Any:
+        """The table as a pandas DataFrame, one row per parameter.
+
+        Args:
+            alpha: level of the intervals.
+            exponentiate: with columns of ratios, such as ``odds_ratio``, ``ratio_low`` and ``ratio_high``, and without
+                the constant.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+            ReleaseError: another level, or ratios of a linear model.
+        """
+        return framed(self.to_rows(alpha, exponentiate=exponentiate))
+
+    def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> list[dict[str, object]]:
+        """The rows of :meth:`to_frame`, as plain values.
+
+        Raises:
+            ReleaseError: another level, or ratios of a linear model.
+        """
+        low, high = self.conf_int(alpha).T
+        columns: dict[str, Any] = {"term": self.names, "estimate": self._shown(alpha), "std_error": self.bse}
+        columns |= {"noise_std_error": self.noise_bse, "statistic": self.tvalues, "p_value": self.pvalues}
+        rows = rows_by({**columns, "conf_low": low, "conf_high": high, "told": self.errors.told(alpha)})
+        return with_ratios(rows, self.model) if exponentiate else rows
+
+    def _shown(self, alpha: float) -> Array:
+        return np.where(self.errors.told(alpha), self.errors.estimate, np.nan)
+
+    def _combined(self, rows: Array, count: int) -> Errors:
+        if rows.shape != (count, len(self.names)) or not np.isfinite(rows).all() or not np.abs(rows).any(axis=1).all():
+            raise ReleaseError(f"a contrast holds one finite number for each of {', '.join(self.names)}, not all 0")
+        return self.errors.combined(rows)
+
+
+class ContrastTest(NamedTuple):
+    """One linear combination of parameters.
+
+    Attributes:
+        value: its estimate; NaN where it is not told.
+        low, high: its interval; infinite where it is not told.
+        told: whether the interval is bounded.
+        pvalue: two-sided.
+
+    Example:
+        >>> X = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+        >>> y = X @ [1.0, 0.5] + np.random.default_rng(1).normal(size=200) / 10
+        >>> schema = ps.RidgeSchema(3, clip_norm=2.0, target_bound=9.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> fit = ps.inference.ols(ps.Release.exact(schema, ps.measure(schema, X, y)))
+        >>> fit.t_test([0.0, 1.0, -1.0]).pvalue < 0.001  # the first slope is larger than the second
+        True
+    """
+
+    value: float
+    low: float
+    high: float
+    told: bool
+    pvalue: float
+
+
+def _require_level(alpha: float) -> None:
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= _MOST_ALPHA:
+        raise ReleaseError(f"alpha must be above 0 and at most {_MOST_ALPHA}, got {alpha!r}; 0.05 is usual")

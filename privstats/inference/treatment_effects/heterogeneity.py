@@ -1,0 +1,174 @@
+"""Do effects differ between groups of sites? Cochran's Q, I-squared and the spread of sites, from a few noisy sums.
+
+No estimate of a site, and none of a group, is shown: what is read is how far groups lie apart beside their errors.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import fdtrc
+
+from privstats.errors import ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.inversion import quantile
+
+__all__ = ["GroupSums", "Heterogeneity", "heterogeneity_of"]
+
+_SURE = 4.0  # standard deviations of its noise that the weight of a group must exceed
+_FEWEST = 10  # records of a group, noisy
+_LEAST = 0.05  # of a group's part of all variance, below which its own is not taken for one
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Sums of disjoint groups of sites, an entry per group: of each the estimate is ``offset + S / W``.
+
+    Attributes:
+        offset: what all estimates are counted from.
+        S, W: numerators, and what they are divided by.
+        second: noisy sums of squares of the influences about 0, of which S is the sum.
+        records: how many there are, noisy.
+        centred: whether S^2 / W is taken out of the squares: weights are 0 or 1.
+        noise: variance of the noise in an entry of S.
+        deviation: standard deviation of the noise in an entry of ``second``.
+        sigma_W: that in an entry of W.
+        common: variance that all groups' sums together have in common, and no group apart: of nuisances.
+    """
+
+    offset: float
+    S: Array
+    W: Array
+    second: Array
+    records: Array
+    centred: bool
+    noise: float
+    deviation: float
+    sigma_W: float
+    common: float = 0.0
+
+
+@dataclass(frozen=True)
+class Heterogeneity:
+    """Effects of groups of sites held against each other.
+
+    Attributes:
+        groups: F, how many groups.
+        sites: K, how many sites are in the sums.
+        statistic: Welch's, Q over its degrees of freedom and its expectation's excess.
+        degrees: of freedom of the F law that it has where effects are the same.
+        p_value: of "effects are the same at all sites".
+        q: Cochran's Q, the sum of squares of the groups' distances from the pooled effect in their standard errors.
+        site_sd: the standard deviation of effects between sites of one size, by moments; 0 where Q is no larger than
+            chance and noise make it.
+        pooled: the common effect, groups weighted by the inverse of their variance.
+        pooled_bse: its standard error, noise and chance together, if effects are the same at all sites.
+        pooled_degrees: of freedom of its interval.
+        mean: the mean effect of groups, all alike.
+        mean_bse: its standard error from how far groups lie apart.
+        mean_degrees: of freedom of its interval: F - 1, and fewer where groups differ in their variances.
+
+    Example:
+        >>> from privstats.inference.treatment_effects.heterogeneity import GroupSums, heterogeneity_of
+        >>> S, W = np.array([8.0, 12.0, 10.0, 9.0, 11.0, 10.0]), np.full(6, 100.0)
+        >>> sums = GroupSums(0.0, S, W, np.full(6, 30.0), W, True, 4.0, 0.0, 0.0)
+        >>> found = heterogeneity_of(sums, sites=18)
+        >>> round(found.pooled, 3), round(found.q, 2), found.i_squared, round(found.p_value, 2)
+        (0.1, 0.3, 0.0, 1.0)
+    """
+
+    groups: int
+    sites: int
+    statistic: float
+    degrees: tuple[float, float]
+    p_value: float
+    q: float
+    site_sd: float
+    pooled: float
+    pooled_bse: float
+    pooled_degrees: float
+    mean: float
+    mean_bse: float
+    mean_degrees: float
+
+    @property
+    def i_squared(self) -> float:
+        """The part of the variance between *groups* of sites that is no chance and no noise."""
+        return max(0.0, 1 - (self.groups - 1) / self.q) if self.q > 0 else 0.0
+
+    def pooled_int(self, alpha: float = 0.05) -> Array:
+        """Ends of the interval of the common effect, ``(2,)``: of use where effects are the same at all sites."""
+        reach = quantile(alpha, self.pooled_degrees) * self.pooled_bse
+        return np.array([self.pooled - reach, self.pooled + reach])
+
+    def mean_int(self, alpha: float = 0.05) -> Array:
+        """Ends of the interval of the mean effect at other sites like these, ``(2,)``."""
+        reach = quantile(alpha, self.mean_degrees) * self.mean_bse
+        return np.array([self.mean - reach, self.mean + reach])
+
+
+def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
+    """Welch's (1951) test between groups, whose variances are shrunk towards each other as far as noise hides them.
+
+    With variances of their own, groups whose noise makes one small weigh most, and Q rejects 8 to 9 % where it says 5.
+    A group's variance is therefore the mean's, v, and of its distance from it the part ``max(0, 1 - (F - 1) d^2 / sum
+    of squared distances)`` (James and Stein), d the noise in one. Its degrees of freedom are Satterthwaite's (1946) for
+    the noise that is left. The spread of sites is DerSimonian and Laird's (1986) of groups, times sqrt(K / F).
+
+    Args:
+        sums: of the groups.
+        sites: K, how many sites are in them.
+
+    Raises:
+        ReleaseError: noise hides how many records a group has.
+    """
+    F = len(sums.S)
+    if not (_SURE * sums.sigma_W < sums.W).all() or not (sums.records >= _FEWEST).all():
+        raise ReleaseError("noise hides how many records some group of sites has: take fewer groups, or more records")
+    estimates = sums.S / sums.W
+    variances, degrees = _variances(sums, estimates)
+    w = 1 / variances
+    share = w / w.sum()
+    pooled = float(share @ estimates)
+    q = float(w @ (estimates - pooled) ** 2)
+    lost = float(((1 - share) ** 2 / degrees).sum())
+    statistic = q / (F - 1) / (1 + 2 * (F - 2) / (F * F - 1) * lost)
+    second = (F * F - 1) / (3 * lost)
+    excess = second / (second - 2) if second > 2 else 1.0
+    spread = (q - (F - 1) * (q / (F - 1) / statistic if statistic > 0 else 1.0) * excess) / (
+        w.sum() - (w**2).sum() / w.sum()
+    )
+    total, each = float(sums.W.sum()), variances + max(spread, 0.0)
+    error = (1 + 4 * float((share * (1 - share) / degrees).sum())) / w.sum() + sums.common / total**2
+    return Heterogeneity(
+        groups=F,
+        sites=sites,
+        statistic=statistic,
+        degrees=(F - 1.0, second),
+        p_value=float(fdtrc(F - 1, second, statistic)) if statistic > 0 else 1.0,
+        q=q,
+        site_sd=math.sqrt(max(spread, 0.0) * sites / F),
+        pooled=sums.offset + pooled,
+        pooled_bse=math.sqrt(error),
+        pooled_degrees=1 / float((share**2 / degrees).sum()),
+        mean=sums.offset + float(estimates.mean()),
+        mean_bse=float(estimates.std(ddof=1)) / math.sqrt(F),
+        mean_degrees=(F - 1) / F * float(each.sum() ** 2 / (each @ each)),
+    )
+
+
+def _variances(sums: GroupSums, estimates: Array) -> tuple[Array, Array]:
+    """Of the groups' estimates, and the degrees of freedom of each."""
+    F, W, n = len(sums.S), sums.W, sums.records
+    own, total = sums.second - (sums.S**2 / W if sums.centred else 0.0), float(n.sum())
+    mean = max(float(own.sum()), math.sqrt(F) * sums.deviation) / total * n
+    apart = own - mean
+    far = float(apart @ apart)
+    kept = max(0.0, 1 - (F - 1) * sums.deviation**2 / far) if far > 0 else 0.0
+    sampling = np.maximum(mean + kept * apart, _LEAST * mean) * n / np.maximum(n - 1, 1.0)
+    moved = (kept + (1 - kept) * n / total) * sums.deviation**2
+    variances = sampling + sums.noise
+    degrees = 1 / (1 / np.maximum(n - 1, 1.0) + moved / (2 * variances**2))
+    return (variances + (estimates * sums.sigma_W) ** 2) / W**2, degrees

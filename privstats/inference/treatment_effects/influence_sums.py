@@ -1,0 +1,262 @@
+"""From the releases of an ``Effect`` course to ratios of sums: of each outcome, over all records or some subgroups.
+
+Sums of disjoint subgroups add up, and so do the variances of the noise in them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privstats.course.effect_values import arm_sums, assigned_sums, published_values
+from privstats.errors import ReleaseError
+from privstats.estimates.effect import ArmSums
+from privstats.inference.evidence import require_gaussian, require_records
+from privstats.inference.treatment_effects.balance import WeightedSums
+from privstats.inference.treatment_effects.heterogeneity import GroupSums
+from privstats.inference.treatment_effects.nuisances import Nuisances, nuisances_of, nuisances_of_missing
+from privstats.inference.treatment_effects.ratio_of_means import RatioOfMeans
+from privstats.inference.treatment_effects.ratio_of_sums import RatioOfSums
+from privstats.release import Release
+from privstats.schema import EffectSchema, RidgeSchema, narrowed
+from privstats.schema.public_values import Published, Values
+from privstats.schema.statistic import INFLUENCES
+
+__all__ = ["CourseSums", "InfluenceSums", "course_sums", "groups_of", "ratio_of", "weighted_sums"]
+
+
+@dataclass(frozen=True)
+class InfluenceSums:
+    """Noisy sums of one outcome over some blocks of the records.
+
+    Attributes:
+        n: records.
+        W: their weights, in units of the largest; n in a trial.
+        t, s: influences and what their squares leave of 1, in units of the most that one can be.
+        sigma_n, sigma_W, sigma_e: noise standard deviations of the three.
+        w: of a ratio, what squares of the weights leave of 1.
+    """
+
+    n: float
+    W: float
+    t: float
+    s: float
+    sigma_n: float
+    sigma_W: float
+    sigma_e: float
+    w: float = math.nan
+
+    @classmethod
+    def of(cls, release: Release, place: int = 0, blocks: Sequence[int] | None = None) -> InfluenceSums:
+        """Of a release.
+
+        Args:
+            release: of the last session.
+            place: of the outcome.
+            blocks: which to add up; None: all.
+        """
+        moments, letter = release.moments, INFLUENCES[place]
+        chosen = slice(None) if blocks is None else list(blocks)
+        n = np.reshape(moments.N, -1)[chosen]
+        weights = n if moments.W is None else np.reshape(moments.W, (len(np.reshape(moments.N, -1)), -1))[chosen]
+        t, s = np.reshape(getattr(moments, letter), (-1, 2))[chosen].sum(axis=0)
+        noise = {name: float(release.sigma.get(name, 0.0)) * math.sqrt(len(n)) for name in ("N", "W", letter)}
+        sigma_W = noise["N"] if moments.W is None else noise["W"]
+        below = float(weights[:, 1].sum()) if weights.ndim == 2 and weights.shape[1] == 2 else math.nan
+        first = float((weights if weights.ndim == 1 else weights[:, 0]).sum())
+        return cls(float(n.sum()), first, float(t), float(s), noise["N"], sigma_W, noise[letter], below)
+
+
+@dataclass(frozen=True, eq=False)
+class CourseSums:
+    """Releases of one course, which belong together.
+
+    Attributes:
+        schema: of the last session.
+        present: the releases of sessions that had a sum, in order.
+        lines: the published lines of each outcome.
+    """
+
+    schema: EffectSchema
+    present: tuple[Release, ...]
+    lines: tuple[Values, ...]
+
+    @property
+    def last(self) -> Release:
+        """The release of the last session."""
+        return self.present[-1]
+
+    @cached_property
+    def arms(self) -> tuple[ArmSums, ...] | None:
+        """The outcome session's sums by arm, of each outcome; None where the lines were left out."""
+        if len(self.present) < 2:
+            return None
+        return tuple(arm_sums(self.schema, self.present[-2], place) for place in range(self.schema.outcomes))
+
+    @cached_property
+    def assigned(self) -> ArmSums | None:
+        """Sums by arm of all records, also of those whose outcome is missing; None where the lines were left out."""
+        if self.schema.missing:
+            return assigned_sums(self.schema, self.present[0])
+        return None if self.arms is None else self.arms[0]
+
+    def nuisances(self, place: int) -> Nuisances | None:
+        """What the published propensity and the lines of an outcome may add; None where none was fitted."""
+        if not self.schema.fits_propensity or self.arms is None or self.assigned is None:
+            return None
+        rounds, outcome = self.present[:-2], self.present[-2]
+        if self.schema.missing:
+            records = sum(self.assigned.records)
+            return nuisances_of_missing(self.schema, rounds, outcome, self.arms[0], self.lines[0], records)
+        return nuisances_of(self.schema, self.present[:-2], self.present[-2], self.arms, self.lines, place)
+
+
+def course_sums(releases: Sequence[Release | None]) -> CourseSums:
+    """The releases of a course, in order.
+
+    Raises:
+        ReleaseError: the last release is missing, or releases of other courses, or out of order.
+    """
+    present = _present(releases)
+    schema = _schema(present[-1])
+    return CourseSums(schema, tuple(present), _lines(schema, present))
+
+
+def _present(releases: Sequence[Release | None]) -> list[Release]:
+    if isinstance(releases, Release) or not isinstance(releases, Sequence):
+        raise ReleaseError("give the list of all releases of the course, in order")
+    present = [require_records(release) for release in releases if release is not None]
+    if not present:
+        raise ReleaseError("no session has a release, so there is nothing to read; run the course again")
+    for release in present:
+        require_gaussian(release)
+    return present
+
+
+def _schema(last: Release) -> EffectSchema:
+    schema = last.plan.schema
+    if isinstance(schema, RidgeSchema):
+        raise ReleaseError("the last session of the course has no release, so there is no effect to read")
+    said = f"this reader takes the releases of an Effect course, and the last measures a {type(schema).__name__}"
+    return narrowed(schema, EffectSchema, ReleaseError(said))
+
+
+def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
+    """The published lines of the last session; all that it published must follow from the releases before it."""
+    before, last = present[:-1], present[-1]
+    if not schema.fits_propensity and len(before) > 1:
+        raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
+    if schema.fits_propensity and len(before) < 2:
+        raise ReleaseError("give the releases of the propensity and of the outcome lines, and the last, in order")
+    own, held = published_values(schema, before), last.plan.published
+    found = own
+    if held is not None and held.values is not None and all(held.values[name].near(own[name]) for name in own):
+        found = dict(held.values)
+    elif held is None or held.values is not None or held.sha256 != Published.of(own).sha256:
+        raise ReleaseError(
+            "the last release was made at other lines, or another propensity, than follow from those before it: the "
+            "releases are out of order, of different courses, or some are missing"
+        )
+    return tuple(found[name] for name in schema.lines)
+
+
+def weighted_sums(last: Release) -> WeightedSums | None:
+    """Columns weighted for their arms, over all records; None where balance was not released."""
+    schema = narrowed(last.plan.schema, EffectSchema, ReleaseError("this release is of no effect"))
+    if not schema.balance:
+        return None
+    every, blocks = InfluenceSums.of(last), math.sqrt(schema.blocks)
+    unit = schema.arm_weight * schema.clip_norm
+    in_population = schema.probability is None
+    weight = schema.largest_weight if in_population else 1.0
+    return WeightedSums(
+        difference=unit * np.reshape(last.moments.b, (-1, schema.width)).sum(axis=0),
+        total=weight * (every.W if in_population else every.n),
+        sigma=unit * float(last.sigma.get("b", 0.0)) * blocks,
+        sigma_total=weight * (every.sigma_W if in_population else every.sigma_n),
+    )
+
+
+def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupSums:
+    """The sums of one outcome by groups of sites.
+
+    Args:
+        read: the releases.
+        place: of the outcome.
+        nuisance: variance of the sum over all groups from the nuisances' errors, which groups have in common.
+    """
+    schema, line = read.schema, read.lines[place]
+    blocks = [InfluenceSums.of(read.last, place, [block]) for block in range(schema.blocks)]
+    C, unit, one = schema.unit(line), schema.largest_weight, blocks[0]
+    return GroupSums(
+        offset=schema.guess(line) * schema.half,
+        S=C * np.array([each.t for each in blocks]),
+        W=unit * np.array([each.W for each in blocks]),
+        second=C**2 * np.array([each.n - each.s for each in blocks]),
+        records=np.array([each.n for each in blocks]),
+        centred=schema.estimand != "overlap",
+        noise=(C * one.sigma_e) ** 2,
+        deviation=C**2 * math.hypot(one.sigma_e, one.sigma_n),
+        sigma_W=unit * one.sigma_W,
+        common=nuisance,
+    )
+
+
+def ratio_of(
+    schema: EffectSchema, sums: InfluenceSums, line: Values, *, nuisance: float = 0.0, fitted: bool
+) -> RatioOfSums | RatioOfMeans:
+    """S and its variance: second moments, with the degrees that the nuisances take, their product, and the noise.
+
+    Second moments are no less than the noise in them, which also counts by Satterthwaite's degrees of freedom.
+
+    Args:
+        schema: of the course.
+        sums: of one outcome.
+        line: its published lines.
+        nuisance: variance of S from the nuisances' errors.
+        fitted: whether outcome lines were fitted.
+    """
+    if schema.measure:
+        return _ratio_of_means(schema, sums, line, fitted=fitted)
+    C, taken = schema.unit(line), (4 if schema.missing else 3) * schema.width if fitted else 1
+    left, S = max(sums.W - taken, 1.0), C * sums.t
+    second = _second_moment(schema, sums, C)
+    deviation, noise = C**2 * math.hypot(sums.sigma_e, sums.sigma_n), (C * sums.sigma_e) ** 2
+    spread = max(second, deviation) * max(sums.W, 1.0) / left
+    variance = spread + noise + nuisance
+    inverse = 1 / left + (deviation**2 / (2 * variance**2) if variance else 0.0)
+    unit, offset = schema.largest_weight, schema.guess(line) * schema.half
+    return RatioOfSums(offset, S, sums.W * unit, variance, noise, sums.sigma_W * unit, 1 / inverse)
+
+
+def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, fitted: bool) -> RatioOfMeans:
+    """Both parts of the ratio with their second moments, each no less than the noise in it."""
+    C, D, n = schema.unit(line), schema.largest_weight, max(sums.n, 1.0)
+    left = max(n - (3 * schema.width if fitted else 1), 1.0)
+    S, W = C * sums.t, D * sums.W
+    deviation, below = (
+        unit**2 * math.hypot(noise, sums.sigma_n) for unit, noise in ((C, sums.sigma_e), (D, sums.sigma_W))
+    )
+    spread = max(C**2 * (sums.n - sums.s) - S**2 / n, deviation) * n / left
+    noise = (C * sums.sigma_e) ** 2
+    inverse = 1 / left + (deviation**2 / (2 * (spread + noise) ** 2) if spread else 0.0)
+    return RatioOfMeans(
+        offset=schema.guess(line),
+        S=S,
+        W=W,
+        spread=spread,
+        below=max(D**2 * (sums.n - sums.w) - W**2 / n, below) * n / left,
+        noise=noise,
+        sigma_W=D * sums.sigma_W,
+        degrees=1 / inverse,
+    )
+
+
+def _second_moment(schema: EffectSchema, sums: InfluenceSums, C: float) -> float:
+    """Of the influences, in squared units of the outcome; about their mean where weights are 0 or 1."""
+    second = C**2 * (sums.n - sums.s)
+    return second if schema.estimand == "overlap" else second - (C * sums.t) ** 2 / max(sums.W, 1.0)

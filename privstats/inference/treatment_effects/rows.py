@@ -1,0 +1,253 @@
+"""Effects on several outcomes and in subgroups, from the releases of one ``Effect`` course."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privstats.course import Analysis, Effect
+from privstats.errors import PlanError, ReleaseError
+from privstats.estimates.spectrum import Array
+from privstats.inference.row_table import RowTable, framed
+from privstats.inference.treatment_effects.influence_sums import course_sums
+from privstats.inference.treatment_effects.table import EffectTable, question
+from privstats.release import Release
+from privstats.schema import EffectSchema
+
+if TYPE_CHECKING:
+    from privstats.inference.summary import Summary
+
+__all__ = ["EffectRows", "effects", "holm", "subgroups_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class EffectRows(RowTable):
+    """Effects with their intervals: of each outcome that in all records, then those in each subgroup.
+
+    What the owners declared before the first session stands in the course (:class:`~privstats.course.Analysis`); a row
+    that they did not declare is exploratory.
+
+    Attributes:
+        tables: one per row.
+        course: the course that they were read with; None: every row is exploratory.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.EffectSchema.of(
+        ...     {"age": (20, 90)},
+        ...     treatment="arm",
+        ...     outcome={"relapse": (0, 1), "death": (0, 1)},
+        ...     probability=0.5,
+        ...     subgroups=(ps.Bins("age", (20, 50, 90)),),
+        ... )
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
+        >>> arm = np.arange(4_000) % 2
+        >>> X, relapse = np.column_stack([np.linspace(20, 90, 4_000), arm]), np.arange(4_000) // 2 % 10 < 3 + 2 * arm
+        >>> y = np.column_stack([relapse, np.arange(4_000) // 2 % 10 < 2])
+        >>> shards = [(X[:2_000], y[:2_000]), (X[2_000:], y[2_000:])]
+        >>> table = ps.inference.effects(ps.simulate(course, shards, rng=randomness.seeded(0)))
+        >>> [(row.name, row.subgroup) for row in table][:3]
+        [('relapse', ''), ('relapse', 'age: 20..50'), ('relapse', 'age: 50..90')]
+        >>> low, high = table["relapse"].conf_int()
+        >>> bool(low < 0.2 < high)
+        True
+    """
+
+    tables: tuple[EffectTable, ...]
+    course: Effect | None = None
+
+    def __iter__(self) -> Iterator[EffectTable]:
+        return iter(self.tables)
+
+    def __len__(self) -> int:
+        return len(self.tables)
+
+    def __getitem__(self, asked: str | tuple[str, str]) -> EffectTable:
+        """The row of an outcome, or of an outcome and a subgroup.
+
+        Raises:
+            ReleaseError: there is none.
+        """
+        name, subgroup = (asked, "") if isinstance(asked, str) else asked
+        for table in self.tables:
+            if (table.name, table.subgroup) == (name, subgroup):
+                return table
+        rows = ", ".join(repr((table.name, table.subgroup)) for table in self.tables)
+        raise ReleaseError(f"no row is of {(name, subgroup)!r}; there are {rows}")
+
+    @property
+    def named(self) -> dict[str, EffectTable]:
+        """The rows by name: the outcome, the subgroup, or both."""
+        return {" ".join(filter(None, (each.name, each.subgroup))) or "all": each for each in self.tables}
+
+    @property
+    def told(self) -> bool:
+        """Whether some effect is told at the level .05."""
+        return any(table.told for table in self.tables)
+
+    @property
+    def analysis(self) -> Analysis | None:
+        """What was declared; None: nothing."""
+        return None if self.course is None else self.course.analysis
+
+    def pvalues_adjusted(self, method: str = "holm") -> Array:
+        """Holm's (1979) p-values, ``(rows,)``, over exactly the declared rows, primary and secondary apart.
+
+        A declared row that is not told counts with its p-value of 1. NaN for an exploratory row.
+
+        Raises:
+            ReleaseError: another method, or nothing was declared.
+        """
+        if method != "holm":
+            raise ReleaseError(f"method must be 'holm', got {method!r}")
+        if self.analysis is None:
+            raise ReleaseError(
+                "nothing was declared before the first session, so every row is exploratory and has no adjusted "
+                "p-value: give course= of a course with an analysis"
+            )
+        found = np.full(len(self), np.nan)
+        for family in ("primary", "secondary"):
+            places = _places(self.tables, family)
+            found[places] = holm(np.array([self.tables[place].pvalue for place in places]))
+        return found
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Ends of the intervals, ``(rows, 2)``, each at this level; -inf and inf where one is not told.
+
+        Raises:
+            ReleaseError: alpha is not between 0 and 1.
+        """
+        return np.stack([table.conf_int(alpha) for table in self.tables])
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """The table, with its assumptions first; rows that nobody declared carry the word exploratory."""
+        from privstats.inference.treatment_effects.summary import effects_summary
+
+        return effects_summary(self, alpha)
+
+    def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
+        """The numbers of each row by name; those that are not told are NaN."""
+        named = [
+            {"outcome": table.name, "subgroup": table.subgroup, **table.to_rows(alpha)[0]} for table in self.tables
+        ]
+        if self.analysis is None:
+            return [{**row, "declared": "exploratory"} for row in named]
+        adjusted = self.pvalues_adjusted()
+        return [
+            {**row, "declared": table.declared, "adj_p_value": float(adjusted[place])}
+            for place, (row, table) in enumerate(zip(named, self.tables, strict=True))
+        ]
+
+    def to_frame(self, alpha: float = 0.05) -> Any:
+        """A pandas ``DataFrame``, one row each; numbers that are not told are NaN.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return framed(self.to_rows(alpha))
+
+
+def effects(releases: Sequence[Release | None], course: Effect | None = None) -> EffectRows:
+    """The effects on all outcomes, in all records and in each subgroup, from the releases of an ``Effect`` course.
+
+    Each is read as :func:`effect` reads one. Subgroups of several variables are told for each variable alone. Where
+    nobody assigned the treatment, a subgroup's interval takes the most that errors of the propensity and the lines can
+    add in any part of the records.
+
+    Args:
+        releases: of every session, in order; None for one that ended without a sum.
+        course: theirs, for what it declares (:class:`~privstats.course.Analysis`). None: every row is exploratory.
+
+    Raises:
+        ReleaseError: as for :func:`effect`, or the releases are not of this course.
+
+    Example:
+        >>> from privstats import randomness
+        >>> outcome = {"relapse": (0, 1), "death": (0, 1)}
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=outcome, probability=0.5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> declared = ps.course.Analysis(primary=("relapse",))
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy, analysis=declared)
+        >>> place, arm = np.arange(4_000) // 2 % 10, np.arange(4_000) % 2
+        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), np.column_stack([place < 3 + 2 * arm, place < 2])
+        >>> releases = ps.simulate(course, [(X[::3], y[::3]), (X[1::3], y[1::3])], rng=randomness.seeded(0))
+        >>> table = ps.inference.effects(releases, course)
+        >>> [(row.name, row.declared) for row in table], (table.pvalues_adjusted() < 0.001).tolist()
+        ([('relapse', 'primary'), ('death', 'exploratory')], [True, False])
+    """
+    read = course_sums(releases)
+    if course is not None:
+        _require_own(course, releases)
+    plans = tuple((each or read.last).plan for each in releases)
+    analysis = None if course is None else course.analysis
+    names = read.schema.outcome_names or ("",)
+    return EffectRows(
+        tuple(
+            question(
+                read,
+                plans,
+                place,
+                subgroup=name,
+                blocks=blocks,
+                declared="exploratory" if analysis is None else analysis.family(names[place], variable),
+            )
+            for place in range(read.schema.outcomes)
+            for variable, name, blocks in (("", "", None), *subgroups_of(read.schema))
+        ),
+        course,
+    )
+
+
+def holm(pvalues: Array) -> Array:
+    """Adjusted p-values of one family, in its order: the k-th smallest of m times m - k + 1, made monotone, up to 1.
+
+    Source: Holm 1979.
+    """
+    order = np.argsort(pvalues, kind="stable")
+    raised = np.maximum.accumulate(pvalues[order] * np.arange(len(pvalues), 0, -1))
+    found = np.empty(len(pvalues))
+    found[order] = np.minimum(raised, 1.0)
+    return found
+
+
+def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
+    """The rows that were declared so, told or not."""
+    return [place for place, table in enumerate(tables) if table.declared == family]
+
+
+def _require_own(course: object, releases: Sequence[Release | None]) -> None:
+    """Refuse releases of other plans than the course's."""
+    if not isinstance(course, Effect):
+        raise ReleaseError(f"course must be an Effect course, got {type(course).__name__}; read it with course.read")
+    for place, release in enumerate(releases):
+        try:
+            own = course.next(releases[:place])
+        except PlanError as error:
+            raise ReleaseError(f"these releases are not of this course: {error}") from None
+        if own is None or (release is not None and replace(own, published=release.plan.published) != release.plan):
+            raise ReleaseError(
+                f"release {place} is not of this course; give the course that its ledgers were charged for"
+            )
+
+
+def subgroups_of(schema: EffectSchema) -> Iterator[tuple[str, str, list[int]]]:
+    """Every subgroup of each variable alone: the variable, its name, and its blocks of sums.
+
+    Example:
+        >>> from privstats.inference.treatment_effects.rows import subgroups_of
+        >>> age, sex = ps.Bins("age", (20, 50, 90)), ps.Categories("sex", (0, 1))
+        >>> schema = ps.EffectSchema.of(
+        ...     {"age": (20, 90), "sex": (0, 1)}, treatment="arm", outcome=(0, 1), probability=0.5, subgroups=(age, sex)
+        ... )
+        >>> [(name, blocks) for _, name, blocks in subgroups_of(schema)][::2]
+        [('age: 20..50', [0, 1]), ('sex: 0', [0, 2])]
+    """
+    places = np.arange(math.prod(schema.crossed)).reshape(schema.crossed)
+    for axis, variable in enumerate(schema.subgroups or ()):
+        for cell, name in enumerate(variable.cells):
+            yield variable.name, f"{variable.name}: {name}", np.take(places, cell, axis).reshape(-1).tolist()

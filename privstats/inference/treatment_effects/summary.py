@@ -1,0 +1,282 @@
+"""A treatment effect as a table for publication: the assumptions first, then the row, then the promise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
+from privstats.inference.summary import Summary, chance_of, ends_of, number_of
+from privstats.inference.treatment_effects.heterogeneity_summary import heterogeneity_said
+
+if TYPE_CHECKING:
+    from privstats.inference.treatment_effects.rows import EffectRows
+    from privstats.inference.treatment_effects.table import EffectTable
+
+__all__ = ["effect_summary", "effects_summary"]
+
+_TRIAL = (
+    "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic, ward or any "
+    "other cluster; the columns were measured before assignment; one outcome per record, none missing; what one "
+    "receives does not move another's outcome; honest clients"
+)
+_INCOMPLETE = _TRIAL.replace(
+    "one outcome per record, none missing",
+    "one outcome per record; the propensity of being observed or the outcome lines are right among the records kept",
+)
+_AT_RANDOM = "Outcomes are missing at random given the arm and the columns named in the plan: no sum can test this."
+_ASSIGNED = "The effect is that of assignment: who did not comply counts where assigned."
+_RATIO = (
+    "It is the mean outcome of those assigned to treatment over that of the others, of a 0/1 outcome the risk ratio; "
+    "the p-value is of a ratio of 1."
+)
+_CONFOUNDING = "No unmeasured confounding given the columns named in the plan: no sum can test this."
+_ADJUSTED = (
+    "the columns were measured before treatment; the propensity or the outcome lines are right among the records kept; "
+    "independent records, one outcome each, none missing; what one receives does not move another's outcome; honest "
+    "clients"
+)
+_ROWS = {"ate": "all", "att": "treated", "overlap": "overlap"}
+_FEW, _RARE, _HALF = 50, 0.1, 0.5
+_DIGITS = 16
+
+
+def effect_summary(table: EffectTable, alpha: float) -> Summary:
+    """The table of an effect at one level."""
+    return _summary([(_ROWS[table.estimand], table)], table, alpha)
+
+
+def effects_summary(rows: EffectRows, alpha: float) -> Summary:
+    """The table of effects on several outcomes and in subgroups; what it says of all records is the first row's."""
+    plain = _summary(list(rows.named.items()), rows.tables[0], alpha, _preregistered(rows))
+    if rows.analysis is None:
+        return replace(plain, foot=(*plain.foot, "Nothing was declared before the first session: all is exploratory."))
+    adjusted = rows.pvalues_adjusted()
+    cells = [
+        table.declared if np.isnan(adjusted[place]) else f"{chance_of(float(adjusted[place]))} {table.declared}"
+        for place, table in enumerate(rows)
+    ]
+    return replace(
+        plain,
+        columns=(*plain.columns, "Holm's P"),
+        rows=tuple((*row, cell) for row, cell in zip(plain.rows, cells, strict=True)),
+        foot=(*_declared(rows), *plain.foot),
+    )
+
+
+def _declared(rows: EffectRows) -> list[str]:
+    """What was declared, how it is held, and what the plan says of what no sum shows."""
+    course, analysis = rows.course, rows.analysis
+    assert course is not None  # noqa: S101  what is declared stands in it
+    assert analysis is not None  # noqa: S101  likewise
+    families = [table.declared for table in rows]
+    counts = ", ".join(f"{family} {families.count(family)}" for family in ("primary", "secondary"))
+    date = f" (dated {analysis.date} by its owners, which nobody checked)" if analysis.date else ""
+    said = {
+        "how the treatment was assigned": analysis.assignment,
+        "that the columns were measured before it": analysis.measured_before,
+        "missing outcomes": analysis.missing,
+    }
+    return [
+        f"declared: {counts}; digest {course.digest[:_DIGITS]}...{date}, exploratory: all else.",
+        f"Holm's P is adjusted for all declared rows of its family, primary or secondary, each at {analysis.alpha:g}; "
+        "parties join by the digest and their ledgers hold it, while releases do not: compare it with theirs.",
+        *(f"On {about} the analysis says: {text or 'nothing'}." for about, text in said.items()),
+    ]
+
+
+def _preregistered(rows: EffectRows) -> str:
+    """What was declared, in the words of a paper."""
+    course, analysis = rows.course, rows.analysis
+    if course is None or analysis is None:
+        return "Nothing was declared before the first session, so all of it is exploratory."
+    secondary = [*analysis.secondary, *(f"{listed(analysis.primary)} by {each}" for each in analysis.subgroups)]
+    return (
+        f"Declared before the first session, in a course of digest {course.digest}: primary, "
+        f"{listed(analysis.primary)}; secondary, {listed(secondary)}; all else is exploratory. P-values of what was "
+        "declared were adjusted by Holm's method within each of both families."
+    )
+
+
+def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha: float, declared: str = "") -> Summary:
+    trial = first.design == "trial"
+    what = "Effect of a randomised treatment" if trial else "Adjusted difference between the arms"
+    measured = first.measure if first.measure == "ratio" else "effect" if trial else "difference"
+    source = Source(first.release, alpha, _assumed(first), first.plans)
+    return Summary(
+        title=source.title(what),
+        promise=source.promise,
+        head=_head(first),
+        columns=("", measured, "std err", "of it noise", "P>|t|", *ends_of(alpha)),
+        rows=tuple((name, *_cells(table, alpha)) for name, table in named),
+        foot=(
+            *([] if first.trim is None else [_population(first)]),
+            *source.foot,
+            *([_ASSIGNED] if trial else []),
+            *([_RATIO] if measured == "ratio" else []),
+            *_after_weighting(first),
+            *_between_sites(named, alpha),
+            *_not_told(named, alpha),
+            *_few(first),
+        ),
+        methods=source.methods(f"{_estimated(first)} {declared}"),
+        caution=_caution(first),
+    )
+
+
+def _assumed(table: EffectTable) -> str:
+    """What the interval rests on, beside the sentence that stands above all numbers."""
+    if table.design != "trial":
+        return _ADJUSTED
+    return _INCOMPLETE if table.missing else _TRIAL
+
+
+def _caution(table: EffectTable) -> str:
+    """What no sum can test, above any number; empty of a trial whose outcomes are all there."""
+    if table.design != "trial":
+        return _CONFOUNDING
+    return _AT_RANDOM if table.missing else ""
+
+
+def _estimated(table: EffectTable) -> str:
+    """How the effect was estimated, and whose it is."""
+    schema = table.release.plan.schema
+    *columns, arm = getattr(schema, "feature_names", None) or ("the columns of the plan", "the treatment")
+    (low, high), adjusted = table.outcome, listed(columns)
+    names = getattr(schema, "outcome_names", None) or ()
+    outcome = f"{listed(names) if names else 'an outcome'} from {low:g} to {high:g}"
+    weighted = "augmented inverse-probability weighting (Robins, Rotnitzky and Zhao 1994)"
+    if table.probability is not None:
+        lines = f" with linear outcome models of {adjusted} in each arm" if table.arms is not None else ""
+        seen = (
+            " and a logistic propensity of being observed in each arm, both published before the last session"
+            if table.missing
+            else ""
+        )
+        more = f" {_AT_RANDOM} {_population(table)}" if table.missing else ""
+        return (
+            f"The effect of {arm}, assigned with {_chances(table)}, on {outcome} was estimated{_as_ratio(table)} by "
+            f"{weighted} at that probability{lines}{seen}. {_ASSIGNED}{_counted(table)}{more}"
+        )
+    return (
+        f"{_CONFOUNDING} The difference in {outcome} between records with {arm} and without was adjusted for "
+        f"{adjusted} by {weighted}, with a logistic propensity and linear outcome models, both published before the "
+        f"last session. {_population(table)}{_counted(table)}"
+    )
+
+
+def _counted(table: EffectTable) -> str:
+    """Which texts count as 0 and as 1, where columns hold texts."""
+    return "".join(f" Of texts, {said}." for _, said in texts_of(table.release))
+
+
+def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
+    """A row's numbers as texts; no estimate where it is not told."""
+    (row,), (low, high) = table.to_rows(alpha), table.conf_int(alpha)
+    if not row["told"]:
+        return (*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf")
+    values = (table.estimate, table.bse, table.noise_bse)
+    return (*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high)))
+
+
+def _not_told(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
+    """One sentence for each reason, with the rows that it hides where there are several."""
+    why: dict[str, list[str]] = {}
+    for name, table in named:
+        if said := table.why_at(alpha):
+            why.setdefault(said, []).append(name)
+    several = len(named) > 1
+    return [f"Not told{f' ({listed(tuple(names))})' if several else ''}: {said}." for said, names in why.items()]
+
+
+def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
+    low, high = table.outcome
+    arms = () if table.arms is None else (("treated, others", " and ".join(f"{each:,.0f}" for each in table.arms)),)
+    design = (
+        ("assigned", f"with {_chances(table)}") if table.design == "trial" else ("propensity", f"kept {_ends(table)}")
+    )
+    seen = [("observed", f"kept from {table.trim:g}")] if table.missing else []
+    return (
+        ("records", f"{table.nobs:,.0f} (noisy)"),
+        *arms,
+        design,
+        *seen,
+        ("outcome", f"from {low:g} to {high:g}"),
+        *texts_of(table.release),
+        *([] if table.r_ is None else [("nuisances", f"at most {table.r_:.2f} of the other standard error")]),
+    )
+
+
+def _chances(table: EffectTable) -> str:
+    """The probability of treatment, in words."""
+    pi = table.probability
+    if isinstance(pi, tuple):
+        return f"probability {min(pi):g} to {max(pi):g}, by site"
+    return f"probability {pi:g}"
+
+
+def _as_ratio(table: EffectTable) -> str:
+    return " as the ratio of both arms' mean outcomes" if table.measure == "ratio" else ""
+
+
+def _after_weighting(table: EffectTable) -> list[str]:
+    """The largest difference of a column after weighting, where it was released."""
+    if table.released_balance:
+        after = table.balance().weighted
+        if after is None or not np.isfinite(after).all():
+            return ["Noise hides the balance after weighting."]
+        most = float(np.abs(after[:, 0]).max())
+        return [f"After weighting no column's standardised difference is larger than {most:.2f} (balance table)."]
+    return [] if table.design == "trial" else ["Balance after weighting was not released."]
+
+
+def _between_sites(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
+    """How far effects lie apart between groups of sites."""
+    said = []
+    for name, table in named:
+        if table.in_groups:
+            what = f" ({name})" if len(named) > 1 else ""
+            said.append(heterogeneity_said(table, alpha).replace("sites:", f"sites{what}:", 1))
+    return said
+
+
+def _ends(table: EffectTable) -> str:
+    low = table.trim or 0.0
+    return f"{1 - low:g}" if table.estimand == "att" else f"{low:g} to {1 - low:g}"
+
+
+def _population(table: EffectTable) -> str:
+    """Whom the difference is about."""
+    kept = table.kept or 0.0
+    if table.missing:
+        kept = min(kept, 1.0)
+        few = " Most records are not in it." if kept < _HALF else ""
+        return (
+            f"{kept:.0%} of records are in this population, with and without an outcome; the rest have in one of the "
+            f"arms a published probability of being observed below {table.trim:g}.{few}"
+        )
+    beyond = f"have a published propensity outside {_ends(table)}"
+    match table.estimand:
+        case "overlap":
+            return (
+                "It is about the records weighted by e (1 - e), e the published propensity, and about none that "
+                f"{beyond}; their mean weight is {kept:.3f} of at most .25."
+            )
+        case "att":
+            above = beyond.replace("outside", "above")
+            return f"It is about {kept:.0%} of all records: the treated, but for those that {above}."
+    few = " Most records are not in it." if kept < _HALF else ""
+    return f"{kept:.0%} of records are in this population; the rest {beyond}.{few}"
+
+
+def _few(table: EffectTable) -> list[str]:
+    """A warning about an arm of few records."""
+    if table.arms is None:
+        return []
+    if min(table.arms) < _FEW or (table.design != "trial" and min(table.arms) < _RARE * sum(table.arms)):
+        remedy = "" if table.design == "trial" else ": take estimand='overlap', or 'att'"
+        return [f"Warning: few are in one arm{remedy}."]
+    return []

@@ -1,0 +1,371 @@
+"""Treatment effects from the releases of an ``Effect`` course: one ratio of noisy sums, and what it was made from.
+
+The influence values of a record have the effect as their mean whatever the published lines are, so their sum over their
+weights is the estimate, and their squares, which cost nothing beside them, give its error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privstats.errors import ReleaseError
+from privstats.estimates.effect import ArmSums
+from privstats.estimates.spectrum import Array
+from privstats.inference.counts.table import require_level
+from privstats.inference.row_table import RowTable, framed
+from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
+from privstats.inference.treatment_effects.heterogeneity import GroupSums, Heterogeneity, heterogeneity_of
+from privstats.inference.treatment_effects.influence_sums import (
+    CourseSums,
+    InfluenceSums,
+    course_sums,
+    groups_of,
+    ratio_of,
+    weighted_sums,
+)
+from privstats.inference.treatment_effects.nuisances import Nuisances
+from privstats.inference.treatment_effects.ratio_of_means import RatioOfMeans
+from privstats.inference.treatment_effects.ratio_of_sums import RatioOfSums
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.schema import EffectSchema
+from privstats.schema.public_values import Values
+
+if TYPE_CHECKING:
+    from privstats.inference.summary import Summary
+
+__all__ = ["EffectTable", "effect", "question"]
+
+_LIGHT = 0.4  # standard errors that one record may weigh, where noise does not hide the skew of rare outcomes
+_QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
+_MOST_R = 0.5  # of the other standard error, that errors of nuisances may have
+_CLEAR = 3.0  # standard deviations of its noise that the smallest eigenvalue of the information must exceed
+_CHANCE = 6.0  # standard deviations by which the arms of a trial may miss its probability
+_RARE = 0.2  # probability of an arm below which it does not either
+
+
+@dataclass(frozen=True, eq=False)
+class EffectTable(RowTable):
+    """A treatment effect with its interval.
+
+    Attributes:
+        name: of the outcome; empty where it has none.
+        subgroup: of the records, such as ``"age: 20..50"``; empty for all records.
+        declared: ``"primary"`` or ``"secondary"``, as its owners declared it before the first session; otherwise
+            ``"exploratory"``.
+        outcome: the public range of outcomes.
+        estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
+        probability: of treatment in a trial; None where nobody assigned the treatment.
+        trim: records whose published propensity lies beyond it are not in the population, with missing outcomes those
+            whose probability of being observed lies below it; None in a trial whose outcomes are all there.
+        measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
+        ratio: the numbers behind it.
+        untold: why the effect is not told at any level; empty where nothing stands against it.
+        nobs: records, noisy.
+        arms: records of the treated and of the others in all subgroups together, noisy; None where the outcome lines
+            were left out. With missing outcomes all count, observed or not.
+        r_: the standard error that errors of the propensity and the lines may have together, over that of the rest;
+            None where no propensity was fitted.
+        release: the last release.
+        plans: of every session; one without a sum counts as the last, which costs no less.
+        missing: whether outcomes may be missing, and records weigh by their probability of being observed.
+
+    Example:
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
+        >>> rng = np.random.default_rng(0)
+        >>> arm = rng.integers(0, 2, 4_000)
+        >>> X, y = np.column_stack([rng.uniform(20, 90, 4_000), arm]), rng.random(4_000) < 0.3 + 0.2 * arm
+        >>> releases = ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])])
+        >>> table = ps.inference.effect(releases)
+        >>> table.told, table.pvalue < 0.001
+        (True, True)
+    """
+
+    name: str
+    subgroup: str
+    declared: str
+    outcome: tuple[float, float]
+    estimand: str
+    probability: float | tuple[float, ...] | None
+    trim: float | None
+    ratio: RatioOfSums | RatioOfMeans
+    untold: str
+    nobs: float
+    arms: tuple[float, float] | None
+    r_: float | None
+    release: Release
+    plans: tuple[Plan, ...]
+    _sums: ArmSums | None
+    _groups: GroupSums | None = None
+    measure: str = "difference"
+    missing: bool = False
+
+    @property
+    def design(self) -> str:
+        """``"trial"``, or ``"observational"``."""
+        return "observational" if self.probability is None else "trial"
+
+    @property
+    def estimate(self) -> float:
+        """The effect, in units of the outcome, of a 0/1 outcome a difference of risks; or a ratio."""
+        return self.ratio.estimate
+
+    @property
+    def bse(self) -> float:
+        """Its standard error, sampling and noise together."""
+        return self.ratio.error
+
+    @property
+    def noise_bse(self) -> float:
+        """The part of it that the releases' noise has alone."""
+        return self.ratio.noise_error
+
+    @property
+    def told(self) -> bool:
+        """Whether the effect is told at the level .05."""
+        return not self.why_not_told
+
+    @property
+    def why_not_told(self) -> str:
+        """One sentence on what hides the effect at the level .05; empty where it is told."""
+        return self.why_at(0.05)
+
+    @property
+    def pvalue(self) -> float:
+        """Two-sided p-value of "no effect", a difference of 0 or a ratio of 1; 1 where it is not told at any level."""
+        return 1.0 if self.untold else self.ratio.pvalue()
+
+    def conf_int(self, alpha: float = 0.05) -> Array:
+        """Ends of the interval, ``(2,)``; -inf and inf where it is not told at this level.
+
+        Raises:
+            ReleaseError: alpha is not between 0 and 1.
+        """
+        require_level(alpha)
+        return np.array(self.ratio.interval(alpha) if not self.untold else (-math.inf, math.inf))
+
+    @property
+    def kept(self) -> float | None:
+        """W over the records: of ``"ate"`` the share in the population, of ``"att"`` those of it that are treated, of
+        ``"overlap"`` the mean weight; None where no propensity was fitted."""
+        return None if self.trim is None else self.ratio.W / self.nobs
+
+    @property
+    def in_groups(self) -> bool:
+        """Whether sums are apart by groups of sites."""
+        return self._groups is not None
+
+    @property
+    def released_balance(self) -> bool:
+        """Whether columns' balance after weighting was released."""
+        return self._sums is not None and self.release.sigma.get("b") is not None
+
+    def balance(self, alpha: float = 0.05) -> Balance:
+        """Columns of the treated beside those of the others, before any weighting, and after it where it was released.
+
+        Raises:
+            ReleaseError: the outcome lines were left out, whose sums these are.
+        """
+        require_level(alpha)
+        if self._sums is None:
+            raise ReleaseError("balance is read from the outcome session, which share=0 left out; run a course with it")
+        before = balance_of(self._sums, self.release.plan.schema, alpha)
+        weighted = weighted_sums(self.release)
+        if weighted is None:
+            return before
+        return replace(before, weighted=weighted_balance(self._sums, weighted, alpha))
+
+    def balance_summary(self, alpha: float = 0.05) -> Summary:
+        """The balance as a table for publication.
+
+        Raises:
+            ReleaseError: as for :meth:`balance`.
+        """
+        from privstats.inference.treatment_effects.balance_summary import balance_summary
+
+        return balance_summary(self, alpha)
+
+    def heterogeneity(self) -> Heterogeneity:
+        """Whether effects differ between groups of sites, and the effect at other sites like these.
+
+        Raises:
+            ReleaseError: the sums are not apart by groups of sites, or noise hides how many records one has.
+        """
+        if self._groups is None:
+            raise ReleaseError(
+                "one sum holds no spread between sites, and no estimate of a single site is released: to tell whether "
+                "effects differ, run a course whose schema has groups of sites, such as groups=8"
+            )
+        return heterogeneity_of(self._groups, len(self.release.survivors))
+
+    def summary(self, alpha: float = 0.05) -> Summary:
+        """The table, with its assumptions first."""
+        from privstats.inference.treatment_effects.summary import effect_summary
+
+        return effect_summary(self, alpha)
+
+    def to_frame(self, alpha: float = 0.05) -> Any:
+        """A pandas ``DataFrame`` of one row; numbers that are not told are NaN.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return framed(self.to_rows(alpha))
+
+    def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
+        """The row of :meth:`to_frame`, as plain values."""
+        why, (low, high) = self.why_at(alpha), self.conf_int(alpha)
+        shown = {"estimate": self.estimate, "std_error": self.bse, "noise_std_error": self.noise_bse}
+        row = {"estimand": self.estimand, **{name: math.nan if why else value for name, value in shown.items()}}
+        return [{**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}]
+
+    def why_at(self, alpha: float) -> str:
+        """One sentence on what hides the effect at this level; empty where it is told."""
+        if self.untold or self.ratio.told(alpha):
+            return self.untold
+        return "noise hides how many records there are: take more records, or a larger epsilon"
+
+
+def effect(releases: Sequence[Release | None]) -> EffectTable:
+    """The effect of a treatment from all releases of an ``Effect`` course, in order.
+
+    In a trial it is that of *assignment*: who did not comply counts where assigned. The outcome lines only make the
+    interval shorter; it holds whether they are right or wrong. Where nobody assigned the treatment it is an adjusted
+    difference in the records weighted by the *published* propensity: it is the effect if there is no unmeasured
+    confounding, which no sum can test, and if the propensity or the outcome lines are right among the records kept.
+
+    Where noise is small or an arm is rare, an effect is told only if no record can weigh more than .4 of a standard
+    error: rare outcomes are skewed, and no interval of means holds before they are many.
+
+    Args:
+        releases: of every session; None for one that ended without a sum.
+
+    Raises:
+        ReleaseError: the last release is missing, or releases of other courses, or out of order.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
+        >>> arm = np.arange(4_000) % 2
+        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), np.arange(4_000) // 2 % 10 < 3 + 2 * arm
+        >>> shards = [(X[:2_000], y[:2_000]), (X[2_000:], y[2_000:])]
+        >>> releases = ps.simulate(course, shards, rng=randomness.seeded(0))
+        >>> low, high = ps.inference.effect(releases).conf_int()
+        >>> bool(low < 0.2 < high)
+        True
+    """
+    read = course_sums(releases)
+    if read.schema.outcomes > 1 or read.schema.subgroups is not None:
+        raise ReleaseError("this course has several outcomes or subgroups: read all of them with inference.effects")
+    return question(read, tuple((each or read.last).plan for each in releases))
+
+
+def question(
+    read: CourseSums,
+    plans: tuple[Plan, ...],
+    place: int = 0,
+    *,
+    subgroup: str = "",
+    blocks: Sequence[int] | None = None,
+    declared: str = "exploratory",
+) -> EffectTable:
+    """The effect on one outcome, in all records or in a subgroup.
+
+    Args:
+        read: the releases.
+        plans: of every session.
+        place: of the outcome.
+        subgroup: its name; empty for all records.
+        blocks: the subgroup's blocks of sums; None: all.
+        declared: what it was declared as.
+    """
+    schema, line, found = read.schema, read.lines[place], read.nuisances(place)
+    sums = InfluenceSums.of(read.last, place, blocks)
+    arms = read.assigned if schema.missing or read.arms is None else read.arms[place]
+    nuisance = 0.0
+    if found is not None:
+        every = InfluenceSums.of(read.last, place).n
+        nuisance = found.of(every) if blocks is None else found.of_any_part(every)
+    ratio = ratio_of(schema, sums, line, nuisance=nuisance, fitted=arms is not None)
+    r = None if found is None else _share_of(nuisance, ratio.variance)
+    return EffectTable(
+        name=(schema.outcome_names or ("",))[place],
+        subgroup=subgroup,
+        declared=declared,
+        outcome=schema.outcome,
+        estimand=schema.estimand,
+        probability=schema.probability,
+        trim=schema.trim,
+        ratio=ratio,
+        untold=_misassigned(schema, arms) or _untold(schema, sums, line, ratio) or _unsettled(schema, found, r),
+        nobs=sums.n,
+        arms=None if arms is None else arms.records,
+        r_=r,
+        release=read.last,
+        plans=plans,
+        _sums=arms,
+        _groups=groups_of(read, place, nuisance) if schema.groups else None,
+        measure=schema.measure or "difference",
+        missing=schema.missing is not None,
+    )
+
+
+def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
+    """Why a trial is not told whose arms are not those of its probability: a control that is coded 2 is in no sum."""
+    if schema.probability is None or arms is None:
+        return ""
+    (treated, others), chances = arms.records, schema.probabilities
+    pi = min(max(treated / max(treated + others, 1.0), chances[0]), chances[-1])  # of places that differ, any between
+    spread = max(treated + others, 0.0) * pi * (1 - pi)
+    noise = (arms.sigma_G / arms.constant**2) ** 2 * (pi**2 + (1 - pi) ** 2)
+    if abs(treated * (1 - pi) - others * pi) <= _CHANCE * math.sqrt(spread + noise):
+        return ""
+    return (
+        f"{treated:,.0f} records are treated and {others:,.0f} are not, which the plan's probability of {pi:g} does "
+        "not give: look whether the arm is coded 0 and 1 in every file, and how it was assigned"
+    )
+
+
+def _untold(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
+    """Why an effect is not told at any level: a record that weighs too much beside all others."""
+    rarest = 0.5 if schema.probability is None else min(schema.least_chances) * (schema.trim or 1.0)
+    quiet = sums.sigma_e < _QUIET
+    if not quiet and rarest >= _RARE:
+        return ""
+    if schema.unit(line) <= _LIGHT * math.sqrt(ratio.variance):
+        return ""
+    return (
+        "one record could weigh more than .4 of a standard error, so rare outcomes would make the interval too short: "
+        "take more records, or a narrower range of outcomes"
+    )
+
+
+def _share_of(nuisance: float, variance: float) -> float:
+    """The standard error that nuisances may have over that of the rest."""
+    rest = variance - nuisance
+    return math.sqrt(nuisance / rest) if rest > 0 else math.inf
+
+
+def _unsettled(schema: EffectSchema, found: Nuisances | None, r: float | None) -> str:
+    """Why the nuisances leave an effect untold; empty where they do not."""
+    if found is None or r is None:
+        return ""
+    if not found.clear > _CLEAR:
+        who = "whose outcome is missing" if schema.missing else "who is treated"
+        return f"noise hides along some column {who}: take fewer columns, more records, or a larger epsilon"
+    if not r <= _MOST_R:
+        instead = "a larger trim" if schema.missing else "estimand='ate'"
+        return (
+            "errors of the propensity and of the outcome lines could make up more than a third of the standard error: "
+            f"take more records, fewer columns, a larger epsilon, or {instead}"
+        )
+    return ""
