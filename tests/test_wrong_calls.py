@@ -229,6 +229,7 @@ ROWS: list[Row] = [
     ("a plan of records within hazards", lambda: ps.Hazard.within(PRIVATE), "plan must be a Plan of a HazardSchema"),
     ("hazards of rounds alone", lambda: ps.inference.hazards(RELEASE), "give the list of all releases of the course"),
     ("a promise that is a number", lambda: ps.Centred(CENTRED, promise=1.0), "promise must be a Promise"),  # type: ignore[arg-type]
+    ("a course before its path", lambda: ps.course.write(CENTRED, "course.toml"), "a course is written to a path"),
     ("epsilon of a course at a percentage", lambda: ps.Centred.within(CENTRED).epsilon(5), "delta must be at least 0"),
     ("few to align", lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=ps.NoPrivacy()), "fewer rounds, or more"),
     ("a record of an alignment", lambda: ps.Plan(schema=GAUSSIAN, cohort=COHORT, privacy=PRIVACY), "no useful bound"),

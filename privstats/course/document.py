@@ -63,6 +63,7 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
         The path of the file of what it was made of.
 
     Raises:
+        PlanError: the path is none, for example because the course comes first.
         PrivstatsError: a file cannot be written.
 
     Example:
@@ -72,6 +73,8 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
         >>> sorted(os.listdir())
         ['ward.plan.toml', 'ward.toml']
     """
+    if not isinstance(path, str | os.PathLike):
+        raise PlanError(f"a course is written to a path, got {type(path).__name__}: call write(path, course)")
     place = Path(path)
     found = texts(place.name, course)
     for name, text in found.items():
