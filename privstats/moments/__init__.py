@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from privstats.moments.measurement import measure as measure
     from privstats.moments.measurement import quantize as quantize
     from privstats.moments.moments_delta import MomentsDelta as MomentsDelta
-    from privstats.moments.person_delta import PersonDelta as PersonDelta
+    from privstats.moments.moments_delta import PersonDelta as PersonDelta
     from privstats.moments.person_rows import PersonRows as PersonRows
     from privstats.moments.persons import PersonMoments as PersonMoments
     from privstats.moments.record_files import RecordFile as RecordFile

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.workflows.rehearsal.asked import Asked as Asked
     from privstats.workflows.rehearsal.call import rehearse as rehearse
     from privstats.workflows.rehearsal.call import with_progress as with_progress
     from privstats.workflows.rehearsal.dialects import written_as as written_as
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.page import promised as promised
     from privstats.workflows.rehearsal.page import taken as taken
     from privstats.workflows.rehearsal.page import write_page as write_page
-    from privstats.workflows.rehearsal.run import Asked as Asked
     from privstats.workflows.rehearsal.run import Opened as Opened
     from privstats.workflows.rehearsal.run import Rehearsal as Rehearsal
     from privstats.workflows.rehearsal.run import opened as opened

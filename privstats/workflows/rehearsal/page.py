@@ -11,18 +11,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import tomli_w
 
 from privstats.course import Binned, Course
 from privstats.files.atomic import atomic_write
+from privstats.workflows.rehearsal.asked import MOST_EXACT, words_of
 from privstats.workflows.rehearsal.assumed import Sentence
 from privstats.workflows.rehearsal.dialects import options_of
 from privstats.workflows.rehearsal.held_tables import Source, file_of
-from privstats.workflows.rehearsal.run import MOST_EXACT, Opened, Rehearsal, words_of
 from privstats.workflows.rehearsal.shapes import decisive, drawn
 from privstats.workflows.report.layout import Cell, Figure, Table, render
+
+if TYPE_CHECKING:
+    from privstats.workflows.rehearsal.run import Opened, Rehearsal
 
 __all__ = [
     "STAMP",

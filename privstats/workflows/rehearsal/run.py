@@ -29,61 +29,17 @@ from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.transforms.column_names import place_of
 from privstats.transforms.one_value import same
+from privstats.workflows.rehearsal.asked import MOST_EXACT, Asked
 from privstats.workflows.rehearsal.assumed import Assumed, assumed_of
 from privstats.workflows.rehearsal.held_tables import Source
 from privstats.workflows.rehearsal.parties import Auc, Party, auc, parties_of, read_file, shared_names
 from privstats.workflows.simulate import simulate
 
-__all__ = ["MOST_EXACT", "Asked", "Opened", "Rehearsal", "opened", "rehearsed", "words_of"]
+__all__ = ["Opened", "Rehearsal", "opened", "rehearsed"]
 
-MOST_EXACT = 1 << 16
-"""Records that a model without noise is made of, at most: every second, every third of more. It holds them in memory,
-and the area would move by less than its error."""
 _PAIR = 2
 _DRAWS = 40
 """Of the noise, for the scorecard's bands: a fifth of the usual, for thirty columns take a minute of these."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What was asked for, and in which words where it was not said.
-
-    Attributes:
-        target: the column that is predicted.
-        epsilon: of the promise.
-        delta: of the promise; None: a word of the rehearsal, as for the others.
-        adjacency, model: of the promise.
-        test: about the share of the records that is held out.
-        drop: columns that are left out.
-    """
-
-    target: str
-    epsilon: float
-    delta: float | None = None
-    adjacency: str | None = None
-    model: str | None = None
-    test: float = 0.25
-    drop: tuple[str, ...] = ()
-
-    def privacy(self, parties: int) -> Privacy:
-        """The promise that is rehearsed."""
-        said: Any = {name: getattr(self, name) for name in ("delta", "adjacency", "model")}
-        words = {name: word for name, (word, _) in words_of(parties).items()}
-        chosen = {name: words[name] if value is None else value for name, value in said.items()}
-        return Privacy(unit="record", epsilon=self.epsilon, **chosen)
-
-
-def words_of(parties: int) -> Mapping[str, tuple[Any, str]]:
-    """The words that a rehearsal takes for what was not said, each with what a study thinks of before it takes one."""
-    model = ("local", "each party adds all of it, for between two either knows its own part of the sum")
-    if parties > _PAIR:
-        model = ("distributed", "the parties add it together, and one of them may work with the server")
-    return {
-        "unit": ("record", "one record is protected; of a patient with several less is promised"),
-        "adjacency": ("add-remove", "that a record is there at all is hidden, too"),
-        "delta": (1e-6, "the chance of more, well below 1 / records"),
-        "model": model,
-    }
 
 
 @dataclass(frozen=True)
