@@ -145,7 +145,7 @@ def table(
     _check_out(out, form, force=force, methods=methods)
     rounds = [ps.Release.load(release) for release in releases]
     read = rounds[-1]
-    reader = chosen or _fitting(read)
+    reader = chosen or _fitting(read, grouped=by is not None and time is None and event is None)
     if len(rounds) > 1 and reader not in _OF_COURSES:
         raise ReleaseError(f"--reader {reader.value} takes one release, got {len(rounds)}; name one file")
     asked = _references(reference or [])
@@ -185,13 +185,17 @@ def table(
             made = table_results.regression(inference.mixed(read, columns=columns), alpha, asked)
         case Reader.KAPLAN_MEIER:
             if time is None or event is None:
-                raise ReleaseError("--reader km needs --time and --event: name the variables of the plan")
+                raise ReleaseError(
+                    "--reader km needs --time and --event: name the variables of the plan; for a first table give --by "
+                    "alone, for shares --reader proportions --column"
+                )
             survival = inference.kaplan_meier(read, time=time, event=event, by=by, times=times, alpha=alpha)
             made = table_results.curves(survival, time)
         case Reader.PROPORTIONS:
             if columns is None or len(columns) != 1:
                 raise ReleaseError("--reader proportions needs one --column: name a variable of the plan")
-            made = table_results.shares(inference.proportions(read, columns[0], alpha=alpha), read, alpha)
+            cells = inference.proportions(read, columns[0], alpha=alpha)
+            made = table_results.shares(columns[0], cells, read, alpha)
         case Reader.SCORE:
             made = table_results.score(inference.head_score(read, alpha=alpha))
         case Reader.TABLE_ONE:
@@ -255,8 +259,8 @@ def _head_of(releases: list[ps.Release]) -> Any:
     return heads.LDA().fit_release(releases if len(releases) > 1 else releases[0])
 
 
-def _fitting(release: ps.Release) -> Reader:
-    """The first reader that takes such a release."""
+def _fitting(release: ps.Release, *, grouped: bool) -> Reader:
+    """The first reader that takes such a release; of counts by group, without times, the first table."""
     from privstats.inference.evidence import require_gaussian
     from privstats.moments.code_rows import cells_of
     from privstats.workflows.readers import TABLES, sent
@@ -268,6 +272,8 @@ def _fitting(release: ps.Release) -> Reader:
     if not fitting:
         require_gaussian(release)
         raise ReleaseError(f"no table is read from {', '.join(sent(schema))} of a {type(schema).__name__}; fit a head")
+    if grouped and isinstance(schema, ps.CountSchema):
+        return Reader.TABLE_ONE
     return Reader(fitting[0])
 
 

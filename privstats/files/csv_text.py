@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = ["csv_text"]
 
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # with the wide forms, which spreadsheets take for the same
 _TEXT = "'"
+_WITH_ENDS = re.compile(r"-?[0-9]+\.[0-9]+ \(-?[0-9]+\.[0-9]+ to -?[0-9]+\.[0-9]+\)")
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
@@ -42,7 +44,9 @@ def _cell(value: Any) -> Any:
 
 
 def _is_harmless(text: str) -> bool:
-    """Whether a text is a number, with commas between its thousands too, or one sign."""
+    """Whether a text is a number, with commas between its thousands too, with an interval behind it, or one sign."""
+    if _WITH_ENDS.fullmatch(text):
+        return True
     try:
         float(text.replace(",", ""))
     except ValueError:

@@ -7,9 +7,11 @@ because readers use a number even beside an infinite interval.
 from __future__ import annotations
 
 import html
+import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from privstats.files.csv_text import csv_text
@@ -19,6 +21,7 @@ __all__ = ["Summary", "chance_of", "ends_of", "number_of"]
 _WIDTH = 80
 _LEAST_NAME = 12
 _LEAST_P = 1e-4
+_THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -90,7 +93,7 @@ class Summary:
         head = "".join(
             f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in self.head
         )
-        titles = "".join(f"<th>{html.escape(column)}</th>" for column in self.columns)
+        titles = "".join(f"<th>{html.escape(column)}</th>" for column in self._headings)
         body = "".join(
             f"<tr><th>{_indented(row[0], '&emsp;', html.escape)}</th>"
             + "".join(f"<td>{html.escape(cell)}</td>" for cell in row[1:])
@@ -112,7 +115,7 @@ class Summary:
         """A ``table`` with a caption and the rules of booktabs; head and foot are notes below."""
         lines = [r"% needs \usepackage{booktabs}", r"\begin{table}[htbp]", r"\centering"]
         lines += [rf"\caption{{{_escaped(self._caption)}}}", rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}"]
-        lines += [r"\toprule", " & ".join(map(_escaped, self.columns)) + r" \\", r"\midrule"]
+        lines += [r"\toprule", " & ".join(map(_escaped, self._headings)) + r" \\", r"\midrule"]
         for name, *cells in self.rows:
             lines.append(" & ".join([_indented(name, r"\quad ", _escaped), *map(_escaped, cells)]) + r" \\")
         lines += [r"\bottomrule", r"\end{tabular}"]
@@ -145,11 +148,21 @@ class Summary:
         return f"{self.title}. {self.promise}" if self.promise else self.title
 
     def as_csv(self) -> str:
-        """Comma-separated rows under their headings; the numbers as they are shown.
+        """Comma-separated rows under their headings; the numbers as they are shown, without commas in thousands.
 
         A name that a spreadsheet would run as a formula has an apostrophe before it.
         """
-        return csv_text([self.columns, *self.rows])
+        head = [each or ("" if place else "name") for place, each in enumerate(self._headings)]
+        return csv_text([head, *([name, *(_THOUSANDS.sub("", cell) for cell in cells)] for name, *cells in self.rows)])
+
+    @property
+    def _headings(self) -> tuple[str, ...]:
+        """The headings where columns stand apart: of two that enclose an interval each says which end it is."""
+        named = list(self.columns)
+        for place, (each, after) in enumerate(pairwise(named)):
+            if each.startswith("[") and after == "]":
+                named[place : place + 2] = f"{each[1:]} low", f"{each[1:]} high"
+        return tuple(named)
 
 
 def ends_of(alpha: float) -> tuple[str, str]:

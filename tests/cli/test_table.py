@@ -165,7 +165,7 @@ def test_a_release_becomes_a_table(privstats, folder):
 
 
 @pytest.mark.parametrize(
-    ("form", "begins"), [("csv", ",coef"), ("html", "<table>"), ("latex", r"% needs \usepackage{booktabs}")]
+    ("form", "begins"), [("csv", "name,coef"), ("html", "<table>"), ("latex", r"% needs \usepackage{booktabs}")]
 )
 def test_every_form(privstats, folder, form, begins):
     done = privstats("table", "exact.privstats", "--format", form, cwd=folder)
@@ -294,3 +294,26 @@ def test_groups_of_count_tables_are_a_first_table(privstats, folder):
     assert "f, n (%)" in done.stdout
     assert "Yang and Dalton" in done.stdout
     assert "need by=" in privstats("table", "counts.privstats", "--reader", "table-one", cwd=folder).stderr
+
+
+def test_counts_by_group_without_times_are_a_first_table(privstats, folder):
+    done = privstats("table", "counts.privstats", "--by", "sex", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("Cells by sex from a release")
+    bare = privstats("table", "counts.privstats", cwd=folder)
+    assert "for a first table give --by alone" in " ".join(bare.stderr.split())
+
+
+def test_a_column_of_0_and_1_and_the_order_are_said_on_the_command_line(privstats, tmp_path):
+    X = np.column_stack([np.linspace(0, 1, 200), np.arange(200) % 3 == 0])
+    schema = ps.ClassSchema(2, 2, "NAD", 2.0, class_names=("old", "new"), feature_names=("dose", "smokes"))
+    labels = np.array(["old", "new"])[np.arange(200) % 2]
+    ps.Release.exact(schema, ps.measure(schema, X, labels)).save(tmp_path / "r.privstats")
+    words = ("table", "r.privstats", "--binary", "smokes", "--column", "smokes", "--column", "dose", "--format")
+    rows = json.loads(privstats(*words, "json", cwd=tmp_path).stdout)["rows"]
+    assert [(row["variable"], row["level"]) for row in rows] == [("smokes", "1")] * 2 + [("dose", "")] * 2
+    head, first, *_ = privstats(*words, "csv", cwd=tmp_path).stdout.splitlines()
+    assert head == "name,group,mean or n (%),95% low,95% high,std,P,SMD"
+    assert first.startswith("smokes,old,34 (34.0),25.5,43.7,,")
+    refused = privstats("table", "r.privstats", "--binary", "dose", cwd=tmp_path)
+    assert (refused.returncode, "not that of 0 and 1" in " ".join(refused.stderr.split())) == (2, True)

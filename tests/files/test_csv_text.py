@@ -14,7 +14,23 @@ from privstats.files.csv_text import csv_text
 from privstats.workflows.sweep.frame import Frame
 
 RUN = ["=1+1", '=HYPERLINK("http://x","y")', "+1+1", "-2+3", "@SUM(A1)", " =1", "\t=1", "\uff1d1+1", "--", "-1_0"]
-KEPT = ["mean", "", "-", "+", "1", "-1.5", "+2", "-1,234.5", "-inf", "nan", "1e-3", "<.0001", "a=b", "[95%"]
+KEPT = [
+    "mean",
+    "",
+    "-",
+    "+",
+    "1",
+    "-1.5",
+    "+2",
+    "-1,234.5",
+    "-inf",
+    "nan",
+    "1e-3",
+    "<.0001",
+    "a=b",
+    "[95%",
+    "-0.01 (-0.03 to 0.02)",
+]
 
 
 def read(text: str) -> list[list[str]]:
@@ -24,7 +40,7 @@ def read(text: str) -> list[list[str]]:
 @pytest.mark.parametrize("name", RUN)
 def test_attack_a_name_is_a_formula_in_a_spreadsheet(name: str) -> None:
     summary = ps.inference.Summary("t", (), ("", name), ((name, "-1.5"),), ())
-    assert read(summary.as_csv()) == [["", f"'{name}"], [f"'{name}", "-1.5"]]
+    assert read(summary.as_csv()) == [["name", f"'{name}"], [f"'{name}", "-1.5"]]
     assert read(Frame((name,), ((name,),)).to_csv()) == [[f"'{name}"]] * 2
 
 

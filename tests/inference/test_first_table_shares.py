@@ -67,7 +67,8 @@ def test_a_column_of_0_and_1_is_printed_as_number_and_per_cent() -> None:
     X, y = smokers(1, 300)
     found = inf.table_one(released(X, y), binary=["smokes"], columns=["age", "smokes"])
     first, _, third, fourth = found.summary().rows
-    assert [first[0], third[0], fourth[0]] == ["age", "smokes, n (%)", ""]
+    assert [first[0], third[0], fourth[0]] == ["age", "smokes", ""]
+    assert found.summary().columns[2] == "mean or n (%)"
     ones, records = int(X[y == 0, 0].sum()), int((y == 0).sum())
     assert third[2] == f"{ones} ({100 * ones / records:.1f})"
     assert third[5] == ""

@@ -68,7 +68,9 @@ def test_every_form_holds_the_same_cells():
     X, y = records()
     summary = inf.ols(exact(X, y, feature_names=NAMES)).summary(alpha=0.1)
     table = list(csv.reader(io.StringIO(summary.as_csv())))
-    assert [tuple(row) for row in table] == [summary.columns, *summary.rows]
+    assert [row[1:] for row in table[1:]] == [[cell.replace(",", "") for cell in row[1:]] for row in summary.rows]
+    assert table[0] == ["name", *summary.columns[1:-2], "90% low", "90% high"]
+    assert [row[0] for row in table[1:]] == [row[0] for row in summary.rows]
     assert summary.columns[-2] == "[90%"
     html = summary.as_html()
     assert html == summary._repr_html_()
@@ -106,3 +108,12 @@ def test_long_names_of_rows_are_cut_but_never_to_one_name():
     text = inf.Summary("T", (), ("", *"abcdef"), rows, ()).as_text()
     assert "recovered age: 20..55" in text
     assert "recovered age: 55..90" in text
+
+
+def test_headings_stand_for_themselves_and_numbers_have_no_commas_in_csv():
+    rows = (("age", "1,234", "-0.01 (-0.02 to 0.01)", "1", "1,234,567.5"),)
+    shown = inf.Summary("t", (), ("", "n", "SMD", "[95%", "]"), rows, ())
+    assert shown.as_csv() == "name,n,SMD,95% low,95% high\nage,1234,-0.01 (-0.02 to 0.01),1,1234567.5\n"
+    assert r" & n & SMD & 95\% low & 95\% high \\" in shown.as_latex()
+    assert "<th>95% low</th><th>95% high</th>" in shown.as_html()
+    assert "[95%" in shown.as_text()

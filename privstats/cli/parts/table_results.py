@@ -125,9 +125,9 @@ def score(found: HeadScore) -> TableResult:
     return TableResult(found.summary(), found.to_rows(), found.told, found.plot)
 
 
-def shares(cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:
-    """Shares by cell."""
-    rows = [{"level": cell, **proportion_row(share)} for cell, share in cells.items()]
+def shares(name: str, cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:
+    """Shares of a variable by cell."""
+    rows = [{"variable": name, "level": cell, **proportion_row(share)} for cell, share in cells.items()]
     return TableResult(proportions_summary(cells, release, alpha), rows, any(share.told for share in cells.values()))
 
 

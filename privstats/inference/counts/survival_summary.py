@@ -37,7 +37,7 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
         for row in rows_of(curve):
             at_risk = HIDDEN if math.isnan(row["n_risk"]) else f"{row['n_risk']:,.0f}"
             shares = (f"{row[name]:.3f}" for name in ("survival", "conf_low", "conf_high"))
-            rows.append((group, f"{row['time']:g}", at_risk, f"{row['n_event']:,.0f}", *shares))
+            rows.append((group, f"{row['time']:g}", at_risk, f"{max(round(row['n_event']), 0):,}", *shares))
     first = next(iter(curves.values()))
     source = Source(first.release, first.alpha, "independent records, censoring that says nothing of the event")
     return Summary(

@@ -53,15 +53,14 @@ def means_summary(means: GroupMeans) -> Summary:
     for row in rows_of(means):
         first = row["group"] == means.groups[0]
         compared = (_chance(means, row), _difference(means, row)) if first else ("", "")
-        name = f"{row['variable']}{', n (%)' if row['level'] else ''}"
-        rows.append((name if first else "", str(row["group"]), *_numbers(row), *compared))
+        rows.append((str(row["variable"]) if first else "", str(row["group"]), *_numbers(row), *compared))
     source = Source(means.release, means.alpha, "independent records, negligible clipping, honest clients")
     shares = any(means.levels)
     return Summary(
         title=source.title("Means by group"),
         promise=source.promise,
         head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(means.groups, means.counts, strict=True)),
-        columns=("", "group", "mean", *ends_of(means.alpha), "std", "P", "SMD"),
+        columns=("", "group", "mean or n (%)" if shares else "mean", *ends_of(means.alpha), "std", "P", "SMD"),
         rows=tuple(rows),
         foot=(*source.foot, *(() if means.differences is None else (_SMD,)), *((_SHARES,) if shares else ())),
         methods=source.methods(f"{_METHODS} {_METHODS_OF_SHARES}" if shares else _METHODS),
@@ -88,4 +87,5 @@ def _difference(means: GroupMeans, row: dict[str, object]) -> str:
     value, low, high = (float(str(row[name])) for name in ("smd", "smd_low", "smd_high"))
     if math.isnan(value):
         return HIDDEN
+    value, low, high = (round(each, 2) + 0.0 for each in (value, low, high))  # no -0.00
     return f"{value:.2f}" if low == high else f"{value:.2f} ({low:.2f} to {high:.2f})"
