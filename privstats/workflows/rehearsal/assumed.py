@@ -28,6 +28,8 @@ _FEW = 6
 """Different whole numbers that are still names of categories."""
 _NEARLY_ALL = 0.95
 _FREE = 0.5
+_TOLD = 0.1
+"""The least share of a column's texts that those listed hold; less is an id that recurs."""
 _MOST_CLASSES = 20
 _SHOWN = 8
 _BOOK = "its code book; here the first file alone, and what another file has beside these is other"
@@ -146,7 +148,8 @@ def _of_numbers(name: str, numbers: Any) -> Column | str:
 
 def _of_texts(name: str, found: Readings, given: int) -> Column | str:
     counts = Counter(found.texts.values())
-    if len(counts) > max(_VALUES, _FREE * given):
+    listed = sum(times for _, times in counts.most_common(_VALUES))
+    if len(counts) > max(_VALUES, _FREE * given) or listed < _TOLD * given:
         return "names, ids or free text"
     frequent = tuple(sorted(text for text, _ in sorted(counts.items(), key=_by_count)[:_VALUES]))
     return _first_accepted(lambda: Categories(name, frequent), lambda: Categories(name, ()))
