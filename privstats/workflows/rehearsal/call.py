@@ -10,10 +10,11 @@ from privstats.errors import DataError
 from privstats.moments import RecordFile
 from privstats.progress import progress_bar
 from privstats.randomness import Generator
+from privstats.workflows.rehearsal.asked import Asked
 from privstats.workflows.rehearsal.dialects import written_as
 from privstats.workflows.rehearsal.held_tables import HeldTable, Source
 from privstats.workflows.rehearsal.page import write_page
-from privstats.workflows.rehearsal.run import Asked, Opened, Rehearsal, opened, rehearsed
+from privstats.workflows.rehearsal.run import Opened, Rehearsal, opened, rehearsed
 
 __all__ = ["rehearse", "with_progress"]
 
