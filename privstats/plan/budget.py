@@ -94,7 +94,11 @@ _PRIVATE = (
         "what can be told of one record, client or person: 0 nothing, 1 much, 4 nearly all",
         lambda row: f"{row.mu:.4f}",
     ),
-    Column("epsilon alone", "the promise if nothing else were released", lambda row: f"{row.epsilon:.4f}"),
+    Column(
+        "epsilon alone",
+        "the promise if nothing else were released; what a clip leaves of a client or person may all be in one",
+        lambda row: f"{row.epsilon:.4f}",
+    ),
     Column(
         "share",
         "its part of the budget, which adds up in mu^2, or in epsilon at delta 0",

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from privstats.engines.network.measuring import Records
     from privstats.engines.network.party import Party
 
-__all__ = ["facts_of", "standing"]
+__all__ = ["facts_of", "record_facts", "standing"]
 
 
 def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
@@ -33,16 +33,18 @@ def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
     }
     if client and kind.part == "changes":
         return facts | _stream_facts(party.folder)
-    return facts if records is None else facts | _record_facts(records) | _spending(party, records.dataset)
+    return facts if records is None else facts | record_facts(records) | _spending(party, records.dataset)
 
 
-def _record_facts(records: Records) -> dict[str, Any]:
+def record_facts(records: Records) -> dict[str, Any]:
     """How many records are summed, and what their holder should know of clip and edges."""
     from privstats.engines.network.measuring import clip_report_of
     from privstats.moments import remarks_on
 
     report = clip_report_of(records.moments)
     facts: dict[str, Any] = {"records": records.moments.records}
+    if getattr(records.moments, "persons", None) is not None:
+        facts |= _person_facts(records.moments)
     if report is not None:
         facts["clipped"] = f"{report.fraction_clipped:.2%}"
         facts["targets_clipped"] = f"{report.fraction_targets_clipped:.2%}"
@@ -52,6 +54,15 @@ def _record_facts(records: Records) -> dict[str, Any]:
     if report is not None or outside is not None:
         facts["remarks"] = list(remarks_on(records.moments))
     return facts
+
+
+def _person_facts(moments: Any) -> dict[str, Any]:
+    """Of how many persons the records are, and how many weigh less than their rows."""
+    if moments.clip.averaged:
+        return {"persons": f"{moments.persons}, of each of whom the average counts"}
+    return {
+        "persons": f"{moments.persons}, of whom {moments.shrunk} are shrunk to the weight of {moments.clip.records:g}"
+    }
 
 
 def _spending(party: Party, dataset: str) -> dict[str, Any]:
