@@ -451,7 +451,7 @@ READERS: dict[str, Mutant] = {
     ),
     "a first record told as names": Mutant(
         "the error for a table without a row of names tells its first record",
-        name_in("privstats.moments.table_parts", "like_a_record", lambda right: lambda names: False),
+        name_in("privstats.moments.csv_lines", "like_a_record", lambda right: lambda names: False),
         "",
         (_LINES + "test_a_first_record_in_the_place_of_names_is_not_told",),
         (),
