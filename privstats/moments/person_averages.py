@@ -93,7 +93,9 @@ class _Kept:
 def _on_grid(schema: RecordSchema, X: Any, y: Any) -> tuple[NDArray[np.float64], NDArray[Any], ClipReport]:
     kept = _Kept()
     accumulator = CpuAccumulator(schema, kept)
-    unsorted: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema
+    unsorted: Any = schema
+    if isinstance(schema, ClassSchema):
+        unsorted = replace(schema, statistics="NA")
     for tile in tiles(unsorted, X, y):
         accumulator.add(*tile)
     report: Any = accumulator.moments()
