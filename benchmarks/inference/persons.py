@@ -4,8 +4,9 @@
 
 Persons have 1 to 8 rows, more of them where a latent value of the person is high, and a person's rows are alike: they
 depend on each other, and their number says something. Persons are drawn anew for every release, from a pool whose mean
-over persons is the truth. Beside it the same rows are released as if they were records, and held against *their* truth,
-the mean over rows. Central model, two parties; per cell the intervals that miss, and their median half width.
+over persons, before any cut, is the truth. Beside it the same rows are released as if they were records, and held
+against *their* truth, the mean over rows. Central model, two parties; per cell the intervals that miss, and their
+median half width.
 """
 
 from __future__ import annotations
@@ -81,15 +82,15 @@ class World:
         said: Any = {"published": reader.published}
         named = ({"persons": ids, "person_clip": PersonAverage(), **said} for ids in owners)
         averages = (exact_moments(schema, *each, **ids) for each, ids in zip(rows, named, strict=True))
-        self._of = {
-            True: np.array([flatten(each) for each in averages]),
-            False: np.array([flatten(exact_moments(schema, *each, **said)) for each in rows]),
-        }
+        sums = np.array([flatten(exact_moments(schema, *each, **said)) for each in rows])
+        self._of = {True: np.array([flatten(each) for each in averages]), False: sums}
+        uncut = np.rint((sums / counts[:, None]).sum(axis=0)).astype(np.int64)
+        self._exact = {True: uncut, False: sums.sum(axis=0)}
         self._counts = counts
 
     def cell(self, persons: int, epsilon: float, averaged: bool, draws: int) -> Row:
         """How many intervals miss the mean of the pool, and how wide they are."""
-        truth = self._reader.truth(ps.encoding.to_real(self._reader.schema, self._of[averaged].sum(axis=0)))
+        truth = self._reader.truth(ps.encoding.to_real(self._reader.schema, self._exact[averaged]))
         ends = np.array([self._reader.read(self.release(persons, epsilon, averaged, draw)) for draw in range(draws)])
         told = np.isfinite(ends).all(axis=1)
         missed = told & ((ends[:, 0] > truth) | (ends[:, 1] < truth))

@@ -33,7 +33,7 @@ class Pending:
 
     Attributes:
         node: its place in the stream.
-        entering, leaving: ids of the records whose moments are added and subtracted.
+        entering, leaving: ids of the records whose moments are added and subtracted; not in the repr.
         missing: how many further records are pending whose ids were not given.
 
     Example:
@@ -43,8 +43,8 @@ class Pending:
     """
 
     node: int
-    entering: tuple[str, ...]
-    leaving: tuple[str, ...]
+    entering: tuple[str, ...] = field(repr=False)
+    leaving: tuple[str, ...] = field(repr=False)
     missing: int = 0
 
 

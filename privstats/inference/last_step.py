@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from privstats.estimates.spectrum import Array
 from privstats.inference.cell_design import CellDesign
 from privstats.inference.inversion import Inversion, NormalEquations
+from privstats.inference.reckoned_sigma import reckoned_sigma
 from privstats.release import Release
 
 __all__ = ["LOOK_BACK", "Earlier", "LastStep", "last_step", "notes_on", "remainder"]
@@ -201,7 +202,7 @@ def _equations(last: Release, design: CellDesign | None = None) -> NormalEquatio
     H, g = _symmetric(last), np.asarray(last.moments.g)
     if design is not None:
         H, g = design.gram(H), design.vector(g)
-    noise = {"sigma_G": last.sigma["H"], "sigma_h": last.sigma["g"], "sigma_q": 0.0}
+    noise = {"sigma_G": reckoned_sigma(last)["H"], "sigma_h": reckoned_sigma(last)["g"], "sigma_q": 0.0}
     return NormalEquations(H, g, 0.0, **noise, degrees=math.inf, known_variance=1.0)
 
 

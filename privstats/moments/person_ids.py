@@ -25,7 +25,7 @@ __all__ = ["names_of", "persons_held_out", "persons_of"]
 
 _SPLIT = b"privstats/split/persons\0"
 _LARGEST = 2.0**53  # above it a float stands for several whole numbers
-_LONGEST = 1024
+_LONGEST = 200  # as registries of streams take them: who is one person in one place is so in all
 _WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
 _NAMED = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,NaT,None,n/a,nan,null"
 _MISSING = frozenset(("", *_NAMED.split(",")))
@@ -136,6 +136,8 @@ def _of_text(text: str) -> Reading:
     if len(text) > _LONGEST:
         return None
     text = unicodedata.normalize("NFC", text).strip()
+    if len(text) > _LONGEST:  # a few characters are several in NFC
+        return None
     if _WHOLE.fullmatch(text):
         return _whole(float(text))
     return None if text in _MISSING or text == UNREADABLE else text

@@ -12,6 +12,7 @@ import privstats as ps
 from benchmarks.inference.persons import LINE, READERS, World
 from privstats.errors import ReleaseError
 from privstats.inference import effect, logit, ols, proportions
+from privstats.inference.reckoned_sigma import reckoned_sigma
 from privstats.randomness import seeded
 from tests import made
 
@@ -92,6 +93,25 @@ def test_tables_say_that_they_are_of_persons() -> None:
     slopes = ols(World(READERS[2], 30).release(300, 30.0, averaged=True, draw=0)).summary()
     assert "independent persons, each counted once, by the average of its rows" in slopes.methods
     assert "independent records" not in slopes.methods
+
+
+def test_what_the_cut_takes_of_many_persons_is_in_their_intervals() -> None:
+    """Half a step of each of 20,000 persons, always toward zero: 38 times the error of their mean."""
+    schema, persons = ps.ClassSchema(2, 2, "NAD", clip_norm=4.0, grid_bits=8), 20_000
+    plan = made.plan(schema, ps.Cohort(2, 2, persons), made.promise(**AVERAGED))
+    rng = np.random.default_rng(0)
+    ids, y = np.repeat(np.arange(persons), 3), np.repeat(np.arange(persons) % 2, 3)
+    X = np.c_[
+        rng.uniform(0.2, 0.5, persons).repeat(3) + rng.uniform(-0.05, 0.05, 3 * persons), np.full(3 * persons, 0.1)
+    ]
+    held: Any = {"person_clip": plan.person_clip}
+    sums = [ps.measure(schema, X[k], y[k], persons=ids[k], **held) for k in (ids < persons // 2, ids >= persons // 2)]
+    release = ps.simulate(plan, sums, rng=seeded(0))
+    found = ps.inference.table_one(release)
+    error = 0.09 / np.sqrt(persons / 2)
+    assert found.means[0, 0] < 0.35 - 3 * error  # what records of so many would not be off by
+    assert found.low[0, 0] < 0.35 < found.high[0, 0]
+    assert reckoned_sigma(release)["N"] > persons / 4096
 
 
 def test_persons_who_are_shortened_have_no_interval() -> None:

@@ -17,6 +17,7 @@ from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
 from privstats.inference.evidence import require_gaussian, require_records
 from privstats.inference.inversion import quantile as t_quantile
+from privstats.inference.reckoned_sigma import reckoned_sigma
 from privstats.release import Release
 from privstats.schema import CountSchema, Variable, narrowed
 
@@ -96,7 +97,7 @@ def count_table(release: Release, *names: str) -> CountTable:
     merged = math.prod(cells.shape[axis] for axis in summed)
     left = [name for name in table if name in names]
     counts = cells.sum(axis=summed).transpose([left.index(name) for name in names])
-    sigma = release.sigma["T"] * math.sqrt(merged)
+    sigma = reckoned_sigma(release)["T"] * math.sqrt(merged)
     return CountTable(tuple(schema.variable(name) for name in names), counts, sigma)
 
 

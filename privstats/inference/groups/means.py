@@ -22,6 +22,7 @@ from privstats.inference.groups.binary_columns import BinaryColumn
 from privstats.inference.groups.shares import GroupShares, chosen_names, group_shares
 from privstats.inference.groups.summary import means_summary, rows_of
 from privstats.inference.inversion import quantile
+from privstats.inference.reckoned_sigma import reckoned_sigma
 from privstats.inference.row_table import RowTable
 from privstats.inference.summary import Summary
 from privstats.inference.treatment_effects.balance import standardised
@@ -177,12 +178,13 @@ def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alph
     names = schema.class_names or tuple(map(str, range(schema.classes)))
     kept = _kept(release, schema)
     N, A, D = (np.asarray(getattr(release.moments, letter))[kept] for letter in "NAD")
-    told = np.maximum(_SURE * release.sigma["N"], 1.0) < N
+    sigma = reckoned_sigma(release)
+    told = np.maximum(_SURE * sigma["N"], 1.0) < N
     safe = np.where(told, N, 2.0)[:, None]
     means = A / safe
-    variances = np.clip(D / safe - means**2, _LEAST * schema.clip_norm**2 if release.sigma["D"] else 0.0, None)
+    variances = np.clip(D / safe - means**2, _LEAST * schema.clip_norm**2 if sigma["D"] else 0.0, None)
     sampling = variances / (safe - 1)
-    noise = (release.sigma["A"] ** 2 + means**2 * release.sigma["N"] ** 2) / safe**2
+    noise = (sigma["A"] ** 2 + means**2 * sigma["N"] ** 2) / safe**2
     scale, shift = map_columns(schema.transform, schema.features)
     reach = stdtrit(_degrees(sampling, noise, safe - 1), 1 - alpha / 2)
     margin = np.where(told[:, None], reach * np.sqrt(sampling + noise), np.inf)
@@ -216,7 +218,7 @@ def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
     pvalues, differences = (None if each is None else each.copy() for each in (found.pvalues, found.differences))
     for j in (j for j, level in enumerate(found.levels) if level):
         A, D = (np.asarray(getattr(release.moments, letter))[kept, j] for letter in "AD")
-        column = BinaryColumn(found.counts, A, D, release.sigma, float(scale[j]), float(shift[j]))
+        column = BinaryColumn(found.counts, A, D, reckoned_sigma(release), float(scale[j]), float(shift[j]))
         column.require_zeros_and_ones(found.columns[j], found.told)
         seen = np.where(found.told, column.shares, np.nan)
         ends = [np.where(found.told, end, no) for end, no in zip(column.intervals(found.alpha), (0, 1), strict=True)]
@@ -246,9 +248,10 @@ def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -
     """Standardised differences of two groups and their ends under the noise, ``(columns, 3)``; NaN where not told."""
     columns = A.shape[1]
     entries = np.stack([np.broadcast_to(N[:, None], A.shape), A, D]).transpose(2, 0, 1).reshape(columns, 6)
-    deviations = np.repeat([release.sigma[letter] for letter in "NAD"], 2)
+    sigma = reckoned_sigma(release)
+    deviations = np.repeat([sigma[letter] for letter in "NAD"], 2)
     spreads = D / N[:, None] - (A / N[:, None]) ** 2
-    told = (spreads > _CLEAR * release.sigma["D"] / N[:, None]).all(axis=0)
+    told = (spreads > _CLEAR * sigma["D"] / N[:, None]).all(axis=0)
     found = np.full((columns, 3), np.nan)
     for place in np.flatnonzero(told):
         value = float(np.real(standardised(entries[place]))[0])

@@ -21,6 +21,7 @@ from privstats.inference.evidence import require_gaussian, require_records
 from privstats.inference.head_scores.figure import plot_score
 from privstats.inference.head_scores.reliability import Reliability, reliability
 from privstats.inference.head_scores.roc import RocCurve, roc_curve
+from privstats.inference.reckoned_sigma import reckoned_sigma
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.row_table import RowTable
 from privstats.inference.summary import Summary, ends_of
@@ -191,12 +192,12 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
     require_gaussian(release)
     tables = _tables(schema, np.asarray(release.moments.T))
     counted = _of_two if schema.classes == 2 else _of_more
-    found = counted(schema, tables, release.sigma["T"], z)
+    found = counted(schema, tables, reckoned_sigma(release)["T"], z)
     labels, k = tuple(map(str, schema.labels)), schema.classes
     table = CountTable(schema.variables[:1] * 2, found.confusion, found.sigma)
     read = confusion_of(table, labels, z)
     curves = {
-        name: roc_curve(schema.edges, others, members, release.sigma["T"], z)
+        name: roc_curve(schema.edges, others, members, reckoned_sigma(release)["T"], z)
         for name, (others, members) in found.curves.items()
     }
     right = CountTable((), found.right, found.right_sigma)

@@ -16,6 +16,7 @@ from privstats.course.effect_values import arm_sums, assigned_sums, published_va
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums
 from privstats.inference.evidence import require_gaussian, require_records
+from privstats.inference.reckoned_sigma import reckoned_sigma
 from privstats.inference.treatment_effects.balance import WeightedSums
 from privstats.inference.treatment_effects.heterogeneity import GroupSums
 from privstats.inference.treatment_effects.nuisances import Nuisances, nuisances_of, nuisances_of_missing
@@ -64,7 +65,7 @@ class InfluenceSums:
         n = np.reshape(moments.N, -1)[chosen]
         weights = n if moments.W is None else np.reshape(moments.W, (len(np.reshape(moments.N, -1)), -1))[chosen]
         t, s = np.reshape(getattr(moments, letter), (-1, 2))[chosen].sum(axis=0)
-        noise = {name: float(release.sigma.get(name, 0.0)) * math.sqrt(len(n)) for name in ("N", "W", letter)}
+        noise = {name: float(reckoned_sigma(release).get(name, 0.0)) * math.sqrt(len(n)) for name in ("N", "W", letter)}
         sigma_W = noise["N"] if moments.W is None else noise["W"]
         below = float(weights[:, 1].sum()) if weights.ndim == 2 and weights.shape[1] == 2 else math.nan
         first = float((weights if weights.ndim == 1 else weights[:, 0]).sum())
@@ -176,7 +177,7 @@ def weighted_sums(last: Release) -> WeightedSums | None:
     return WeightedSums(
         difference=unit * np.reshape(last.moments.b, (-1, schema.width)).sum(axis=0),
         total=weight * (every.W if in_population else every.n),
-        sigma=unit * float(last.sigma.get("b", 0.0)) * blocks,
+        sigma=unit * float(reckoned_sigma(last).get("b", 0.0)) * blocks,
         sigma_total=weight * (every.sigma_W if in_population else every.sigma_n),
     )
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from privstats.estimates.effect import ArmSums, penalty
 from privstats.estimates.spectrum import Array
+from privstats.inference.reckoned_sigma import reckoned_sigma
 from privstats.release import Release
 from privstats.schema import EffectSchema
 from privstats.schema.public_values import Values
@@ -129,7 +130,7 @@ def _covariance_of_weights(last: Release, part: slice = slice(None)) -> Array:
     values = np.maximum(values, max(float(last.sigma["H"]), _LEAST * float(np.abs(values).max(initial=1.0))))
     inverse = (vectors / values) @ vectors.T
     step = inverse @ g
-    return np.asarray(inverse + inverse @ _noise(float(last.sigma["H"]), float(last.sigma["g"]), step) @ inverse)
+    return np.asarray(inverse + inverse @ _noise(reckoned_sigma(last)["H"], reckoned_sigma(last)["g"], step) @ inverse)
 
 
 def _covariance_of_line(sums: ArmSums, arm: int, line: Array, residual: float) -> Array:

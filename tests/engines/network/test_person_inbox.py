@@ -79,6 +79,19 @@ def test_nothing_new_is_refused_and_kept_nowhere(box: PersonInbox, tmp_path: Pat
     assert list(box.batches()) == [0]
 
 
+@pytest.mark.parametrize("odd", ["x" * 201, "x" * 1025, "\u0958" * 150])
+def test_an_id_that_no_registry_takes_is_nobody_and_stops_no_party(
+    box: PersonInbox, tmp_path: Path, rng: np.random.Generator, odd: str
+) -> None:
+    """NFC makes two characters of one here."""
+    book, rows = book_of(tmp_path, box.stream), rows_of(rng, CLASSES, {"anna": 2, odd: 1, "y" * 200: 1})
+    path = tmp_path / "odd.npz"
+    np.savez(path, persons=np.array(rows.persons), X=rows.X, y=rows.y)
+    assert box.bring(path).names == ("anna", "y" * 200)
+    box.register(book)
+    assert book.state("anna") == book.state("y" * 200) == "in"
+
+
 def test_ids_of_records_are_no_ids_of_persons(box: PersonInbox, tmp_path: Path) -> None:
     """Taken for persons, every row would have been one, and the promise that of a record."""
     rows = {"X": np.ones((2, 4)) / 4, "y": np.zeros(2, int)}
