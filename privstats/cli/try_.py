@@ -40,6 +40,12 @@ def rehearse(
     drop: Annotated[
         list[str] | None, typer.Option(help="A column to leave out; repeat for more.", metavar="COLUMN")
     ] = None,
+    persons: Annotated[
+        str | None,
+        typer.Option(
+            help="Whose a record is: a promise per person, who is summed or scored on whole.", metavar="COLUMN"
+        ),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The page that is written.", metavar="PAGE.HTML")] = Path("try.html"),
     keep: Annotated[
         bool, typer.Option("--keep", help=f"Write {_COLUMNS} too: the names of the columns alone, to be declared.")
@@ -66,7 +72,7 @@ def rehearse(
     require_extra()
     writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
     paths = _files(tables or [], example)
-    asked = rehearsal.Asked(target, epsilon, delta, adjacency, model, test, tuple(drop or ()))
+    asked = rehearsal.Asked(target, epsilon, delta, adjacency, model, test, tuple(drop or ()), persons)
     said = (encoding, separator, decimal)
     files = [rehearsal.written_as(RecordFile(path, target), said) for path in paths]
     what = rehearsal.opened(files, asked)
@@ -120,10 +126,10 @@ def _show_taken(what: Opened) -> None:
 
 
 def _show_found(found: Rehearsal, out: Path, *, kept: bool) -> None:
-    from privstats.workflows.rehearsal import bars, costs, next_commands
+    from privstats.workflows.rehearsal import bars, costs, next_commands, scored_on
 
     console = terminal()
-    table = new_table("area under the ROC curve, on records of all parties that were in no sum")
+    table = new_table(f"area under the ROC curve, on {scored_on(found.opened)}")
     table.add_column("model")
     table.add_column("area ± standard error", justify="right")
     for bar in bars(found):

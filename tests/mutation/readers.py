@@ -470,6 +470,17 @@ READERS: dict[str, Mutant] = {
         ("tests/cli/test_try.py::test_the_plan_on_the_page_says_nothing_that_was_read_or_chosen_here",),
         (),
     ),
+    "visits of a rehearsal split": Mutant(
+        "a rehearsal for persons holds out some visits of a patient and sums the others",
+        name_in(
+            "privstats.workflows.rehearsal.parties",
+            "persons_held_out",
+            lambda right: lambda ids, share, seed: right(list(range(len(ids))), share, seed),
+        ),
+        "",
+        ("tests/workflows/rehearsal/test_persons.py::test_nobody_stands_on_both_sides_in_any_table",),
+        (),
+    ),
     "cells lost in noise compared": Mutant(
         "groups are compared in a cell that noise could have filled",
         name_in("privstats.inference.groups.category_difference", "_CLEAR", lambda right: -1e9),

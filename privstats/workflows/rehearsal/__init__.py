@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.page import facts as facts
     from privstats.workflows.rehearsal.page import next_commands as next_commands
     from privstats.workflows.rehearsal.page import promised as promised
+    from privstats.workflows.rehearsal.page import scored_on as scored_on
     from privstats.workflows.rehearsal.page import taken as taken
     from privstats.workflows.rehearsal.page import write_page as write_page
     from privstats.workflows.rehearsal.run import Opened as Opened

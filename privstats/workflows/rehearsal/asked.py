@@ -8,11 +8,13 @@ from typing import Any
 
 from privstats.dp import Privacy
 
-__all__ = ["MOST_EXACT", "Asked", "words_of"]
+__all__ = ["MOST_EXACT", "MOST_ROWS", "Asked", "words_of"]
 
 MOST_EXACT = 1 << 16
 """Records that a model without noise is made of, at most: every second, every third of more. It holds them in memory,
 and the area would move by less than its error."""
+MOST_ROWS = 1
+"""Rows that all rows of a person at one party weigh at most: of the clips, a head is best with the smallest."""
 _PAIR = 2
 
 
@@ -27,6 +29,7 @@ class Asked:
         adjacency, model: of the promise.
         test: about the share of the records that is held out.
         drop: columns that are left out.
+        persons: the column that tells whose a record is, which makes the promise one per person; None: per record.
     """
 
     target: str
@@ -36,23 +39,30 @@ class Asked:
     model: str | None = None
     test: float = 0.25
     drop: tuple[str, ...] = ()
+    persons: str | None = None
 
     def privacy(self, parties: int) -> Privacy:
         """The promise that is rehearsed."""
         said: Any = {name: getattr(self, name) for name in ("delta", "adjacency", "model")}
         words = {name: word for name, (word, _) in words_of(parties).items()}
         chosen = {name: words[name] if value is None else value for name, value in said.items()}
-        return Privacy(unit="record", epsilon=self.epsilon, **chosen)
+        if self.persons is not None:
+            chosen |= {"max_records_per_person": MOST_ROWS, "person_clip": float(MOST_ROWS)}
+        return Privacy(unit="record" if self.persons is None else "person", epsilon=self.epsilon, **chosen)
 
 
-def words_of(parties: int) -> Mapping[str, tuple[Any, str]]:
+def words_of(parties: int, *, persons: bool = False) -> Mapping[str, tuple[Any, str]]:
     """The words that a rehearsal takes for what was not said, each with what a study thinks of before it takes one."""
+    one, protected = "record", "one record is protected; of a patient with several less is promised"
+    if persons:
+        one = "person"
+        protected = "all rows of one patient at one party together weigh at most one row; in two files one has two"
     model = ("local", "each party adds all of it, for between two either knows its own part of the sum")
     if parties > _PAIR:
         model = ("distributed", "the parties add it together, and one of them may work with the server")
     return {
-        "unit": ("record", "one record is protected; of a patient with several less is promised"),
-        "adjacency": ("add-remove", "that a record is there at all is hidden, too"),
-        "delta": (1e-6, "the chance of more, well below 1 / records"),
+        "unit": (one, protected),
+        "adjacency": ("add-remove", f"that a {one} is there at all is hidden, too"),
+        "delta": (1e-6, f"the chance of more, well below 1 / {one}s"),
         "model": model,
     }

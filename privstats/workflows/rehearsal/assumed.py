@@ -30,8 +30,15 @@ _NEARLY_ALL = 0.95
 _FREE = 0.5
 _TOLD = 0.1
 """The least share of a column's texts that those listed hold; less is an id that recurs."""
+_RECURS = 0.9
+"""Of the texts that are given, as many different ones at most recur, as an id of persons with several rows does."""
+_IDS = "names, ids or free text"
+_RECURRING = f"{_IDS} that recur"
+_WHOSE = "whose a record is"
+_WHO = {_RECURRING: f"{_RECURRING}; name it with --persons (in Python persons=) if it tells {_WHOSE}"}
 _MOST_CLASSES = 20
 _SHOWN = 8
+_SIZE = "the size that the protocol plans with"
 _BOOK = "its code book; here the first file alone, and what another file has beside these is other"
 
 
@@ -53,6 +60,7 @@ class Assumed:
         target: the column that is predicted.
         classes: its values, in order.
         records: how many records are summed, over all files.
+        persons: whose they are, likewise; None where no column tells.
     """
 
     columns: tuple[Column, ...]
@@ -60,6 +68,7 @@ class Assumed:
     target: str
     classes: tuple[str, ...]
     records: int
+    persons: int | None = None
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
@@ -75,22 +84,28 @@ class Assumed:
                 for each in lists
             ),
             Sentence(f"classes of {self.target}", ", ".join(self.classes), "the protocol's definition of the outcome"),
-            Sentence("number of records", f"{self.records:,}", "the size that the protocol plans with"),
+            *(Sentence(f"number of {what}", f"{size:,}", _SIZE) for what, size in self._sizes.items()),
         ]
         left = "; ".join(f"{name}: {why}" for name, why in self.left_out.items())
         return (*found, Sentence("not read", left, "your own choice")) if left else tuple(found)
+
+    @property
+    def _sizes(self) -> dict[str, int]:
+        found = {"persons": self.persons, "records": self.records}
+        return {what: size for what, size in found.items() if size is not None}
 
 
 _SAID: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or no", Categories: "categories"}
 
 
-def assumed_of(table: Mapping[str, Readings], target: str, records: int) -> Assumed:
+def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, persons: str | None = None) -> Assumed:
     """What the columns of a table seem to hold.
 
     Args:
         table: values of one file, as they are read, by name.
         target: one of the names.
         records: of all files together.
+        persons: the column that tells whose a record is, which is not in the table.
 
     Raises:
         DataError: the target has one value or too many, or no column is left.
@@ -102,6 +117,10 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int) -> Assu
             "no column beside the target holds what a model could read: dates, numbers, or texts that recur"
         )
     left_out = {name: why for name, why in found.items() if isinstance(why, str)}
+    if persons is None:
+        left_out = {name: _WHO.get(why, why) for name, why in left_out.items()}
+    else:
+        left_out[persons] = _WHOSE
     return Assumed(columns, left_out, target, _classes(target, table[target]), records)
 
 
@@ -150,7 +169,7 @@ def _of_texts(name: str, found: Readings, given: int) -> Column | str:
     counts = Counter(found.texts.values())
     listed = sum(times for _, times in counts.most_common(_VALUES))
     if len(counts) > max(_VALUES, _FREE * given) or listed < _TOLD * given:
-        return "names, ids or free text"
+        return _RECURRING if len(counts) <= _RECURS * given else _IDS
     frequent = tuple(sorted(text for text, _ in sorted(counts.items(), key=_by_count)[:_VALUES]))
     return _first_accepted(lambda: Categories(name, frequent), lambda: Categories(name, ()))
 

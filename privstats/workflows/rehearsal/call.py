@@ -29,6 +29,7 @@ def rehearse(
     model: str | None = None,
     test: float = 0.25,
     drop: Sequence[str] = (),
+    persons: str | None = None,
     page: str | os.PathLike[str] | None = None,
     rng: Generator | None = None,
 ) -> Rehearsal:
@@ -45,11 +46,15 @@ def rehearse(
         delta, adjacency, model: of the promise; a word of the rehearsal where it is not said.
         test: about the share of the records to score on, 0 to 1.
         drop: columns to leave out.
+        persons: the column that tells whose a record is. The promise is one per person then, whose rows at one party
+            weigh at most one together; all rows of a person are summed or scored on, by the id alone, in every table;
+            rows without an id are left out. None: per record, and rows of one person may stand on both sides.
         page: where to write the page, which is replaced; None: nowhere.
         rng: a generator of test randomness; the operating system's when omitted.
 
     Raises:
-        DataError: tables without common columns, without names, or with too few records of a class.
+        DataError: tables without common columns, without names, without the column of ids, or with too few records of a
+            class.
         SchemaError: more columns than a plan may declare.
         PlanError: a promise out of its bounds.
         MissingExtraError: a page, and jinja2 or matplotlib is not installed.
@@ -61,7 +66,7 @@ def rehearse(
         >>> list(found.alone), found.exact.value > 0.9
         (['north', 'south'], True)
     """
-    asked = Asked(target, epsilon, delta, adjacency, model, test, tuple(drop))
+    asked = Asked(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
     found = with_progress(opened(_sources_of(tables, target), asked), rng)
     if page is not None:
         write_page(found, page)

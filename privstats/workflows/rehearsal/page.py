@@ -17,7 +17,7 @@ import tomli_w
 
 from privstats.course import Binned, Course
 from privstats.files.atomic import atomic_write
-from privstats.workflows.rehearsal.asked import MOST_EXACT, words_of
+from privstats.workflows.rehearsal.asked import MOST_EXACT, MOST_ROWS, words_of
 from privstats.workflows.rehearsal.assumed import Sentence
 from privstats.workflows.rehearsal.dialects import options_of
 from privstats.workflows.rehearsal.held_tables import Source, file_of
@@ -35,6 +35,7 @@ __all__ = [
     "facts",
     "next_commands",
     "promised",
+    "scored_on",
     "study_plan",
     "taken",
     "text_of",
@@ -43,6 +44,11 @@ __all__ = [
 
 STAMP = "A REHEARSAL: read from the files themselves"
 _OPEN = "?"
+_LEFT = {
+    "untold": "records without a class, left out",
+    "unowned": "records without an id, left out",
+    "broken": "lines that are no records, left out",
+}
 _READ = ("transform", "features", "classes", "class_names")
 
 
@@ -70,7 +76,7 @@ class Bar:
 
 def taken(what: Opened) -> tuple[Sentence, ...]:
     """What was taken for public, and which words stand for what was not said; each with where a study finds it."""
-    words = words_of(len(what.parties))
+    words = words_of(len(what.parties), persons=what.asked.persons is not None)
     said = {name: getattr(what.asked, name, None) for name in words}
     promise = [
         Sentence(name, str(word), f"your own choice: {why}")
@@ -90,10 +96,17 @@ def taken(what: Opened) -> tuple[Sentence, ...]:
 def promised(what: Opened) -> str:
     """The promise that is rehearsed, in one line."""
     privacy = what.privacy
+    unit = "record" if what.asked.persons is None else "person at one party"
     return (
-        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}, {privacy.adjacency}, one {privacy.unit}, "
-        f"noise: {privacy.model}"
+        f"epsilon {privacy.epsilon:g}, delta {privacy.delta:g}, {privacy.adjacency}, one {unit}, noise: {privacy.model}"
     )
+
+
+def scored_on(what: Opened) -> str:
+    """Which records the areas are of."""
+    if what.asked.persons is None:
+        return "records of all parties that were in no sum"
+    return "records of persons who were in no sum; errors as if all these records were of different persons"
 
 
 def bars(found: Rehearsal) -> list[Bar]:
@@ -108,15 +121,15 @@ def bars(found: Rehearsal) -> list[Bar]:
 def costs(found: Rehearsal) -> list[tuple[str, str]]:
     """What was spent, sent and waited."""
     what = found.opened
-    untold, broken = (sum(getattr(party, name) for party in what.parties) for name in ("untold", "broken"))
-    left = [("records without a class, left out", f"{untold:,}")] if untold else []
-    left += [("lines that are no records, left out", f"{broken:,}")] if broken else []
-    held = sum(int(party.test.sum()) for party in what.parties)
+    left = [(said, sum(getattr(party, name) for party in what.parties)) for name, said in _LEFT.items()]
+    sizes = [("records", what.public.records, sum(int(party.test.sum()) for party in what.parties))]
+    if what.public.persons is not None:
+        sizes.insert(0, ("persons", what.public.persons, sum(party.persons(test=True) for party in what.parties)))
     return [
         ("promise for all sessions together", promised(what)),
-        ("records summed", f"{what.public.records:,}"),
-        ("records held out to score on", f"{held:,}"),
-        *left,
+        *((f"{unit} summed", f"{summed:,}") for unit, summed, _ in sizes),
+        *((f"{unit} held out to score on", f"{held:,}") for unit, _, held in sizes),
+        *((said, f"{count:,}") for said, count in left if count),
         ("balanced accuracy under the promise", f"{found.classes[0]:.1%}"),
         *([("this head predicts one class", "for all records held out")] if found.classes[1] else []),
         *_faint(what.course),
@@ -162,6 +175,8 @@ def study_plan(what: Opened) -> str:
     schema = {key: value for key, value in tables["schema"].items() if key not in _READ}
     cohort = {**tables["cohort"], "max_records": _OPEN}
     privacy = {"epsilon": what.asked.epsilon, "unit": _OPEN}
+    if what.asked.persons is not None:
+        privacy |= {name: getattr(what.privacy, name) for name in ("unit", "person_clip", "max_records_per_person")}
     for name in ("delta", "adjacency", "model"):
         said = getattr(what.asked, name)
         privacy[name] = _OPEN if said is None else said
@@ -178,23 +193,36 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
 
     They run as they stand here, from the folder where the files were named.
     """
-    first, target = _words(what.files[0]), quote(what.asked.target)
-    drop = "".join(f" --drop {quote(name)}" for name in what.asked.drop)
+    first, target, persons = _words(what.files[0]), quote(what.asked.target), what.asked.persons
+    drop = "".join(f" --drop {quote(name)}" for name in dict.fromkeys((*what.asked.drop, *filter(None, [persons]))))
+    unit, key, rows = ("", "", "") if persons is None else _of_persons(quote(persons))
     commands = [
         (
             f"privstats plan init plan.toml --from {first}{drop}",
             "writes columns.toml: the names, with a question mark for each kind, which the data dictionary answers",
         ),
         (
-            f"privstats plan init plan.toml --from {first} --public columns.toml --target {target}",
+            f"privstats plan init plan.toml --from {first} --public columns.toml --target {target}{unit}",
             "makes the plan of columns.toml once it is filled in, and asks for what nobody can choose for you",
         ),
         *(
-            (f"privstats look {_words(file)} --plan plan.toml", "at the party that holds it: its file beside the plan")
+            (
+                f"privstats look {_words(file)} --plan plan.toml{key}",
+                f"at the party that holds it: its file beside the plan{rows}",
+            )
             for file in what.files
         ),
     ]
     return commands[1:] if kept else commands
+
+
+def _of_persons(column: str) -> tuple[str, str, str]:
+    """What the making of a plan and a look at a file say of persons, and what a party says later."""
+    return (
+        f" --unit person --person-clip {MOST_ROWS} --max-records-per-person {MOST_ROWS}",
+        f" --key {column}",
+        f", and how many rows a patient has; privstats flower records takes --persons {column}",
+    )
 
 
 def _words(file: Source) -> str:
@@ -235,6 +263,7 @@ def write_page(found: Rehearsal, path: str | os.PathLike[str], *, kept: bool = F
         names=[party.name for party in what.parties],
         bars=bars(found),
         epsilon=what.privacy.epsilon,
+        scored_on=scored_on(what),
         taken=Table(
             "taken for public",
             ("what", Cell("taken here", notes=("below: where a study finds it",))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from privstats.moments.csv_lines import names_told, other_separator
 from privstats.moments.labels import places_of
+from privstats.moments.person_ids import names_of, persons_held_out
 from privstats.moments.record_files import held_out
 from privstats.transforms import Cells
 from privstats.transforms.column_names import places_in
@@ -20,7 +21,7 @@ from privstats.transforms.reading import Readings, read
 from privstats.workflows.rehearsal.assumed import Assumed
 from privstats.workflows.rehearsal.held_tables import Source, name_of
 
-__all__ = ["Auc", "Party", "auc", "parties_of", "read_file", "shared_names"]
+__all__ = ["Auc", "Found", "Party", "auc", "parties_of", "read_file", "shared_names"]
 
 Columns: TypeAlias = Mapping[str, Readings]
 
@@ -39,6 +40,8 @@ class Party:
         test: which of them are held out of every sum.
         untold: records without a class, which are left out.
         broken: lines that are no records.
+        ids: whose each of them is, ``(n,)``; None where no column tells.
+        unowned: records with a class and without an id, which are left out where a column tells.
     """
 
     name: str
@@ -48,16 +51,23 @@ class Party:
     test: NDArray[np.bool_]
     untold: int
     broken: int
+    ids: NDArray[np.object_] | None = None
+    unowned: int = 0
 
     @property
-    def shard(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.intp]]:
-        """What it brings to the sums."""
-        return {name: values[~self.test] for name, values in self.table.items()}, self.y[~self.test]
+    def shard(self) -> tuple[Any, ...]:
+        """What it brings to the sums: columns, classes and, where a column tells, whose each record is."""
+        ids = () if self.ids is None else (self.ids[~self.test],)
+        return {name: values[~self.test] for name, values in self.table.items()}, self.y[~self.test], *ids
 
     @property
     def held_out(self) -> dict[str, NDArray[Any]]:
         """What a model is scored on."""
         return {name: values[self.test] for name, values in self.table.items()}
+
+    def persons(self, *, test: bool) -> int:
+        """How many persons are held out, or are summed; none where no column tells."""
+        return 0 if self.ids is None else len(set(self.ids[self.test == test]))
 
 
 @dataclass(frozen=True)
@@ -69,55 +79,64 @@ class Auc:
     error: float | None
 
 
-def shared_names(files: Sequence[Source], target: str, drop: Sequence[str]) -> list[str]:
-    """The columns that all files have, as the first one writes them; no record is read.
+def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None) -> list[str]:
+    """The columns that all files have, as the first one writes them, without that of ids; no record is read.
 
     Raises:
-        DataError: a file cannot be read, or lacks the target or a column to leave out.
+        DataError: a file cannot be read, or lacks the target, a column to leave out or that of ids; or the target tells
+            whose a record is.
     """
-    headers = [file.columns for file in files]
+    headers, ids = [file.columns for file in files], () if persons is None else (persons,)
     for file, names in zip(files, headers, strict=True):
-        for wanted, place in zip((target, *drop), places_in((target, *drop), names), strict=True):
+        asked = (target, *drop, *ids)
+        for wanted, place in zip(asked, places_in(asked, names), strict=True):
             if place is None:
                 hint = other_separator(names, file.separator)
                 raise DataError(
                     f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: name "
-                    f"another one in --target or --drop (in Python target=, drop=), or its column so; it has "
-                    f"{names_told(names)}{hint}"
+                    f"another one in --target, --drop or --persons (in Python target=, drop=, persons=), or its column "
+                    f"so; it has {names_told(names)}{hint}"
                 )
-    gone = set(places_in(drop, headers[0]))
+    if persons is not None and places_in([persons], headers[0]) == places_in([target], headers[0]):
+        raise DataError(f"{persons!r} says whose a record is and cannot be predicted; name another column in --target")
+    gone = set(places_in((*drop, *ids), headers[0]))
     kept = [name for place, name in enumerate(headers[0]) if place not in gone]
     for names in headers:
         kept = [name for name, place in zip(kept, places_in(kept, names), strict=True) if place is not None]
     return kept
 
 
-def read_file(file: Source, names: Sequence[str]) -> tuple[Columns, int]:
-    """The values of some columns, and how many lines are no records.
+class Found(NamedTuple):
+    """What a file holds: columns, how many lines are no records, and whose each record is."""
+
+    columns: Columns
+    broken: int
+    ids: NDArray[np.object_] | None
+
+
+def read_file(file: Source, names: Sequence[str], persons: str | None = None) -> Found:
+    """The values of some columns, and of another one the ids.
 
     Raises:
         DataError: the file cannot be read, or has no record.
     """
-    table = file.table(names)
-    columns = {name: read(values) for name, values in zip(names, table.columns.values(), strict=True)}
+    table = file.table(names if persons is None else [*names, persons])
+    columns = {name: read(values) for name, values in zip(names, table.columns.values(), strict=persons is None)}
     if not len(columns[names[0]].numbers):
         raise DataError(f"{file.path} holds no record; give a file with some")
-    return columns, table.left_out
+    ids = None if persons is None else np.array(names_of(table.values(persons)), object)
+    return Found(columns, table.left_out, ids)
 
 
-def parties_of(
-    files: Sequence[Source], found: Sequence[tuple[Columns, int]], public: Assumed, share: float
-) -> tuple[Party, ...]:
-    """The records of each file, of which about a share is held out: each record by its own values alone.
+def parties_of(files: Sequence[Source], found: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
+    """The records of each file, of which about a share is held out: each record by its own values alone, or where ids
+    are read all of a person by the id alone.
 
     Raises:
         DataError: a file has no record to learn from or to score on, or no class of its own two.
     """
     cells = Cells(public.columns)
-    return tuple(
-        _party(name, columns, broken, public, cells, share)
-        for name, (columns, broken) in zip(_names(files), found, strict=True)
-    )
+    return tuple(_party(name, each, public, cells, share) for name, each in zip(_names(files), found, strict=True))
 
 
 def _names(files: Sequence[Source]) -> list[str]:
@@ -126,19 +145,20 @@ def _names(files: Sequence[Source]) -> list[str]:
     return [stem if stems.count(stem) == 1 else f"{stem} {place}" for place, stem in enumerate(stems, 1)]
 
 
-def _party(name: str, columns: Columns, broken: int, public: Assumed, cells: Cells, share: float) -> Party:
-    table = {each.name: _values(columns[each.name]) for each in public.columns}
-    y = places_of(public.classes, _values(columns[public.target]))
+def _party(name: str, found: Found, public: Assumed, cells: Cells, share: float) -> Party:
+    table = {each.name: _values(found.columns[each.name]) for each in public.columns}
+    y = places_of(public.classes, _values(found.columns[public.target]))
     told = y >= 0
-    table, y = {key: values[told] for key, values in table.items()}, y[told]
-    codes = cells.codes(table)
-    test = held_out(codes, share, _SPLIT)
+    kept = told if found.ids is None else told & (found.ids != None)  # noqa: E711 - of each element
+    table, y = {key: values[kept] for key, values in table.items()}, y[kept]
+    ids, codes = None if found.ids is None else found.ids[kept], cells.codes(table)
+    test = held_out(codes, share, _SPLIT) if ids is None else persons_held_out(ids, share, _SPLIT)
     if len(np.unique(y[~test])) < len(public.classes) or len(np.unique(y[test])) < len(public.classes):
         raise DataError(
             f"{name} has too few records of one class to learn it and to score it; give a file with more, or another "
             "--test (in Python test=)"
         )
-    return Party(name, table, codes, y, test, int((~told).sum()), broken)
+    return Party(name, table, codes, y, test, int((~told).sum()), found.broken, ids, int((told & ~kept).sum()))
 
 
 def _values(found: Readings) -> NDArray[Any]:

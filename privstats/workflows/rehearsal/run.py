@@ -69,17 +69,18 @@ class Opened:
     def plan(self) -> Plan:
         """The plan of the whole, whose promise all sessions keep together."""
         cells = Cells(self.public.columns)
-        size = self.public.records
         names = self.public.classes
         schema = ClassSchema(len(names), cells.width, "NAB", clip_norm=1.0, class_names=names, transform=(cells,))
         clients = len(self.parties)
         colluders = min(1, clients - _PAIR) if MODELS[self.privacy.model].divided else 0
-        return Plan(schema=schema, cohort=Cohort(clients, clients, 2 * size, colluders), privacy=self.privacy)
+        return Plan(
+            schema=schema, cohort=Cohort(clients, clients, 2 * self.public.records, colluders), privacy=self.privacy
+        )
 
     @property
     def course(self) -> Course:
         """The sessions: cut points where columns have none, then the recipe for so many classes."""
-        two, size = len(self.public.classes) == _PAIR, self.public.records
+        two, size = len(self.public.classes) == _PAIR, self.public.persons or self.public.records
         if not Cells(self.public.columns).open:
             return (Rounds if two else Centred).within(self.plan, expected_records=size)
         return Binned.within(self.plan, "rounds" if two else "centred", expected_records=size)
@@ -133,17 +134,18 @@ def opened(files: Sequence[Source], asked: Asked) -> Opened:
     asked.privacy(len(files))
     if not 0 < asked.test < 1:
         raise DataError(f"test must lie between 0 and 1, got {asked.test:g}; give the share to score on, such as 0.25")
-    names = shared_names(files, asked.target, asked.drop)
+    names = shared_names(files, asked.target, asked.drop, asked.persons)
     target = names[place_of(asked.target, names) or 0]
-    first = read_file(files[0], names)
-    public = assumed_of(first[0], target, records=1)
+    first = read_file(files[0], names, asked.persons)
+    public = assumed_of(first.columns, target, records=1, persons=asked.persons)
     try:
         Cells(public.columns)  # refuses too many columns before the other files are read
     except SchemaError as refusal:
         raise SchemaError(f"{refusal}: leave columns out of the rehearsal with --drop (in Python drop=)") from None
-    found = [first, *(read_file(file, names) for file in files[1:])]
+    found = [first, *(read_file(file, names, asked.persons) for file in files[1:])]
     parties = parties_of(files, found, public, asked.test)
-    public = replace(public, records=sum(int((~each.test).sum()) for each in parties))
+    persons = None if asked.persons is None else sum(each.persons(test=False) for each in parties)
+    public = replace(public, records=sum(int((~each.test).sum()) for each in parties), persons=persons)
     return Opened(asked, public, parties, perf_counter() - start, tuple(files))
 
 
@@ -157,7 +159,7 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
     """
     start = perf_counter()
     names = np.array(what.public.classes)
-    shards = [(table, names[y]) for table, y in (party.shard for party in what.parties)]
+    shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
     releases = simulate(what.course, shards, rng=rng)
     kept = tuple(release for release in releases if release is not None)
     head = _fitted(_head(what), kept)

@@ -13,6 +13,9 @@ from privstats.workflows.rehearsal.assumed import assumed_of
 RNG = np.random.default_rng(0)
 N = 60
 TARGET = ["no", "yes"] * (N // 2)
+RECURRING = (
+    "names, ids or free text that recur; name it with --persons (in Python persons=) if it tells whose a record is"
+)
 
 
 def kind(values, name="x"):
@@ -37,7 +40,7 @@ def kind(values, name="x"):
         (["a", "b"] * (N // 2), ps.Categories("x", ("a", "b"), other=True, missing=True)),
         (["a", ""] * (N // 2), ps.Categories("x", (), other=True, missing=True)),
         ([f"patient {place}" for place in range(N)], "names, ids or free text"),
-        ([f"patient {place // 3}" for place in range(10 * N)], "names, ids or free text"),  # of three visits each
+        ([f"patient {place // 3}" for place in range(10 * N)], RECURRING),  # of three visits each
         ([3.0] * N, "one value alone"),
         (["same"] * N, "one value alone"),
         (["", None] * (N // 2), "empty"),
