@@ -186,6 +186,7 @@ def test_the_example_brings_two_hospitals(privstats, tmp_path):
         (["north.csv", "nowhere.csv", *ASKED], "no such file"),
         (["north.csv", "south.csv", *ASKED, "--separator", ";"], "has no column 'ill'"),
         (["north.csv", "south.csv", *ASKED, "--model", "magic"], "model"),
+        (["north.csv", "south.csv", *ASKED, "--persons", "nobody"], "has no column 'nobody'"),
         (["north.csv", "south.csv", *ASKED, "--out", "north.csv"], "north.csv exists; name another file"),
         (["north.csv", "south.csv", "--target", "ill"], "--epsilon"),
     ],
