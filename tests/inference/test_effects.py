@@ -29,6 +29,7 @@ from tests import made
 
 RANGES = {f"x{j}": (-1.0, 1.0) for j in range(4)}
 TRIAL = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(-1, 1), probability=0.5)
+OPEN = SimpleNamespace(privacy=ps.NoPrivacy())
 
 
 def schema_of(probability: float = 0.5, outcome: tuple[float, float] = (-1, 1)) -> ps.EffectSchema:
@@ -93,7 +94,7 @@ def test_without_noise_the_table_is_the_mean_of_influences_and_their_error() -> 
     sums = ArmSums((rows.G[:d, :d], rows.G[d:, d:]), (rows.h[:d, 0], rows.h[d:, 0]), 1.0, 0.0, 0.0)
     line = Values.rounded(outcome_lines(sums, TRIAL.half))
     moments = ps.measure(TRIAL, X, y, published=Published.of({"line": line})).real()
-    sums = InfluenceSums.of(SimpleNamespace(moments=moments, sigma={}))  # type: ignore[arg-type]
+    sums = InfluenceSums.of(SimpleNamespace(plan=OPEN, moments=moments, sigma={}))  # type: ignore[arg-type]
     ratio = ratio_of(TRIAL, sums, line, fitted=True)
     arm, x = arm_rows(TRIAL, X)
     influence, _, _ = influences(TRIAL, arm, x, y, {"line": line})
@@ -130,7 +131,7 @@ def test_the_noise_of_the_second_moment_costs_degrees_of_freedom() -> None:
     line = Values(np.zeros(TRIAL.features + 1, np.int64), 0)
     found: dict[float, RatioOfSums] = {}
     for sigma in (0.0, 2.0):
-        release: Any = SimpleNamespace(moments=moments, sigma={"N": 2.5 * sigma, "e": sigma})
+        release: Any = SimpleNamespace(plan=OPEN, moments=moments, sigma={"N": 2.5 * sigma, "e": sigma})
         found[sigma] = ratio_of(TRIAL, InfluenceSums.of(release), line, fitted=True)
     C = TRIAL.unit(line)
     spread = C**2 * (10 - 9 / 2_000) * 2_000 / 1_985
@@ -333,7 +334,7 @@ def test_the_effect_of_the_treated_has_their_influence_and_no_centred_square(nui
         line = Values.rounded(np.append(values["line"].real[:-1], guess))
         t = (schema.half * influence - guess * weight) / schema.unit(line)
         moments = SimpleNamespace(N=float(n), W=float(weight.sum()), e=np.array([t.sum(), n - np.square(t).sum()]))
-        release: Any = SimpleNamespace(moments=moments, sigma={})
+        release: Any = SimpleNamespace(plan=OPEN, moments=moments, sigma={})
         ratio = ratio_of(schema, InfluenceSums.of(release), line, fitted=True)
         assert ratio.estimate == pytest.approx(schema.half * exact, abs=1e-5)
         own = schema.half * math.sqrt(np.square(residual).sum()) / arm.sum()
