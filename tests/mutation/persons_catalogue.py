@@ -129,6 +129,13 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         ("tests/plan/test_persons.py::test_no_interval_is_told_of_rows_that_are_not_independent",),
         (),
     ),
+    "intervals forget the cut": Mutant(
+        "means of averages reckon with the noise alone",
+        name_in("privstats.inference.groups.means", "reckoned_sigma", lambda right: lambda release: release.sigma),
+        "persons",
+        ("tests/inference/test_persons.py::test_what_the_cut_takes_of_many_persons_is_in_their_intervals",),
+        (),
+    ),
     "persons never opposed": Mutant(
         "two persons are taken to be no further apart than one is long",
         everywhere(units.apart, lambda schema, statistic, adjacency: 1.0),
