@@ -12,7 +12,10 @@ import json
 import math
 import os
 import platform
+import subprocess
+import sys
 import time
+import traceback
 import tracemalloc
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -32,7 +35,9 @@ __all__ = [
     "Row",
     "Rows",
     "Tables",
+    "child",
     "command",
+    "last_line",
     "least_seconds",
     "peak_bytes",
     "results",
@@ -64,6 +69,8 @@ def command(
 ) -> None:
     """Run a benchmark from the command line: print each table as it is ready, then save all of them.
 
+    One that fails says why in its last line, below the traceback, with exit code 1.
+
     Args:
         name: of the result file, ``benchmarks/results/NAME.json``.
         about: the module's docstring, for ``--help``.
@@ -79,13 +86,38 @@ def command(
         options(parser)
     chosen = parser.parse_args()
     results: dict[str, Any] = {"machine": machine(), **before(chosen)}
-    for title, rows in tables(chosen):
-        show(title, rows)
-        results[title] = [dict(row) for row in rows]
-        for path in (chosen.json, RESULTS / f"{name}.json" if chosen.save else None):
-            if path is not None:  # after each table, so that a run that is stopped has not been for nothing
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(json_text(results) + "\n")
+    try:
+        for title, rows in tables(chosen):
+            show(title, rows)
+            results[title] = [dict(row) for row in rows]
+            for path in (chosen.json, RESULTS / f"{name}.json" if chosen.save else None):
+                if path is not None:  # after each table, so that a run that is stopped has not been for nothing
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_text(json_text(results) + "\n")
+    except Exception as error:
+        traceback.print_exc()
+        raise SystemExit(f"{name} failed: {type(error).__name__}: {last_line(str(error))}") from None
+
+
+def child(words: Sequence[str], **options: Any) -> str:
+    """What a program prints, run to its end; one that fails raises an error with the last line of its own.
+
+    Args:
+        words: the program and its arguments.
+        options: of ``subprocess.run``.
+    """
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "errors": "replace"}
+    done: subprocess.CompletedProcess[str] = subprocess.run(words, **options, **pipes, check=False)
+    sys.stderr.write(done.stderr)
+    if done.returncode:
+        said = last_line(done.stderr) or "it said nothing"
+        raise RuntimeError(f"{' '.join(words[:4])} ended with exit code {done.returncode}: {said}")
+    return done.stdout
+
+
+def last_line(text: str) -> str:
+    """The last line with anything in it; empty where there is none."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
 def least_seconds(

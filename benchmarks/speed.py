@@ -13,11 +13,10 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.measuring import Row, Tables, command, results
+from benchmarks.measuring import Row, Tables, child, command, results
 from benchmarks.speed_works import GOALS, WORKS
 
 ROOT = Path(__file__).parents[1]
@@ -57,12 +56,7 @@ def _row(name: str, trees: dict[str, Path], repeats: int, quick: bool) -> Row:
 def _timed(name: str, tree: Path, repeats: int, quick: bool) -> dict[str, list[float]]:
     words = [sys.executable, str(ROOT / "benchmarks" / "speed_works.py"), name, str(repeats)]
     environment = {**os.environ, "PYTHONPATH": str(tree), **dict.fromkeys(_THREADS, "1")}
-    done = subprocess.run(
-        [*words, *["--quick"] * quick], cwd=tree, env=environment, capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    found: dict[str, list[float]] = json.loads(done.stdout)
+    found: dict[str, list[float]] = json.loads(child([*words, *["--quick"] * quick], cwd=tree, env=environment))
     return found
 
 

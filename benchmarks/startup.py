@@ -11,14 +11,13 @@ import argparse
 import os
 import resource
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from benchmarks.measuring import Row, Tables, command, seconds_of
+from benchmarks.measuring import Row, Tables, child, command, seconds_of
 
 ROOT = Path(__file__).parents[1]
 TITLE = "seconds of a fresh process by the "
@@ -73,7 +72,7 @@ def _spent() -> float:
 def start(arguments: tuple[str, ...], tree: Path, wait: str | None) -> None:
     """One fresh interpreter that finds the library in ``tree``; a failure stops the benchmark."""
     environment = {**os.environ, "PYTHONPATH": str(tree)} | ({"OPENBLAS_THREAD_TIMEOUT": wait} if wait else {})
-    subprocess.run([sys.executable, *arguments], cwd=tree, env=environment, check=True, stdout=subprocess.DEVNULL)
+    child([sys.executable, *arguments], cwd=tree, env=environment)
 
 
 def _row(name: str, columns: list[str], found: Mapping[str, Sequence[float]]) -> Row:

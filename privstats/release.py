@@ -1,7 +1,7 @@
 """The release: the result of an aggregation, with all that a head or an auditor needs to know about it.
 
 A release holds the noisy integer sums, the plan they were made under, who survived and how much noise is in them. It is
-immutable; its file is safetensors with a JSON manifest. Heads turn it into a model.
+immutable; ``release_file`` writes and reads it. Heads turn it into a model.
 
 A release stores integers. Real units, noise levels and the budget are derived from the plan inside it, and loading
 checks that they agree, so that a manifest cannot claim less noise than its plan.
@@ -10,12 +10,11 @@ checks that they agree, so that a manifest cannot claim less noise than its plan
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -23,20 +22,20 @@ from numpy.typing import NDArray
 
 from privstats.dp import NoPrivacy
 from privstats.encoding import flatten, to_real
-from privstats.errors import PrivstatsError, ReleaseError
-from privstats.files.envelope import Content, Format, PathLike, Version, little_endian
-from privstats.files.jsonable import json_value
-from privstats.files.signing import Signer, Verifier
+from privstats.errors import ReleaseError
+from privstats.files.packing import little_endian
 from privstats.moments import Moments
-from privstats.notebook import html_facts, html_table
-from privstats.plan import Budget, Cohort, Plan
+from privstats.plan import Cohort, Plan
 from privstats.schema import Schema
-from privstats.version import __version__
 
-__all__ = ["FORMAT", "Release", "require_survivors"]
+if TYPE_CHECKING:
+    from privstats.files.envelope import PathLike
+    from privstats.files.signing import Signer, Verifier
+    from privstats.plan import Budget
+
+__all__ = ["Release", "require_survivors"]
 
 _DIGEST = re.compile("[0-9a-fA-F]{64}")
-_SAME_DIGITS = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,11 +123,13 @@ class Release:
             ("parties in it", f"{len(self.survivors)} of {self.plan.cohort.clients}"),
             ("classes left out", ", ".join(map(str, self.suppressed)) or "none"),
             ("promise", self.budget.promise),
-            ("epsilon, delta", f"{self.budget.epsilon:.6g}, {self.budget.delta:.3g}"),
+            ("epsilon, delta of this release alone", f"{self.budget.epsilon:.6g}, {self.budget.delta:.3g}"),
         ]
         if self.reproducible:
             facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
         noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in self.sigma.items()]
+        from privstats.notebook import html_facts, html_table
+
         return html_facts("release", facts) + html_table(("statistic", "noise, standard deviation"), noise)
 
     @cached_property
@@ -178,8 +179,9 @@ class Release:
             ReleaseError: the signer is no key.
             PrivstatsError: the file cannot be written.
         """
-        manifest = msgspec.json.encode(self._manifest(), order="deterministic")
-        FORMAT.write(path, Content(manifest, {"vector": self.vector}), signer)
+        from privstats.release_file import FORMAT, content_of
+
+        FORMAT.write(path, content_of(self), signer)
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None, *, plan: Plan | str | None = None) -> Release:
@@ -198,29 +200,16 @@ class Release:
             ReleaseError: not a release, corrupt, from another version, inconsistent with its plan, wrongly signed, or
                 made under another plan; or ``signed_by`` is no key, or ``plan`` no plan.
         """
+        from privstats.release_file import read
+
         wanted = None if plan is None else _digest_of(plan)
-        release = FORMAT.read(path, signed_by)
+        release = read(cls, path, signed_by)
         if wanted is not None and release.plan.digest != wanted:
             raise ReleaseError(
                 f"{path} was made under another plan, {release.plan.digest}, and not under {wanted}: give the file of "
                 "the release that you expect, or its plan"
             )
         return release
-
-    def _manifest(self) -> _Manifest:
-        return _Manifest(
-            privstats=__version__,
-            plan=self.plan.to_toml(),
-            plan_digest=self.plan.digest,
-            survivors=self.survivors,
-            suppressed=self.suppressed,
-            sigma=dict(self.sigma),
-            epsilon=json_value(self.budget.epsilon),
-            delta=self.budget.delta,
-            mu=json_value(self.budget.mu),
-            reproducible=self.reproducible,
-            left_for=self.left_for,
-        )
 
 
 def _digest_of(plan: Plan | str) -> str:
@@ -230,79 +219,6 @@ def _digest_of(plan: Plan | str) -> str:
         got = "another text" if isinstance(plan, str) else type(plan).__name__
         raise ReleaseError(f"plan must be a Plan or its digest, 64 hexadecimal digits, got {got}; give plan.digest")
     return plan.lower()
-
-
-class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The sums' metadata in the header; all of it but the plan is there to be read and checked.
-
-    ``reproducible`` is present only where it is true and ``left_for`` only where it is not empty, so files that are
-    older than these fields are read and written unchanged.
-    """
-
-    privstats: str
-    plan: str
-    plan_digest: str
-    survivors: tuple[int, ...]
-    suppressed: tuple[int, ...]
-    sigma: dict[str, float]
-    epsilon: float | None
-    delta: float
-    mu: float | None
-    reproducible: bool = False
-    left_for: tuple[int, ...] = ()
-
-
-def _sealed(content: Content) -> bytes:
-    """Manifest and vector, concatenated; :func:`_read` verifies that there is one vector, and its type."""
-    return content.manifest + b"".join(map(little_endian, content.tensors.values()))
-
-
-def _read(content: Content, path: PathLike) -> Release:
-    vector = content.tensors.get("vector")
-    if len(content.tensors) != 1 or vector is None or vector.dtype != np.int64 or vector.ndim != 1:
-        raise ReleaseError(
-            f"{path} does not hold the one int64 vector of a release; give a file written by Release.save"
-        )
-    try:
-        manifest = msgspec.json.decode(content.manifest, type=_Manifest)
-        plan = Plan.from_toml(manifest.plan)
-        marks = manifest.suppressed, manifest.reproducible, manifest.left_for
-        release = Release(plan, vector, manifest.survivors, *marks)
-    except (msgspec.DecodeError, RecursionError, PrivstatsError) as error:
-        raise ReleaseError(f"{path} carries a manifest that does not hold together: {error}") from None
-    _check_claims(manifest, release, path)
-    return release
-
-
-def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None:
-    """Verify that the manifest's other fields follow from its plan, to the digits in which all machines agree."""
-    plan, budget = release.plan, release.budget
-    claims = (manifest.plan_digest, manifest.epsilon, manifest.delta)
-    told = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
-    if not told or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
-        raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
-    classes = getattr(plan.schema, "classes", 0)
-    if not _alike(manifest.sigma, release.sigma) or not all(0 <= c < classes for c in release.suppressed):
-        raise ReleaseError(f"{path} claims classes or noise that its own plan does not give; do not trust it")
-
-
-def _alike(said: Mapping[str, float | None], follows: Mapping[str, float | None]) -> bool:
-    """Equal names, and equal numbers but for the last digits, which differ between versions of root finders."""
-    return said.keys() == follows.keys() and all(_close(value, follows[name]) for name, value in said.items())
-
-
-def _close(one: float | None, other: float | None) -> bool:
-    return one == other or (one is not None and other is not None and math.isclose(one, other, rel_tol=_SAME_DIGITS))
-
-
-FORMAT = Format(
-    name="privstats-release",
-    noun="release",
-    writer="Release.save",
-    error=ReleaseError,
-    readers={1: Version(_read, _sealed)},
-)
-"""Files of releases."""
 
 
 def _require_left(plan: Plan, survivors: int, left_for: tuple[int, ...]) -> None:

@@ -20,9 +20,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from privstats.cli import main
+from tests import night
 from tests.brought import bring_modules
 from tests.drawing import named
 from tests.lacking import absent, skipped_where_lacking
+from tests.watchdog import watch
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors]
 
@@ -47,20 +49,28 @@ class Finished:
 
 
 def pytest_configure():
-    """The package that brings modules of rounds is at hand, for the tests of whatever reads a plan of one."""
+    """What tests start ends with this process; the package that brings modules of rounds is at hand."""
+    watch()
     bring_modules()
 
 
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """What waits for other processes for minutes begins first, so that it does not end last.
 
     Raises:
-        UsageError: a test is marked ci by another module than its own, where ``.ci/run`` would not find it.
+        UsageError: a test is marked ci by another module than its own, where ``.ci/run`` would not find it; or the
+            slices of the night lack a file with a test that is marked nightly, or have one without.
     """
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
     for path in {item.path for item in items if item.get_closest_marker("ci")}:
         if "mark.ci" not in path.read_text():
             raise pytest.UsageError(f"{path} has tests that are marked ci, and does not say mark.ci: write it there")
+    if night.SECONDS.exists() and not config.pluginmanager.has_plugin("tests.timed"):  # which writes the list
+        inside = [item for item in items if item.path.is_relative_to(night.ROOT)]
+        marked = [(str(item.path.relative_to(night.ROOT)), bool(item.get_closest_marker("nightly"))) for item in inside]
+        whole = night.ROOT / "tests" in (config.rootpath.joinpath(argument) for argument in config.args)
+        if wrong := night.not_as_collected(marked, night.kept(), whole=whole):
+            raise pytest.UsageError(wrong)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -116,6 +126,9 @@ def privstats(monkeypatch, capsys, loggers):
     def command(*words: str, cwd: os.PathLike[str]) -> Finished:
         monkeypatch.chdir(cwd)
         monkeypatch.setattr(sys, "argv", ["privstats", *words])
+        monkeypatch.setattr(
+            sys.modules["__main__"], "__package__", None
+        )  # python -m pytest would be the program's name
         capsys.readouterr()
         try:
             main()

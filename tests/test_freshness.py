@@ -189,21 +189,19 @@ DOORS: dict[str, Draws] = {
 }
 
 PLACES = {  # every call that draws noise or makes a generator, and the doors through which it is reached here
-    "engines/client_updates.py: draw_share": {"a client's update"},
     "dp/mechanisms.py: sampler": {"a client's share", "a server's release"},
-    "session/machines.py: draw_share": {
+    "session/noise.py: draw_share": {
+        "a client's update",
         "a client's share",
         "a client's local noise",
         "a sum in the clear",
         "a simulation",
     },
-    "session/machines.py: Generator": {"a simulation that opens layers"},
-    "session/unmasked.py: Generator": {"a simulation that opens layers"},
-    "session/machines.py: draw_member": {"a helper's noise", "helpers' answers"},
-    "session/machines.py: bound_to": {"a helper's noise", "helpers' answers"},
-    "session/unmasked.py: draw_member": {"a panel leader's release"},
-    "session/unmasked.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
-    "course/weighing.py: rounded_gaussian": {"epochs of a weighed stream"},
+    "session/noise.py: Generator": {"a simulation that opens layers"},
+    "session/noise.py: draw_member": {"a helper's noise", "helpers' answers", "a panel leader's release"},
+    "session/noise.py: bound_to": {"a helper's noise", "helpers' answers"},
+    "session/noise.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
+    "session/noise.py: rounded_gaussian": {"epochs of a weighed stream"},
     "course/weighing.py: bound_to": {"epochs of a weighed stream"},
     "engines/journal/session_outputs.py: bound_to": {"a server with a journal"},
     "randomness.py: Generator": {"a server's release"},

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.randomness import seeded
-from privstats.release import _Manifest
+from privstats.release_file import _Manifest
 from tests import made
 
 

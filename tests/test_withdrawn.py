@@ -265,12 +265,18 @@ def _discard_and_die(run: Run, charge: session.Charge, path: Path, at: int) -> N
 
 @pytest.mark.nightly
 @RUNS
-def test_killed_at_any_write_of_a_withdrawal_nothing_can_leave_that_is_not_paid_for(tmp_path: Path, kind) -> None:
-    """Either the client still stands and is paid for, or it is wiped; given back is only what is wiped."""
+def test_killed_at_any_write_of_a_withdrawal_nothing_can_leave_that_is_not_paid_for(
+    tmp_path: Path, kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Either the client still stands and is paid for, or it is wiped; given back is only what is wiped.
+
+    Each time on a machine of its own, which has not seen a client of this run begin.
+    """
     ends = []
     for at in range(40):
         home = tmp_path / str(at)
         home.mkdir()
+        monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
         ledger, run = dp.Ledger.create(home / "ledger"), kind(0)
         ledger.set_cap("ward 7", unit="record", adjacency="add-remove", epsilon=4.0, delta=1e-5)
         charge, child = session.Charge(ledger, "ward 7"), os.fork()

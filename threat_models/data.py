@@ -6,6 +6,7 @@ They are split here into private records and a public sample, so that every run 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import load_digits
 
 from privstats.errors import DataError, PrivstatsError
+from privstats.files.arrays import read_arrays
 from privstats.moments import quantize
 from privstats.plan import Plan
 from privstats.randomness import Generator
@@ -90,17 +92,19 @@ def from_file(plan: Plan, path: str | os.PathLike[str], rng: Generator) -> Pool:
     Raises:
         DataError: the file cannot be read, lacks the arrays, or holds records that do not fit the plan.
     """
+
+    def asked(held: Collection[str]) -> tuple[str, str]:
+        names = ("X", "y") if "X" in held else ("X_train", "y_train")
+        missing = [name for name in names if name not in held]
+        if missing:
+            raise DataError(f"{path} lacks {' and '.join(missing)}; write it with numpy.savez(path, X=X, y=y)")
+        return names
+
+    held = read_arrays(path, asked)
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            names = ("X", "y") if "X" in archive else ("X_train", "y_train")
-            missing = [name for name in names if name not in archive]
-            if missing:
-                raise DataError(f"{path} lacks {' and '.join(missing)}; write it with numpy.savez(path, X=X, y=y)")
-            X, y = (np.asarray(archive[name], np.float64) for name in names)
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
+        X, y = (np.asarray(each, np.float64) for each in held.values())
+    except ValueError:
+        raise DataError(f"{path} must hold plain arrays of numbers; write it with numpy.savez") from None
     quantize(plan.schema, X[:2])
     classes = plan.schema.sizes.get("class")
     return Pool.split(X, y if classes is None else _labels(y, classes), rng)

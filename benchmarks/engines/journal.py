@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measuring import Row, Tables, command
+from benchmarks.measuring import Row, Tables, child, command
 from privstats.encoding import Ring
 from privstats.engines.journal import JournaledServer
 from privstats.engines.records import RecordLog
@@ -232,10 +231,8 @@ def before(checkout: Path, *, quick: bool) -> list[Row]:
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as place:
         (Path(place) / "benchmarks").symlink_to(Path(__file__).resolve().parents[1])
         environment = {**os.environ, "PYTHONPATH": str(checkout.resolve())}
-        said = subprocess.run(
-            [sys.executable, "-c", code], cwd=place, env=environment, stdout=subprocess.PIPE, check=True
-        )
-    return list(json.loads(said.stdout.splitlines()[-1]))
+        said = child([sys.executable, "-c", code], cwd=place, env=environment)
+    return list(json.loads(said.splitlines()[-1]))
 
 
 def tables(options: argparse.Namespace) -> Tables:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import privstats as ps
-from benchmarks.measuring import RESULTS, Row, Tables, command, peak_bytes, results
+from benchmarks.measuring import RESULTS, Row, Tables, child, command, peak_bytes, results
 from benchmarks.moments.declared import PART, batch, batches, cells_of, written
 
 SIZES, QUICK_SIZES = ((100_000, 30), (1_000_000, 30), (100_000, 300)), ((2_000, 10),)
@@ -88,7 +87,7 @@ def of_file(kind: str, records: int, columns: int) -> Row:
         path = Path(folder, f"ward.{kind}")
         written(path, records, columns)
         asked = [sys.executable, "-m", "benchmarks.moments.table_process", str(path), str(columns)]
-        said = subprocess.run(asked, check=True, capture_output=True, text=True).stdout
+        said = child(asked)
         size = path.stat().st_size / 1e6
     return {"file": kind, "records": records, "columns": columns, "MB": size, **json.loads(said)}
 

@@ -11,7 +11,6 @@ its own, which has diffprivlib and scikit-learn 1.5; without PRIVSTATS_DIFFPRIVL
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,7 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-from benchmarks.measuring import command
+from benchmarks.measuring import child, command
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.running import DELTA, Way, Ways, options, tables_of
 from benchmarks.raw_tables.sets import Split
@@ -163,7 +162,7 @@ def logistic_scores(known: Known, splits: Sequence[Split], epsilon: float) -> li
         asked, told = Path(folder) / "asked.npz", Path(folder) / "told.npz"
         np.savez(asked, **arrays)
         alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        subprocess.run([DIFFPRIVLIB, str(_SCRIPT), str(asked), str(told)], check=True, env=alone, cwd=folder)
+        child([DIFFPRIVLIB, str(_SCRIPT), str(asked), str(told)], env=alone, cwd=folder)
         with np.load(told) as scores:
             return [np.asarray(scores[f"s{place}"]) for place in range(len(splits))]
 

@@ -207,10 +207,12 @@ def check(path: CourseFile, as_json: Json = False) -> None:
 
 
 def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
+    from privstats.course.whole import whole_of
+
     console = terminal()
     console.print(_table(course))
-    delta = course.first.budget().delta
-    whole = f"mu {course.mu:.4g}, epsilon {_epsilon(course):.4g} at delta {delta:g}; spent before the first round"
+    cost = whole_of(course)
+    whole = f"mu {course.mu:.4g}, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}; spent before the first round"
     said = "no differential privacy" if math.isinf(course.mu) else f"{whole}, and never given back"
     console.print(f"all together, {course.most} sessions at most: {said}", highlight=False, soft_wrap=True)
     if promise is not None:
@@ -236,12 +238,15 @@ def show(path: CourseFile) -> None:
 
 def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
     """A course and its cost, for scripts."""
+    from privstats.course.whole import whole_of
+
+    whole = whole_of(course)
     return {
         "digest": course.digest,
         "nodes": _rows(course),
         "mu": course.mu,
-        "epsilon": _epsilon(course),
-        "delta": course.first.budget().delta,
+        "epsilon": whole.epsilon,
+        "delta": whole.delta,
         "first": course.first.digest,
         "promise": None if promise is None else asdict(promise),
     }
@@ -321,7 +326,7 @@ def rehearse(
     if persons is not None and not of_persons:
         raise PlanError("the course promises no persons, so no column of ids is read: leave --persons out")
     places = [out / f"{place}.release" for place in range(course.most)]
-    writable(places, force)
+    writable(places, force, makes=out)
     schema, unreadable = course.priced[-1].schema, course.first.unreadable
     how: Any = {"encoding": encoding, "separator": separator, "decimal": decimal, "persons": persons}
     named = [RecordFile(file, targets_of(course, target), **how) for file in files]
@@ -329,8 +334,8 @@ def rehearse(
         persons_in(file, schema, unreadable) if of_persons else records_in(file, schema, unreadable, whole=True)
         for file in named
     ]
-    releases = ps.simulate(course, shards)
     folder_for(out)
+    releases = ps.simulate(course, shards)
     held = [(place, release) for place, release in zip(places, releases, strict=False) if release is not None]
     for place, release in held:
         release.save(place)
@@ -345,11 +350,6 @@ def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:
 def _promised(promise: Promise, mu: float) -> str:
     kept = "which its sessions keep" if promise.holds(mu) else "and its sessions cost more: write the course anew"
     return f"epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, {kept}"
-
-
-def _epsilon(course: ps.course.Course) -> float:
-    """epsilon of the whole course at its own delta; infinite without DP."""
-    return course.epsilon(course.first.budget().delta)
 
 
 def _rows(course: ps.course.Course) -> list[dict[str, Any]]:
@@ -373,7 +373,7 @@ def _table(course: ps.course.Course) -> Table:
     from privstats.course.kinds import course_kind
 
     table = new_table()
-    for heading in ("round", "measures", "statistics", "mu", "epsilon", "bytes up"):
+    for heading in ("round", "measures", "statistics", "mu", "epsilon alone", "bytes up"):
         table.add_column(heading, justify="left" if heading in ("measures", "statistics") else "right")
     for label, row in zip(course_kind(course).labels(course), _rows(course), strict=True):
         table.add_row(

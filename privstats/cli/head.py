@@ -44,7 +44,7 @@ def show(path: HeadPath, as_json: Json = False) -> None:
 def verify(
     path: HeadPath,
     plan: Annotated[
-        Path | None, typer.Option(help="The plan that it must come from (a course's first).", metavar="PLAN.TOML")
+        Path | None, typer.Option(help="The plan, or the course, that it must come from.", metavar="PLAN.TOML")
     ] = None,
     release: Annotated[
         list[Path] | None, typer.Option(help="The release that it must come from; repeat for a course.", metavar="FILE")
@@ -58,6 +58,7 @@ def verify(
     With --release the head is fitted again and must score the same.
     """
     from privstats.cli.parts import head_files
+    from privstats.cli.parts.expected import read_expected
 
     opened = head_files.HeadFile.of(path)
     promise = opened.provenance
@@ -65,7 +66,7 @@ def verify(
         "checksum": "good",
         "promise": str(promise) if promise.covered else f"{NO}{promise}",
         **({"assumed public": promise.caveat} if promise.caveat else {}),
-        "plan": "not asked: give --plan" if plan is None else head_files.against_plan(promise, ps.Plan.read(plan)),
+        "plan": "not asked: give --plan" if plan is None else head_files.against_plan(promise, read_expected(plan)),
         "release": "not asked: give --release",
         "signature": unasked(opened.signed) if signed_by is None else head_files.against_key(path, signed_by),
     }

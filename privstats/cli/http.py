@@ -74,7 +74,7 @@ def lead(
     run = LeaderRun.open(home, defers=cluster is not None)
     summing = None if cluster is None or store is None else Cluster.at(cluster, store, run.folder)
     named: dict[str, Any] = {"admin_port": admin_port, "cluster": summing}
-    code = serve(run, listening, started=lambda serving: _started(run, serving), **named)
+    code = serve(run, listening, started=lambda serving: _started(run, serving, tls=listening.tls is not None), **named)
     if code:
         raise typer.Exit(code)
 
@@ -206,8 +206,12 @@ def demo(
     show_demo(found)
 
 
-def _started(run: LeaderRun, serving: Serving) -> None:
+def _started(run: LeaderRun, serving: Serving, *, tls: bool) -> None:
+    from privstats.engines.network.key_agreement import offered
+
     run.say(f"the leader serves {serving.address}, run {run.folder.roster.run.hex()}")
+    if tls:
+        run.say(f"TLS agrees on keys by {offered()}")
 
 
 def _host_and_port(address: str) -> tuple[str, int]:

@@ -44,7 +44,8 @@ def open_(path: LedgerFile) -> None:
             raise
         ledger, done = _without_accounts(path), "there is a ledger without accounts at"
     advice = f"open an account: privstats ledger cap {path} DATASET --unit ... --epsilon ..."
-    say(f"{done} {path}; {advice}\nits head, to be kept elsewhere:", err=True)
+    say(f"{done} {path}; {advice}", err=True)
+    say("its head, to be kept elsewhere:", err=True)
     say(ledger.head)
 
 
@@ -93,6 +94,8 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Print accounts, caps and their history, and every release with its plan, its run and its dates."""
+    from privstats.ledger.rules import room
+
     ledger = ps.dp.Ledger.open(path, expected_head=expected_head)
     accounts = ledger.accounts() if dataset is None else (ledger.account(dataset),)
     if as_json:
@@ -105,7 +108,7 @@ def show(
         console.print(history(account))
         console.print(standing(account), highlight=False, markup=False)
         if account.cap is not None:
-            console.print(ps.dp.ledger_rules.room(account), highlight=False, markup=False)
+            console.print(room(account), highlight=False, markup=False)
     if any(account.counted and math.isinf(account.pure) for account in accounts):
         console.print(f"\n{_SQUARES}", highlight=False, markup=False)
     console.print(f"\nhead, to be kept elsewhere: {ledger.head}", highlight=False, soft_wrap=True)

@@ -182,7 +182,20 @@ def main() -> None:
     """
     os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
     warnings.showwarning = _Remarks()
-    sys.exit(_run())
+    sys.exit(_flushed(_run()))
+
+
+def _flushed(code: int) -> int:
+    """The same code, or that of output which did not fit: what the interpreter finds out at its end has a code of its
+    own, 120, and no sentence."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # the interpreter flushes once more
+            quiet = stream is sys.stderr or isinstance(error, BrokenPipeError)
+            code = _FAILED if quiet else _failed(_of_the_system(error))
+    return code
 
 
 class _Remarks:

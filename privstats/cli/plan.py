@@ -306,7 +306,12 @@ def _facts(plan: ps.Plan, found: UnreadStatistics) -> list[str]:
     from privstats.plan import facts
     from privstats.plan.grid_cost import grid_sentences
 
-    return [*facts(plan), *grid_sentences(plan), *found.sentences()]
+    width: list[str] = []
+    if plan.schema.scores_head:
+        from privstats.inference.head_scores.expected import expected_sentences
+
+        width = expected_sentences(plan)
+    return [*facts(plan), *width, *grid_sentences(plan), *found.sentences()]
 
 
 @app.command()
@@ -382,9 +387,9 @@ def certify(
             f"{path} is a course, whose sessions are priced together: a certificate is of one plan, so give the plan "
             "of a session"
         )
-    text = certificate_text(ps.Plan.read(path))
     place = out or path.with_suffix(".certificate.json")
     writable([place, *([checker] if checker else [])], force)
+    text = certificate_text(ps.Plan.read(path))
     atomic_write(place, text.encode(), shared=True)
     if checker is not None:
         atomic_write(checker, Path(certificate_checker.__file__).read_bytes(), shared=True)

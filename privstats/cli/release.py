@@ -6,17 +6,22 @@ claim; of the second nothing can be verified.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import privstats as ps
+from privstats.cli.parts.expected import of_course, read_expected, together
 from privstats.cli.parts.options import Json, SignedBy
 from privstats.cli.parts.terminal import new_table, terminal
 from privstats.cli.parts.verifying import NO, in_words, is_signed, key_of, show_verdicts, unasked
-from privstats.errors import ReleaseError
+from privstats.errors import PlanError, ReleaseError
 from privstats.files.jsonable import json_text
+
+if TYPE_CHECKING:
+    from privstats.course import Course
 
 __all__ = ["app"]
 
@@ -29,22 +34,35 @@ app = typer.Typer(
 _KNOWN = (
     f"{NO}its noise came from a generator that others may know, so it protects nothing; it is a test's or simulation's"
 )
+_ALONE = {"epsilon": "epsilon alone"}
+"""What people read in place of a fact's name."""
 
 ReleaseFile = Annotated[Path, typer.Argument(help="The release.", metavar="FILE")]
 
 
 @app.command()
-def show(path: ReleaseFile, as_json: Json = False) -> None:
-    """Print a release: its plan, the parties in it, and its noise."""
+def show(
+    path: ReleaseFile,
+    plan: Annotated[
+        Path | None, typer.Option(help="The course that it is of, for the promise as a whole.", metavar="COURSE.TOML")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Print a release: its plan, the parties in it, its noise, and what it promises by itself.
+
+    What a course promises of all its sessions together is in no release; --plan COURSE.TOML says it.
+    """
     release = ps.Release.load(path)
-    facts = _facts(release, _signed(path))
+    facts = _facts(release, _signed(path), "" if plan is None else together(read_expected(plan)))
     if as_json:
         typer.echo(json_text(facts))
         return
     console = terminal()
     for name, value in facts.items():
         if name != "sigma":
-            console.print(f"{name.replace('_', ' '):<14} {in_words(value)}", highlight=False, markup=False)
+            console.print(
+                f"{_ALONE.get(name, name).replace('_', ' '):<14} {in_words(value)}", highlight=False, markup=False
+            )
     table = new_table()
     table.add_column("statistic")
     table.add_column("noise, standard deviation in real units", justify="right")
@@ -57,24 +75,46 @@ def show(path: ReleaseFile, as_json: Json = False) -> None:
 def verify(
     path: ReleaseFile,
     plan: Annotated[
-        Path | None, typer.Option(help="The plan that it must have been made under.", metavar="PLAN.TOML")
+        Path | None,
+        typer.Option(help="The plan, or the course, that it must have been made under.", metavar="PLAN.TOML"),
+    ] = None,
+    after: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Of a course: a release of a session before it, in order; 'none' where there was no sum.",
+            metavar="RELEASE",
+        ),
     ] = None,
     signed_by: SignedBy = None,
     as_json: Json = False,
 ) -> None:
     """Verify a release against its expected plan and signature; exit code 1 if one does not match.
 
+    Of a course give the course's file: its first session's plan follows from it, and a later session's from it and the
+    releases before, which --after names.
     Checksum, budget and noise are checked in any case; a file that fails there is no release, and exit code 2. Noise of
     a test, which others could draw again, is exit code 1.
     """
-    expected = None if plan is None else ps.Plan.read(plan)
+    expected = None if plan is None else read_expected(plan)
+    if after and (expected is None or isinstance(expected, ps.Plan)):
+        raise PlanError("--after names the sessions before, and a plan alone has none: give --plan COURSE.TOML")
     key = None if signed_by is None else key_of(signed_by, ReleaseError)
     release = ps.Release.load(path)
     checks = {"checksum": "good", "budget and noise": "follow from the plan in the file"}
     checks["generator"] = _KNOWN if release.reproducible else "good"
-    checks["plan"] = "not asked: give --plan" if expected is None else _against(path, release, plan=expected)
+    checks["plan"] = _plan_of(path, release, expected, after or ())
     checks["signature"] = unasked(_signed(path)) if key is None else _against(path, release, signed_by=key)
     show_verdicts(checks, as_json, plan_digest=release.plan.digest)
+
+
+def _plan_of(path: Path, release: ps.Release, expected: ps.Plan | Course | None, after: Sequence[str]) -> str:
+    """The verdict on the plan or the course; where a plan is another one, what else the release could be of."""
+    if expected is None:
+        return "not asked: give --plan"
+    if not isinstance(expected, ps.Plan):
+        return of_course(release, expected, after)
+    found = _against(path, release, plan=expected)
+    return f"{found}; a release of a course is verified against the course's file" if found.startswith(NO) else found
 
 
 def _against(path: Path, release: ps.Release, **expected: Any) -> str:
@@ -90,7 +130,8 @@ def _signed(path: Path) -> bool:
     return is_signed(path, ReleaseError, "Release.save")
 
 
-def _facts(release: ps.Release, signed: bool) -> dict[str, Any]:
+def _facts(release: ps.Release, signed: bool, course: str) -> dict[str, Any]:
+    """A release for people and scripts; of a course with what all its sessions promise."""
     plan, budget = release.plan, release.budget
     return {
         "plan_digest": plan.digest,
@@ -102,7 +143,8 @@ def _facts(release: ps.Release, signed: bool) -> dict[str, Any]:
         "suppressed": release.suppressed,
         "epsilon": budget.epsilon,
         "delta": budget.delta,
-        "promise": budget.promise,
+        "promise": f"{budget.promise}; of this release alone, to which others of the same records add",
+        **({"course": course} if course else {}),
         "signed": signed,
         "reproducible": release.reproducible,
         "sigma": dict(release.sigma),

@@ -67,7 +67,7 @@ def report(
     beside = {"release": release, "head": head, "ledger": ledger, "audit": audit, "attack": attack}
     page = _page(out, ethics, [f"--{name}" for name, given in beside.items() if given])
     places = [place for place in (registry, page) if place is not None]
-    writable([each for place in places for each in (place, signature_path(place))], force)
+    writable([each for place in places for each in (place, signature_path(place))], force, makes=out)
     signer = None if sign is None else identity_of(sign, passphrase_file)
     made = None if release is None else ps.Release.load(release)
     accounts = None if ledger is None else ps.dp.Ledger.open(ledger).accounts()

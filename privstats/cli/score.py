@@ -9,7 +9,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.options import Decimal, Encoding, Json, Separator, Target
-from privstats.cli.parts.output import Force
+from privstats.cli.parts.output import Force, drawable
 from privstats.cli.parts.terminal import say
 from privstats.errors import PlanError
 from privstats.files.jsonable import json_text
@@ -44,6 +44,14 @@ def score(
         typer.Option(help="The split's: the column by which it kept a patient's rows together.", metavar="COLUMN"),
     ] = None,
     bins: Annotated[int, typer.Option(help="Bins of the score, public.")] = 20,
+    release: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Of two classes: a release that the head was made from, all in order. Bins then lie where its scores "
+            "do, at no price; of a rare outcome they tell far more.",
+            metavar="RELEASE",
+        ),
+    ] = None,
     margin: Annotated[
         float | None,
         typer.Option(help="Count margins up to this one in place of probabilities.", metavar="REACH"),
@@ -75,7 +83,19 @@ def score(
     model: Annotated[
         str | None, typer.Option(help="Who adds noise: central, distributed or local.", rich_help_panel=_PLAN)
     ] = None,
-    unit: Annotated[str | None, typer.Option(help="Who is protected: record or client.", rich_help_panel=_PLAN)] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Who is protected: record, person or client.", rich_help_panel=_PLAN)
+    ] = None,
+    person_clip: Annotated[
+        str | None,
+        typer.Option(
+            help="With unit person: average, or how many rows a patient may weigh at most.", rich_help_panel=_PLAN
+        ),
+    ] = None,
+    max_records_per_person: Annotated[
+        int | None,
+        typer.Option(help="With a number for --person-clip: rows of a patient that count.", rich_help_panel=_PLAN),
+    ] = None,
     max_records_per_client: Annotated[
         int | None, typer.Option(help="With unit client: records of one party.", rich_help_panel=_PLAN)
     ] = None,
@@ -94,12 +114,14 @@ def score(
     under which every party scores what it kept out and only noisy counts leave it: `privstats flower new` runs it, and
     `privstats table RELEASE` reads the score.
     """
-    from privstats.cli.parts.score_questions import write_scored
+    from privstats.cli.parts.score_questions import person_clip_of, write_scored
     from privstats.moments import RecordFile
     from privstats.moments.split_notes import require_same_split
 
+    drawable(figure)
     scale: dict[str, Any] = {} if margin is None else {"score": "margin", "reach": margin}
-    scoring = ps.Scoring(ps.heads.load(head), bins, by_class=by_class, labels=labels, **scale)
+    made_from = None if release is None else [ps.Release.load(each) for each in release]
+    scoring = ps.Scoring(ps.heads.load(head), bins, by_class=by_class, labels=labels, releases=made_from, **scale)
     if (plan is None) == (not files):
         raise PlanError("give files of your own records to score, or --plan SCORE.TOML for a plan over all parties")
     if plan is None:
@@ -122,7 +144,13 @@ def score(
     _require_terms(terms)
     privacy = {name: terms.pop(name) for name in ("model", "unit", "adjacency", "epsilon", "delta")}
     cohort = ps.Cohort(clients or 0, (clients or 0) - vanish, max_records or 0, colluders)
-    promise = ps.Privacy(**privacy, max_records_per_client=max_records_per_client)
+    of_unit: dict[str, Any] = {
+        "max_records_per_client": max_records_per_client,
+        "max_records_per_person": max_records_per_person,
+        "person_clip": person_clip_of(person_clip),
+    }
+    _require_person_clip(unit, person_clip)
+    promise = ps.Privacy(**privacy, **of_unit)
     made = scoring.plan(cohort=cohort, privacy=promise)
     write_scored(plan, made, made.to_toml(), force=force)
 
@@ -131,6 +159,14 @@ def _require_terms(terms: dict[str, Any]) -> None:
     lacking = [f"--{name.replace('_', '-')}" for name in _TERMS if terms[name] is None]
     if lacking:
         raise PlanError(f"a plan of a score needs {', '.join(lacking)}: no choice of privacy has a default")
+
+
+def _require_person_clip(unit: str | None, person_clip: str | None) -> None:
+    if unit == "person" and person_clip is None:
+        raise PlanError(
+            "--unit person needs --person-clip: average, and a patient counts once, or a number beside "
+            "--max-records-per-person"
+        )
 
 
 def _print_local(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path | None, *, as_json: bool) -> None:

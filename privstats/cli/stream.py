@@ -156,8 +156,10 @@ def _made(plan: Path, epochs: int, mechanism: str, deletions: bool, repeats: int
 def _cost(stream: ps.Stream) -> str:
     if stream.first.noise is None:
         return "exact sums, no differential privacy"
-    delta = stream.first.budget().delta
-    return f"all epochs together: mu {stream.mu:.4g}, epsilon {stream.epsilon(delta):.4g} at delta {delta:g}"
+    from privstats.course.whole import whole_of
+
+    whole = whole_of(stream)
+    return f"all epochs together: mu {stream.mu:.4g}, epsilon {whole.epsilon:.4g} at delta {whole.delta:g}"
 
 
 def _node(stream: ps.Stream, place: int, release: ps.Release | None) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 import privstats as ps
-from privstats.cli.parts.output import Force, writable
+from privstats.cli.parts.output import Force, drawable, writable
 from privstats.cli.parts.terminal import say
 from privstats.errors import ReleaseError
 from privstats.files.jsonable import json_text
@@ -143,6 +143,7 @@ def table(
     from privstats.cli.parts import table_results
 
     _check_out(out, form, force=force, methods=methods)
+    drawable(figure)
     rounds = [ps.Release.load(release) for release in releases]
     read = rounds[-1]
     reader = chosen or _fitting(read, grouped=by is not None and time is None and event is None)

@@ -15,7 +15,11 @@ from privstats.files.atomic import atomic_write
 from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
-    from privstats.workflows.rehearsal import Opened, Rehearsal
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from privstats.workflows.rehearsal import Bar, Opened, Rehearsal
 
 __all__ = ["app"]
 
@@ -112,7 +116,7 @@ def _is_rehearsal(page: Path) -> bool:
 
 
 def _show_taken(what: Opened) -> None:
-    from privstats.workflows.rehearsal import STAMP, promised, taken
+    from privstats.workflows.rehearsal import STAMP, oddities, promised, taken
 
     console = terminal()
     console.print(f"[bold]{STAMP}[/]", highlight=False)
@@ -123,25 +127,39 @@ def _show_taken(what: Opened) -> None:
     for each in taken(what):
         table.add_row(*map(escape, each))
     console.print(table)
+    if found := oddities(what):
+        console.print("look at these first, and rehearse again when they are mended:", highlight=False)
+        for said in found:
+            console.print(f"- {escape(said)}", highlight=False, soft_wrap=True)
+        console.print()
 
 
 def _show_found(found: Rehearsal, out: Path, *, kept: bool) -> None:
-    from privstats.workflows.rehearsal import bars, costs, next_commands, scored_on
+    from privstats.workflows.rehearsal import UNSURE, bars, before_a_score, costs, next_commands, scored_on, worths
 
-    console = terminal()
-    table = new_table(f"area under the ROC curve, on {scored_on(found.opened)}")
-    table.add_column("model")
-    table.add_column("area ± standard error", justify="right")
-    for bar in bars(found):
-        table.add_row(escape(bar.name), escape(bar.shown))
-    console.print(table)
+    console, each = terminal(), worths(found)
+    console.print(_areas("each party's own records that were in no sum", [bar for own in each for bar in own.bars]))
+    for own in each:
+        console.print(f"- {escape(own.said)}", highlight=False)
+    console.print(f"{escape(UNSURE)}\n", highlight=False)
+    console.print(_areas(scored_on(found.opened), bars(found)))
     for what, here in costs(found):
         console.print(f"- {escape(what)}: {escape(here)}", highlight=False)
     console.print("\nnext:", highlight=False)
     for command, why in next_commands(found.opened, kept=kept):
         console.print(f"  {escape(command)}\n    {escape(why)}", highlight=False, soft_wrap=True)
-    console.print()
+    command, why = before_a_score(found.opened)
+    console.print(f"\nfor a score later: {escape(command)}\n  {escape(why)}\n", highlight=False, soft_wrap=True)
     say(f"wrote {out}, a page for those who may see the files")
+
+
+def _areas(of: str, bars: Sequence[Bar]) -> Table:
+    table = new_table(f"area under the ROC curve, on {of}")
+    table.add_column("model")
+    table.add_column("area ± standard error", justify="right")
+    for bar in bars:
+        table.add_row(escape(bar.name), escape(bar.shown))
+    return table
 
 
 def _keep(what: Opened, *, quiet: bool) -> None:

@@ -14,17 +14,16 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from privstats import course as courses
-from privstats import dp, session
+from privstats import session
 from privstats.course import Course, DisjointRounds, Round
 from privstats.course.kinds import admits_of
 from privstats.course.of_persons import measured_by_person
 from privstats.dp import NoPrivacy, Privacy
-from privstats.errors import AggregationError, DataError, LedgerError, PlanError
+from privstats.errors import AggregationError, DataError, PlanError
 from privstats.moments import exact_moments, warn_if_clipped, warn_if_empty
 from privstats.moments.code_rows import cells_of
 from privstats.moments.kept_rows import KeptRows
@@ -33,12 +32,12 @@ from privstats.plan import Cohort, Plan
 from privstats.randomness import Generator, checked
 from privstats.release import Release
 from privstats.schema import Schema, require_schema
-from privstats.session.accounting import Charge, RoundCharge
 
-__all__ = ["Paid", "charged_by_rows", "private_release", "private_releases", "single_party_plan"]
+if TYPE_CHECKING:
+    from privstats.course.paid import Paid
+    from privstats.session.charges import Charge
 
-Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
-"""Where a release is recorded: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""
+__all__ = ["private_release", "private_releases", "single_party_plan"]
 
 _CLIENTS = 2
 """The fewest clients that a plan can have. Both are fictitious, and all records belong to the first."""
@@ -266,47 +265,11 @@ def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
 
 def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
     """The account to charge; None for ``"uncharged"``."""
-    if not isinstance(ledger, dp.Ledger):
-        if dataset is not None:
-            raise LedgerError("dataset names an account of a Ledger: give ledger=Ledger.open(path) with it")
-        if ledger is None:
-            raise LedgerError(
-                "this release spends privacy and nothing says where that is recorded: give ledger=Charge(ledger, "
-                "dataset), or a Ledger with dataset=, or the word ledger='uncharged' where no record is needed"
-            )
-        if isinstance(ledger, RoundCharge):
-            raise LedgerError("a round of a course is charged by private_releases; give a Charge or a Ledger here")
-        if isinstance(ledger, Charge):
-            return ledger
-        if not (isinstance(ledger, str) and ledger == "uncharged"):
-            got = f"the text {ledger!r}" if isinstance(ledger, str) else f"a {type(ledger).__name__}"
-            raise LedgerError(
-                "ledger must be a Ledger with dataset=, a Charge(ledger, dataset) or the word 'uncharged', got "
-                f"{got}: open a ledger with privstats.dp.Ledger.open(path)"
-            )
+    if isinstance(ledger, str) and ledger == "uncharged" and dataset is None:
         return None
-    return Charge(ledger, _account(ledger, dataset))
+    from privstats.course.paid import charge_named
 
-
-def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
-    """The same account, charged for records that may be in so many rows; what charges nothing stays as it is.
-
-    Raises:
-        LedgerError: no number of rows, or no account is named where there are several.
-    """
-    if isinstance(ledger, dp.Ledger):
-        return Charge(ledger, _account(ledger, dataset), multiplicity=times)
-    return replace(ledger, multiplicity=ledger.multiplicity * times) if isinstance(ledger, Charge) else ledger
-
-
-def _account(ledger: dp.Ledger, dataset: str | None) -> str:
-    """The account that is named, or the only one."""
-    if dataset is not None:
-        return dataset
-    names = [account.dataset for account in ledger.accounts()]
-    if len(names) != 1:
-        raise LedgerError(f"the ledger has {len(names)} accounts; say which one to charge with dataset=...")
-    return names[0]
+    return charge_named(ledger, dataset)
 
 
 def _unreadable(plan: Plan) -> Unreadable:

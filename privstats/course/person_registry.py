@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from privstats.course.record_registry import Pending, RecordRegistry
-from privstats.dp.registry_fold import KEY_BYTES
 from privstats.errors import DataError, LedgerError
+from privstats.ledger.registry_fold import KEY_BYTES
 from privstats.moments import MomentsDelta, PersonRows
 from privstats.moments.person_ids import names_of
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from privstats.course.base import Course, Releases, mu_of
 from privstats.course.promise import Promise, epsilon_of, require_kept
+from privstats.course.whole import whole_of
 from privstats.errors import PlanError
 from privstats.notebook import html_facts, html_table
 from privstats.plan import Plan
@@ -168,11 +169,13 @@ def course_html(course: Course) -> str:
         >>> ps.course.planned.course_html(ps.course.Single(plan)).count("<tr>")
         2
     """
+    whole = whole_of(course)
     facts = [
         ("digest", course.digest),
         ("first plan", course.first.digest),
         ("sessions, at most", str(course.most)),
         ("mu of all of them", f"{course.mu:.4g}"),
+        ("epsilon, delta of all of them", f"{whole.epsilon:.4g}, {whole.delta:.3g}"),
     ]
     rows = []
     for plan, same in groupby(course.priced):

@@ -16,13 +16,14 @@ from privstats.course.base import Releases, verify_next
 from privstats.course.registry_charge import RegistryCharge
 from privstats.course.stream import Stream
 from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
-from privstats.dp.registry_fold import LONGEST_ID, SECRET_BYTES, Send, State, record_keys
-from privstats.dp.registry_log import Changes, RegistryLog, View
 from privstats.errors import DataError, LedgerError
+from privstats.ledger.registry_fold import LONGEST_ID, SECRET_BYTES, Send, State, record_keys
+from privstats.ledger.registry_log import Changes, RegistryLog, View
 from privstats.moments import Moments, MomentsDelta
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.session.refunds import prove_excluded_upload
+from privstats.transforms.one_value import LOST
 
 __all__ = ["LONGEST_ID", "SECRET_BYTES", "Pending", "RecordRegistry"]
 
@@ -118,10 +119,18 @@ class RecordRegistry:
         """Add records to the stream from the next node on.
 
         Raises:
-            LedgerError: one has been in before (a record enters once), an id is given twice, or the client would hold
-                more records than ``max_records_per_client``. Nothing is written then.
+            LedgerError: one has been in before (a record enters once), an id is given twice or lost a character in
+                decoding, or the client would hold more records than ``max_records_per_client``. Nothing is written
+                then.
         """
-        self._enter(self._keys(ids), {})
+        ids = ids if isinstance(ids, str) else list(ids)
+        keys = self._keys(ids)
+        if any(LOST in each for each in ids):
+            raise LedgerError(
+                f"an id holds U+FFFD, so a character of it was lost in decoding and two {self.unit}s may have it: read "
+                "the ids again in their own encoding"
+            )
+        self._enter(keys, {})
 
     def _enter(self, keys: Sequence[bytes], marks: Mapping[bytes, bytes]) -> None:
         with self._log.changing() as changes:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from privstats.dp import Spend
-from privstats.dp.registry_fold import Send
 from privstats.errors import LedgerError
+from privstats.ledger.registry_fold import Send
 from privstats.moments import Moments, MomentsDelta
 from privstats.plan import Plan
-from privstats.session.accounting import RoundCharge
+from privstats.session.charges import RoundCharge
 
 if TYPE_CHECKING:
     from privstats.course.record_registry import RecordRegistry

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 
 from privstats.course.base import Course, DisjointRounds, Releases, verify_next
 from privstats.dp import Cost, Ledger, Spend
-from privstats.dp.ledger_records import ApartBy
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
+from privstats.ledger.records import ApartBy
 from privstats.optional_dependencies import require
 from privstats.plan import Plan
-from privstats.session.accounting import RoundCharge
+from privstats.session.charges import RoundCharge
 
 __all__ = ["authorize", "spend"]
 

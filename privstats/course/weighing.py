@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 
 from privstats.course.mechanisms import FIXED_BITS, coefficients
 from privstats.course.stream import Stream
-from privstats.dp import rounded_gaussian
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, PlanError
 from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, bound_to
 from privstats.release import Release, require_survivors
 from privstats.schema import COUNT_SCALE
+from privstats.session.noise import epoch_noise
 
 __all__ = ["Summed", "said_by", "weighed_release"]
 
@@ -95,9 +95,7 @@ def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np
     epoch = (len(sums) - 1).to_bytes(4, "big")
     rng = bound_to(seed, _LABEL, bytes.fromhex(plan.digest), epoch, said_by(sums))
     assert plan.noise is not None  # noqa: S101  the caller has refused it
-    sigmas = [plan.noise.share_sigma(segment) * (1 << FIXED_BITS) for segment in plan.layout.segments]
-    sizes = [segment.size for segment in plan.layout.segments]
-    return np.concatenate([rounded_gaussian(sigma, size, rng) for sigma, size in zip(sigmas, sizes, strict=True)])
+    return epoch_noise(plan.noise, plan.layout, rng, FIXED_BITS)
 
 
 def _times(vector: RingVector, weight: int) -> RingVector:

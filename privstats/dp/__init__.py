@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.dp.accounts import Account as Account
-    from privstats.dp.accounts import Cap as Cap
-    from privstats.dp.accounts import Spend as Spend
     from privstats.dp.allocation import default_shares as default_shares
     from privstats.dp.allocation import optimal_shares as optimal_shares
     from privstats.dp.allocation import suggested_shares as suggested_shares
@@ -22,8 +19,6 @@ if TYPE_CHECKING:
     from privstats.dp.gaussian import gaussian_epsilon as gaussian_epsilon
     from privstats.dp.gaussian import gaussian_mu as gaussian_mu
     from privstats.dp.gaussian import operating_point as operating_point
-    from privstats.dp.ledger import Ledger as Ledger
-    from privstats.dp.ledger_price import Cost as Cost
     from privstats.dp.mechanisms import draw_central as draw_central
     from privstats.dp.mechanisms import draw_layers as draw_layers
     from privstats.dp.mechanisms import draw_member as draw_member
@@ -49,5 +44,10 @@ if TYPE_CHECKING:
     from privstats.dp.sensitivities import joint_mu as joint_mu
     from privstats.dp.sensitivities import sensitivity as sensitivity
     from privstats.dp.units import averaged_mu as averaged_mu
+    from privstats.ledger.accounts import Account as Account
+    from privstats.ledger.accounts import Cap as Cap
+    from privstats.ledger.accounts import Spend as Spend
+    from privstats.ledger.book import Ledger as Ledger
+    from privstats.ledger.price import Cost as Cost
 else:
     __getattr__, __dir__ = lazy_names(__name__)

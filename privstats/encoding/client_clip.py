@@ -7,9 +7,10 @@ the noise calibration. The clip takes the vector from ``flatten`` and runs befor
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from privstats.encoding.layout import Segment, layout_of
 from privstats.errors import DataError
 from privstats.schema import Schema
 
-__all__ = ["ROUNDING", "ClippedVector", "clip_vector", "weighted_square_norm"]
+__all__ = ["ROUNDING", "ClippedSums", "ClippedVector", "clip_vector", "weighted_square_norm"]
 
 ROUNDING = 1 - 2.0**-40
 """A factor on the norm that covers the float64 rounding of the weights; the clip itself is exact."""
@@ -84,6 +85,73 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
     return ClippedVector(_times(vector, factor, shift), factor / 2**shift)
 
 
+@dataclass(frozen=True, eq=False)
+class ClippedSums:
+    """How many flat vectors are shrunk, each by its own norm: :func:`clip_vector` of sums below 2**53 in float64.
+
+    Attributes:
+        factors, shifts: t and k of each vector, which becomes ``sign(v) floor(|v| t / 2**k)``; t = 0: it stays.
+    """
+
+    factors: NDArray[np.int64]
+    shifts: NDArray[np.int64]
+
+    @classmethod
+    def by_squares(
+        cls,
+        schema: Schema,
+        squares: Mapping[str, NDArray[np.float64]],
+        weights: Mapping[str, float],
+        norm: float,
+        error: float,
+        exactly: Callable[[int], Mapping[str, int]],
+    ) -> ClippedSums:
+        """From squared lengths, symmetric statistics counted whole; where rounding might decide, whole numbers do.
+
+        Args:
+            schema: what was measured.
+            squares: by letter in wire steps, ``(n,)``.
+            weights, norm: as for :func:`clip_vector`.
+            error: what rounding may have moved a square by, relative to it; at most 2**-35.
+            exactly: the squares of one vector.
+        """
+        bound, parts = _exact("norm", norm) ** 2, {s: _coefficient_of(schema, s, weights[s]) for s in squares}
+        total = np.sum([float(parts[s]) * each for s, each in squares.items()], axis=0)
+        ratio = np.divide(float(bound), total, out=np.full(len(total), np.inf), where=total > 0)
+        mantissa, exponent = np.frexp(np.sqrt(np.minimum(ratio, 1.0)))
+        scaled = np.ldexp(mantissa, _FACTOR_BITS)
+        factors, shifts = np.floor(scaled).astype(np.int64), (_FACTOR_BITS - exponent).astype(np.int64)
+        sure = (np.abs(scaled - np.rint(scaled)) > scaled * error) & (np.abs(ratio - 1) > 2 * error)
+        factors[ratio > 1] = 0
+        for place in np.flatnonzero(~sure & ~(ratio > 1 + 2 * error)).tolist():
+            square = sum((parts[s] * each for s, each in exactly(place).items()), Fraction(0))
+            factors[place], shifts[place] = (0, 0) if square <= bound else _root(bound / square)
+        return cls(factors, shifts)
+
+    @property
+    def shrunk(self) -> int:
+        """How many are shrunk."""
+        return int(np.count_nonzero(self.factors))
+
+    def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Whole-numbered rows ``(n, entries)`` below 2**53, each of its vector by ``owner``, cut.
+
+        A product that rounds to a whole number may have lain below it, and is taken once more in whole numbers; no
+        other is moved past one.
+        """
+        if not self.shrunk:
+            return sums
+        factors, shifts = self.factors[owner], self.shifts[owner]
+        near = sums * np.where(factors > 0, np.ldexp(factors.astype(np.float64), -shifts), 1.0)[:, None]
+        cut = np.trunc(near)
+        doubt = cut == near
+        doubt[factors == 0] = False
+        if doubt.any():
+            row, entry = np.nonzero(doubt & (cut != 0))
+            cut[row, entry] = _taken(sums[row, entry].astype(np.int64), factors[row], shifts[row])
+        return np.asarray(cut)
+
+
 def _root(ratio: Fraction) -> tuple[int, int]:
     """(t, k) with t / 2**k <= sqrt(ratio) < (t + 1) / 2**k and 2**30 <= t < 2**31, for 0 < ratio < 1."""
     size = ratio.numerator.bit_length() - ratio.denominator.bit_length()  # log2 of the ratio, to within one
@@ -119,6 +187,11 @@ def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Map
     )
 
 
+def _coefficient_of(schema: Schema, letter: str, weight: float) -> Fraction:
+    """What a squared step of a statistic weighs, its symmetric entries counted twice."""
+    return _coefficient(next(each for each in layout_of(schema).segments if each.statistic == letter), weight)
+
+
 def _coefficient(segment: Segment, weight: float) -> Fraction:
     twice = 1 if segment.noise_factor == 1 else 2
     return twice * _exact(f"weights[{segment.statistic!r}]", weight) / Fraction(segment.scale) ** 2
@@ -151,10 +224,14 @@ def _times(values: NDArray[np.int64], factor: int, shift: int) -> NDArray[np.int
     """sign(v) floor(|v| factor / 2**shift) for factor < 2**31 <= 2**shift, without leaving 64 bits."""
     out = np.empty_like(values)
     for start in range(0, values.size, _TILE):
-        tile = values[start : start + _TILE]
-        size = np.abs(tile).view(np.uint64)
-        low = (size & np.uint64((1 << _FACTOR_BITS) - 1)) * np.uint64(factor) >> np.uint64(_FACTOR_BITS)
-        whole = (size >> np.uint64(_FACTOR_BITS)) * np.uint64(factor) + low
-        shrunk = (whole >> np.uint64(min(shift - _FACTOR_BITS, 63))).view(np.int64)
-        out[start : start + _TILE] = np.where(tile < 0, -shrunk, shrunk)
+        out[start : start + _TILE] = _taken(values[start : start + _TILE], np.int64(factor), np.int64(shift))
     return out
+
+
+def _taken(values: NDArray[np.int64], factor: Any, shift: Any) -> NDArray[np.int64]:
+    """The same of a few values, each by its own factor or all by one."""
+    size, times = np.abs(values).view(np.uint64), factor.astype(np.uint64)
+    low = (size & np.uint64((1 << _FACTOR_BITS) - 1)) * times >> np.uint64(_FACTOR_BITS)
+    whole = (size >> np.uint64(_FACTOR_BITS)) * times + low
+    shrunk = (whole >> np.minimum(shift - _FACTOR_BITS, 63).astype(np.uint64)).view(np.int64)
+    return np.asarray(np.where(values < 0, -shrunk, shrunk), np.int64)

@@ -17,8 +17,9 @@ from privstats.schema import Schema
 
 if TYPE_CHECKING:
     from privstats.moments import Moments
+    from privstats.moments.person_sums import Squares
 
-__all__ = ["PersonAverage"]
+__all__ = ["AveragedSums", "PersonAverage"]
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,26 @@ class PersonAverage:
             raise DataError("these moments have no number of records; give the result of measure")
         rows = max(sum(each or 0 for each in counted), 1)
         return {row.letter: _average(parts, row, rows) for row in parts[0].schema.sent}, False
+
+    def cut(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002  clips read them
+        """What :meth:`clipped` makes of the sums of many persons of so many rows each."""
+        return AveragedSums(rows)
+
+
+@dataclass(frozen=True)
+class AveragedSums:
+    """What leaves of sums over so many rows each their averages, toward zero.
+
+    A quotient of whole numbers below 2**53 that is none lies further from the next one than rounding moves it.
+    """
+
+    rows: int
+    shrunk: int = 0
+
+    def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:  # noqa: ARG002  clips read it
+        """Sums ``(n, entries)`` of persons, as averages."""
+        quotients = sums / self.rows
+        return np.asarray(np.trunc(quotients, out=quotients))
 
 
 def _average(parts: tuple[Moments, ...], row: Any, rows: int) -> NDArray[np.int64]:

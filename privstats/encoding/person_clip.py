@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from privstats.encoding.client_clip import ROUNDING, clip_vector
+from privstats.encoding.client_clip import ROUNDING, ClippedSums, clip_vector
 from privstats.encoding.layout import blocks_of, flatten, layout_of
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
     from privstats.moments import Moments
+    from privstats.moments.person_sums import Squares
 
 __all__ = ["PersonClip"]
 
@@ -85,3 +86,8 @@ class PersonClip:
             vector = (np.sign(vector) * (np.abs(vector) // unit)).astype(np.int64)
         found = clip_vector(schema, vector, dict(self.weights), self.records * ROUNDING)
         return blocks_of(schema, found.vector), found.shrink < 1
+
+    def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002  averages read them
+        """What :meth:`clipped` takes the sums of many persons by, from their squared lengths."""
+        of_all, norm = squares.of_all(), self.records * ROUNDING
+        return ClippedSums.by_squares(schema, of_all, dict(self.weights), norm, squares.error, squares.exactly)

@@ -28,6 +28,7 @@ from privstats.files.jsonable import json_text
 from privstats.moments.grid import feature_grid
 from privstats.randomness import Generator, checked
 from privstats.schema import MeanSchema
+from privstats.session.noise import client_noise
 
 __all__ = ["ClientUpdates"]
 
@@ -203,8 +204,8 @@ class ClientUpdates:
         return row if np.isfinite(row).all() else np.zeros_like(row)
 
     def _noisy(self, row: NDArray[np.float64], rng: Generator) -> dict[str, NDArray[np.float32]]:
-        noisy = self._quantized(row) + dp.draw_share(self.noise, self._layout, rng)
-        return self._arrays(noisy / self.schema.scale)
+        drawn, _ = client_noise(self.noise, self._layout, rng)
+        return self._arrays((self._quantized(row) + drawn) / self.schema.scale)
 
     def _quantized(self, row: NDArray[np.float64]) -> NDArray[np.int64]:
         """Whole numbers of norm at most 2**20."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from privstats.errors import PrivstatsError
 from privstats.system import open_private
 
-__all__ = ["atomic_write", "read_whole", "write_new"]
+__all__ = ["atomic_write", "read_whole", "require_folder", "require_place", "write_new"]
 
 _MOST_BYTES = 16 << 30
 
@@ -49,6 +49,46 @@ def read_whole(path: str | os.PathLike[str], error: type[PrivstatsError], writer
         if isinstance(failure, PrivstatsError):
             raise
         raise error("the path must not hold a null character; check it") from None
+
+
+def require_place(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that could not be written, before the work whose outcome it is to hold.
+
+    Raises:
+        PrivstatsError: it is a folder, or its own folder is not there or cannot be written to.
+
+    Example:
+        >>> from privstats.files.atomic import require_place
+        >>> require_place("study.html")
+        >>> require_place("pages/study.html")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PrivstatsError: cannot write pages/study.html: there is no folder pages; make it, or name ...
+    """
+    if Path(path).is_dir():
+        raise PrivstatsError(f"cannot write {path}: it is a folder; name a file")
+    require_folder(Path(path).parent, f"cannot write {path}")
+
+
+def require_folder(folder: Path, what: str) -> None:
+    """Refuse a folder that is not there or cannot be written to; ``what`` fails then, in words.
+
+    Raises:
+        PrivstatsError: so it is.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.files.atomic import require_folder
+        >>> require_folder(Path("."), "cannot write the results")
+        >>> require_folder(Path("none"), "cannot write the results")
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PrivstatsError: cannot write the results: there is no folder none; make it, or name ...
+    """
+    if not folder.is_dir():
+        raise PrivstatsError(f"{what}: there is no folder {folder}; make it, or name another place")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PrivstatsError(f"{what}: nobody may write to {folder} from this account; name another place")
 
 
 def atomic_write(path: str | os.PathLike[str], data: bytes, *, shared: bool = False, durable: bool = True) -> None:

@@ -29,6 +29,7 @@ from safetensors.numpy import save as save_tensors
 
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.packing import little_endian
 from privstats.files.signing import Signer, Verifier, public_key, signing_key
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
     "Format",
     "PathLike",
     "Version",
-    "little_endian",
     "safetensors_metadata",
     "whole_content",
 ]
@@ -76,7 +76,8 @@ class Version(Generic[T]):
 
     Example:
         >>> from privstats.files.envelope import Content
-        >>> version = ps.release.FORMAT.readers[1]
+        >>> from privstats.release_file import FORMAT
+        >>> version = FORMAT.readers[1]
         >>> version.sealed(Content(manifest=b"{}", tensors={"vector": np.arange(2)}))[:2]  # the manifest first
         b'{}'
     """
@@ -100,7 +101,8 @@ class Format(Generic[T]):
         DataError: another format has the name.
 
     Example:
-        >>> ps.release.FORMAT.name, ps.release.FORMAT.writer, max(ps.release.FORMAT.readers)
+        >>> from privstats.release_file import FORMAT
+        >>> FORMAT.name, FORMAT.writer, max(FORMAT.readers)
         ('privstats-release', 'Release.save', 1)
     """
 
@@ -213,17 +215,6 @@ class Format(Generic[T]):
             Ed25519PublicKey.from_public_bytes(key).verify(bytes.fromhex(header.get("ed25519", "")), sealed)
         except (InvalidSignature, ValueError):
             raise self.error(f"{path} is not signed by the key you trust; ask its maker for a signed copy") from None
-
-
-def little_endian(tensor: NDArray[Any]) -> bytes:
-    """The bytes of a tensor as they stand in the file, on every machine.
-
-    Example:
-        >>> from privstats.files.envelope import little_endian
-        >>> list(little_endian(np.array([1, 256], dtype=">i2")))
-        [1, 0, 0, 1]
-    """
-    return tensor.astype(tensor.dtype.newbyteorder("<"), copy=False).tobytes()
 
 
 def whole_content(domain: bytes) -> Callable[[Content], bytes]:

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TILE", "entries_of", "pack", "pack_into", "packed_bytes", "unpack"]
+__all__ = ["TILE", "entries_of", "little_endian", "pack", "pack_into", "packed_bytes", "unpack"]
 
 TILE = 1 << 16
 """Entries that are packed as a unit, so that a vector can be read tile by tile; a multiple of 8."""
@@ -143,3 +143,14 @@ def _spread_bits(words: Words, bits: int) -> Bytes:
 def _every(field: int, pattern: int) -> np.uint64:
     """``pattern`` repeated in every ``field`` bits of a word."""
     return np.uint64(sum(pattern << shift for shift in range(0, 64, field)))
+
+
+def little_endian(tensor: NDArray[Any]) -> bytes:
+    """The bytes of a tensor as they stand in the file, on every machine.
+
+    Example:
+        >>> from privstats.files.packing import little_endian
+        >>> list(little_endian(np.array([1, 256], dtype=">i2")))
+        [1, 0, 0, 1]
+    """
+    return tensor.astype(tensor.dtype.newbyteorder("<"), copy=False).tobytes()

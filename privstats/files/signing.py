@@ -17,7 +17,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole, write_new
-from privstats.files.locked_key import is_stretched, locked_pem
 from privstats.system import others_can_read
 
 __all__ = [
@@ -247,6 +246,8 @@ def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[Privstat
     if passphrase is None:
         return key.private_bytes(_PEM, form, serialization.NoEncryption())
     words = _passphrase(passphrase, error)
+    from privstats.files.locked_key import locked_pem
+
     return locked_pem(key.private_bytes(serialization.Encoding.DER, form, serialization.NoEncryption()), words)
 
 
@@ -262,6 +263,8 @@ def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) 
         >>> is_weakly_locked("locked.pem", ps.DataError)
         False
     """
+    from privstats.files.locked_key import is_stretched
+
     return bool(is_locked(path, error)) and not is_stretched(_read(path, error, "Identity.save"))
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.dp.models import MODELS
+from privstats.heads.diagnostics import RARE
 from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import Preprocessing
 from privstats.transforms import input_features
@@ -20,6 +21,7 @@ from privstats.version import __version__
 __all__ = ["Described"]
 
 _SHOWN_LABELS = 50
+_RARE = 0.5
 
 
 class Described:
@@ -103,12 +105,23 @@ def _outputs(head: Any) -> Iterator[str]:
     means = getattr(head, "_class_means", None)
     only = None if means is None or len(labels) < 2 else head.rule_.sole(means)
     if only is not None:
-        yield f"**At the mean of every class it predicts {labels[only]}: it tells the classes hardly apart.**"
+        yield (
+            f"**At the mean of every class it predicts {labels[only]}.** Noise or the clip may hide how the classes "
+            f"differ, or the others are rare: {RARE}. How well it orders records, their AUC says."
+        )
+    elif _has_rare(head):
+        yield f"One class or more is rare: {RARE}."
     temperature = getattr(head, "temperature_", None if head.has_calibration else 1.0)  # a file does not hold it
     if temperature == 1.0:
         yield "Probabilities are those of the model; they were not calibrated on records."
     elif temperature is not None:
         yield f"Probabilities were calibrated on the training records: scores are divided by {temperature:.3g}."
+
+
+def _has_rare(head: Any) -> bool:
+    """Whether the scores hold a class share of less than half of an even one."""
+    shares = getattr(head, "priors_", None)
+    return shares is not None and bool(shares.min() < _RARE / len(shares))
 
 
 def _origin(found: Provenance) -> Iterator[str]:

@@ -20,6 +20,7 @@ from privstats.heads.evidence import Array, Released, class_evidence, class_sums
 from privstats.heads.rules import local
 
 __all__ = [
+    "RARE",
     "Classifier",
     "FewRecordsWarning",
     "Gaussianity",
@@ -37,6 +38,13 @@ __all__ = [
     "warn_of_one_class",
     "warn_of_unlike_columns",
 ]
+
+RARE = (
+    "a class is predicted where it is the likeliest, and a rare one hardly ever is, however well records are ordered. "
+    "To find its records, flag those whose probability of it is above its share of the records; or, where the head "
+    "has it, set priors='uniform', which costs no privacy"
+)
+"""What a low balanced accuracy beside a large area means, and what to do."""
 
 _TOLD = 1e-6
 """Of the mean square: variances above it leave four digits of a fourth central moment in float64."""

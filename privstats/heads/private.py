@@ -37,7 +37,7 @@ from privstats.transforms import ConstantFeature, Transform, output_features, st
 from privstats.transforms.names import check_told_apart
 
 if TYPE_CHECKING:
-    from privstats.course.alone import Paid
+    from privstats.course.paid import Paid
 
 __all__ = [
     "Labels",

@@ -16,7 +16,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from privstats.course.alone import Paid, charged_by_rows
+from privstats.course.paid import Paid, charged_by_rows
 from privstats.dp import Cost, gaussian_epsilon, gaussian_mu
 from privstats.dp.privacy import Adjacency
 from privstats.errors import HeadError

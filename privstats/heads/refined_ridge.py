@@ -15,7 +15,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
-from privstats.course.alone import Paid, private_releases, single_party_plan
+from privstats.course.alone import private_releases, single_party_plan
+from privstats.course.paid import Paid
 from privstats.course.recipe_reading import recipe_of
 from privstats.course.recipes import RidgeRounds
 from privstats.dp.privacy import Adjacency

@@ -31,7 +31,7 @@ from privstats.transforms import Column, Transform
 
 if TYPE_CHECKING:
     from privstats.course import Releases
-    from privstats.course.alone import Paid
+    from privstats.course.paid import Paid
 
 __all__ = ["Ridge", "RidgeClassifier"]
 

@@ -18,6 +18,7 @@ from privstats.errors import HeadError, PlanError
 from privstats.heads.evidence import Array
 from privstats.heads.persistence import FORMAT, content_of
 from privstats.heads.provenance import Provenance
+from privstats.heads.score_cuts import score_cuts
 from privstats.plan import Plan
 from privstats.schema import ScoringSchema
 from privstats.schema.public_values import Published, Values
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from privstats.heads.estimator import ClassHead
     from privstats.heads.rules import Preprocessing
     from privstats.plan import Cohort
+    from privstats.release import Release
 
 __all__ = ["Scoring", "head_digest", "published_provenance", "reader", "scores_alone"]
 
@@ -50,6 +52,9 @@ class Scoring:
             needs probabilities.
         reach: with a margin, the largest one with a bin of its own.
         by_class: of more than two classes, a table for each, for one-vs-rest AUC: C more tables under one promise.
+        releases: of two classes, all that the head was made from, in order: bins then lie where these say that its
+            scores do, each with as many records, which tells far more of a rare outcome than bins of equal width; at no
+            price (:mod:`~privstats.heads.score_cuts`). There may be fewer than ``score_bins``, and no calibration.
         labels: every label that records may have, in order, where the head lacks some because they were suppressed;
             their records count as wrong. Default: the classes of the head.
 
@@ -75,6 +80,7 @@ class Scoring:
     reach: float | None = None
     by_class: bool = False
     labels: Sequence[Any] | None = None
+    releases: Sequence[Release | None] | None = None
 
     def __post_init__(self) -> None:
         _ = self.schema
@@ -94,12 +100,14 @@ class Scoring:
         first = self.head.preprocessing_
         labels = list(self.head.classes_.tolist() if self.labels is None else self.labels)
         numbered = labels == list(range(len(labels))) and not any(isinstance(label, bool) for label in labels)
+        cuts = None if self.releases is None else score_cuts(self.head, self.releases, self.score_bins)
         schema = ScoringSchema(
             digest,
             size,
             len(labels),
             first.features,
-            score_bins=self.score_bins,
+            score_bins=self.score_bins if cuts is None else len(cuts) + 1,
+            cuts=cuts,
             score=self.score,
             reach=self.reach,
             by_class=self.by_class,

@@ -1,9 +1,8 @@
-"""Records to exact sums: tiles of rows in, class or ridge moments out, in host memory or on a device.
+"""Records to exact sums: tiles of rows in, class or ridge moments out, in host memory.
 
-On the host, tiles are transformed and quantised into one reused chunk, and full chunks are summed, so memory is one
-chunk and the result, for any number of records. Tensors stay on their device: the same arithmetic in whole numbers,
-hence the same bits, with sums in int64; torch is imported only for a tensor. Kinds of moments that are more than sums
-of records have modules of their own. One ``measure`` call owns each accumulator.
+Tiles are transformed and quantised into one reused chunk, and full chunks are summed, so memory is one chunk and the
+result, for any number of records. Tensors are summed on their device (``device_sums``). Kinds of moments that are more
+than sums of records have modules of their own. One ``measure`` call owns each accumulator.
 
 A ridge record's fold is a hash of the record, not its position. By position, removing one record would move every
 later record of its client to another fold, and no noise sized for one record hides that.
@@ -19,29 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from privstats.errors import DataError
 from privstats.moments.arrays import is_tensor
-from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
 from privstats.moments.class_moments import ClassMoments, ClassSums
-from privstats.moments.clip_report import NORM_EDGES, ClipReport, no_records, norm_histogram
-from privstats.moments.code_rows import behind
-from privstats.moments.device_gram import gram, prefers_limbs
-from privstats.moments.exact_sum import exact_rows, require_known, require_room
-from privstats.moments.grid import Grid, GridChunk, feature_grid, target_grid
+from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
+from privstats.moments.code_rows import behind, cells_of
+from privstats.moments.exact_sum import exact_rows
+from privstats.moments.grid import GridChunk, feature_grid, target_grid
 from privstats.moments.input_validation import count_of, tiles, tiles_of_batches
-from privstats.moments.ridge_moments import RidgeMoments, RidgeSums, fold_of_key, key_weights
-from privstats.moments.sparse_grid import quantized
+from privstats.moments.ridge_moments import RidgeMoments, RidgeSums
 from privstats.progress import progress_bar
 from privstats.schema import RecordSchema, RidgeSchema, row_of
-from privstats.transforms import apply
 
-__all__ = ["CpuAccumulator", "DeviceAccumulator", "SparseAccumulator", "chunk_rows", "measured"]
+__all__ = ["CpuAccumulator", "SparseAccumulator", "chunk_rows", "measured"]
 
 
 _CHUNK = 16 << 20, 1 << 14  # bytes and rows: short rows then stay in the last cache until they are summed
 _GROUPED_CHUNK = 64 << 20, 1 << 17  # with S, so that a chunk holds enough rows of each class for a rank-k update to pay
-
-_POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
 
 def chunk_rows(schema: RecordSchema) -> int:
@@ -130,6 +122,8 @@ class SparseAccumulator:
         Raises:
             DataError: an entry is NaN or infinite.
         """
+        from privstats.moments.sparse_grid import quantized
+
         schema = self._schema
         whole, found = quantized(feature_grid(schema), rows)
         targets, beside = self._kind.whole(schema, targets)
@@ -143,101 +137,6 @@ class SparseAccumulator:
         return moments
 
 
-class DeviceAccumulator:
-    """Sums over the tensors seen so far, on the device of the first one."""
-
-    def __init__(self, schema: RecordSchema) -> None:
-        self._started = False
-        self._schema = schema
-        self._kind = row_of(_KINDS, schema, "sum over records")
-        self._grid = feature_grid(schema)
-        self._records = self._clipped = self._targets_clipped = self._energy = 0
-
-    def add(self, rows: Any, targets: Any) -> None:
-        """Add raw rows and their labels or targets.
-
-        Raises:
-            DataError: an entry is NaN or infinite, or the device has no float64.
-        """
-        import torch
-
-        if not self._started:
-            self._start(torch, rows.device)
-        targets = torch.as_tensor(targets, device=self._device)
-        step = exact_rows(self._schema.bound)
-        for start in range(0, len(rows), step):
-            part = slice(start, start + step)
-            self._add(torch, rows[part].to(self._device, torch.float64), targets[part])
-
-    def moments(self) -> ClassMoments | RidgeMoments:
-        """The exact moments of everything added."""
-        report = ClipReport(
-            records=self._records,
-            clipped=self._clipped,
-            targets_clipped=self._targets_clipped,
-            norm_counts=tuple(self._norm_counts.tolist()),
-            energy=self._energy,
-            features=self._schema.features,
-        )
-        totals = {name: total.cpu().numpy() for name, total in self._totals.items()}
-        return self._kind.moments(self._schema, totals, report)
-
-    def _start(self, torch: Any, device: Any) -> None:
-        if device.type == "mps":
-            raise DataError("X is on a device without 64-bit floats; move it to the host with X.cpu()")
-        sent = self._schema.sent
-        require_known([row.letter for row in sent], self._kind.letters)
-        shapes = {row.letter: row.shape(self._schema.sizes) for row in sent}
-        self._totals = {name: torch.zeros(shape, dtype=torch.int64, device=device) for name, shape in shapes.items()}
-        self._edges = torch.as_tensor(NORM_EDGES, device=device)
-        self._norm_counts = torch.zeros(NORM_EDGES.size + 1, dtype=torch.int64, device=device)
-        self._limbs = prefers_limbs(torch, device, self._schema.grid_bits)
-        self._device, self._started = device, True
-
-    def _add(self, torch: Any, rows: Any, targets: Any) -> None:
-        require_room(self._records + len(rows), self._schema.bound)
-        if self._schema.transform:
-            _require_finite(torch, self._grid, rows)
-            rows = apply(self._schema.transform, rows)
-        grid, norms, clipped = quantize_tensor(torch, self._grid, rows)
-        self._records += len(rows)
-        self._clipped += clipped
-        self._energy += int(torch.linalg.vecdot(grid, grid).to(torch.int64).sum())
-        bins = torch.bucketize(norms / self._schema.steps, self._edges, right=False)
-        self._norm_counts += torch.bincount(bins, minlength=len(self._norm_counts))
-        self._kind.on_device(self, torch, grid, targets)
-
-    def add_classes(self, torch: Any, grid: Any, targets: Any) -> None:
-        """Add grid vectors of classes."""
-        totals, labels = self._totals, targets.to(torch.int64)
-        totals["N"] += torch.bincount(labels, minlength=len(totals["N"]))
-        whole = grid.to(torch.int64)
-        for letter, power in _POWERS.items():
-            if letter in totals:
-                totals[letter].index_add_(0, labels, whole**power)
-        if "B" in totals:
-            totals["B"] += gram(torch, grid, limbs=self._limbs)
-        if "S" in totals:
-            order = torch.argsort(labels, stable=True)
-            present, counts = torch.unique_consecutive(labels[order], return_counts=True)
-            for label, members in zip(present.tolist(), order.split(counts.tolist()), strict=True):
-                totals["S"][label] += gram(torch, grid[members], limbs=self._limbs)
-
-    def add_folds(self, torch: Any, grid: Any, targets: Any) -> None:
-        """Add grid vectors and their targets, fold by fold."""
-        schema: Any = self._schema
-        wide = targets.to(torch.float64)
-        b, _, clipped = quantize_tensor(torch, target_grid(schema), wide[:, None] if wide.ndim == 1 else wide)
-        self._targets_clipped += clipped
-        folds = _folds_of(torch, schema, grid, b)
-        for fold in torch.unique(folds).tolist():
-            members = folds == fold
-            rows, values = grid[members], b[members]
-            self._totals["G"][fold] += gram(torch, rows, limbs=self._limbs)
-            self._totals["h"][fold] += (rows.T @ values).to(torch.int64)
-            self._totals["q"][fold] += values.square().sum().to(torch.int64)
-
-
 @dataclass(frozen=True)
 class _Kind:
     """A kind of plain sums over records.
@@ -246,17 +145,11 @@ class _Kind:
         sums: on the host, of a schema.
         empty: room for so many labels or targets.
         whole: labels as they are, or targets on their grid, and how many were clipped.
-        moments: from the schema, sums by letter and the report.
-        letters: statistics that a device sums.
-        on_device: adds grid vectors and what stands beside them to an accumulator there.
     """
 
     sums: Callable[[Any], Any]
     empty: Callable[[Any, int], NDArray[Any]]
     whole: Callable[[Any, NDArray[Any]], tuple[NDArray[Any], int]]
-    moments: Callable[[Any, dict[str, NDArray[np.int64]], ClipReport], ClassMoments | RidgeMoments]
-    letters: str
-    on_device: Callable[[DeviceAccumulator, Any, Any, Any], None]
 
 
 def _on_grid(schema: RidgeSchema, targets: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
@@ -270,50 +163,14 @@ _KINDS: Mapping[str, _Kind] = {
         ClassSums,
         lambda _, size: np.empty(size, np.intp),
         lambda _, labels: (labels, 0),
-        lambda schema, sums, report: ClassMoments(schema, **sums, clip_report=report),
-        "NABSDTF",
-        DeviceAccumulator.add_classes,
     ),
     "ridge": _Kind(
         RidgeSums,
         lambda schema, size: np.empty((size, schema.targets)),
         _on_grid,
-        lambda schema, sums, report: RidgeMoments(schema, sums["G"], sums["h"], sums["q"], report),
-        "Ghq",
-        DeviceAccumulator.add_folds,
     ),
 }
 """By the schema's task."""
-
-
-def _folds_of(torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> Any:
-    weights = torch.from_numpy(key_weights(grid.shape[1] + targets.shape[1]).copy()).to(grid.device)
-    whole = torch.cat([grid, targets], dim=1).to(torch.int64)
-    return fold_of_key((whole * weights).sum(dim=1), schema.folds)
-
-
-def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:
-    """Grid vectors of float64 ``rows``, their norms before the clip in grid steps, and how many were clipped.
-
-    The same decisions and the same bits as :meth:`privstats.moments.grid.Grid.quantize`.
-
-    Raises:
-        DataError: an entry is NaN or infinite.
-    """
-    _require_finite(torch, grid, rows)
-    out = torch.round((rows.clamp(min=0.0) if grid.nonnegative else rows) * grid.scale)
-    squares = torch.linalg.vecdot(out, out)
-    norms = squares.sqrt()
-    outside = torch.nonzero(squares > float(grid.radius) ** 2)[:, 0]
-    if not len(outside):
-        return out, norms, 0
-    out[outside], _, norms[outside] = grid.shrink(rows[outside])
-    return out, norms, grid.longer(norms[outside])
-
-
-def _require_finite(torch: Any, grid: Grid, rows: Any) -> None:
-    if not torch.isfinite(rows).all():
-        raise grid.not_finite()
 
 
 def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> ClassMoments | RidgeMoments:
@@ -328,10 +185,10 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Cl
 
         parts = (observed(schema, *part) for part in parts)
     used: dict[type[Any], Any] = {}
-    counted = sums_by_cells(schema)
+    counted = _counted(schema)
     with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
         for rows, targets in parts:
-            kind: type[Any] = CellAccumulator if counted else _accumulator_of(rows)
+            kind = counted or _accumulator_of(rows)
             if kind not in used:
                 used[kind] = kind(schema)
             used[kind].add(rows, targets)
@@ -341,7 +198,18 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Cl
     return total
 
 
+def _counted(schema: RecordSchema) -> type[Any] | None:
+    """The accumulator of declared columns, where counting sums them."""
+    if cells_of(schema) is None:
+        return None
+    from privstats.moments.cell_sums import CellAccumulator, sums_by_cells
+
+    return CellAccumulator if sums_by_cells(schema) else None
+
+
 def _accumulator_of(rows: Any) -> type[Any]:
     if is_tensor(rows):
+        from privstats.moments.device_sums import DeviceAccumulator
+
         return DeviceAccumulator
     return SparseAccumulator if issparse(rows) else CpuAccumulator

@@ -28,11 +28,14 @@ __all__ = [
     "is_tensor",
     "listed",
     "numbers_of",
+    "of_list",
     "on_device",
     "ordered_columns",
+    "plain_numbers",
     "rectangle",
     "require_plain",
     "require_single",
+    "row_entries",
     "side_by_side",
     "sparse_rows",
     "values_of",
@@ -147,7 +150,7 @@ def _require_whole(*indices: NDArray[np.generic]) -> None:
 
 
 _MOST_SHOWN = 8
-_OF_LISTS = (np.int64, np.uint64, np.float64)
+_NUMBERS = frozenset((bool, int, float, *(kind for kind in np.sctypeDict.values() if np.dtype(kind).kind in "fiub")))
 
 
 def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False) -> Any:
@@ -243,13 +246,38 @@ def numbers_of(series: Any) -> NDArray[Any]:
     return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
+def of_list(rows: Sequence[Any]) -> NDArray[Any]:
+    """A list as an array: of numbers where all are, else of objects, each as it stands.
+
+    numpy alone would give all of them the type of one, and write a float32 anew beside a text.
+
+    Raises:
+        ValueError: its rows have different lengths.
+    """
+    if (plain := plain_numbers(rows)) is not None:
+        return plain
+    several = [row_entries(row) for row in rows]
+    widths = {-1 if entries is None else len(entries) for entries in several}
+    if len(widths) > 1:
+        raise ValueError("rows of different lengths")
+    if (width := widths.pop()) >= 0:
+        return rectangle(rows, width)
+    out = np.empty(len(rows), object)
+    for place, value in enumerate(rows):
+        out[place] = value
+    return out
+
+
 def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
     """Lists as an array, of numbers where all are, else of objects; a row of another length is None throughout."""
-    if (plain := _plain_numbers(rows, width)) is not None:
-        return plain
+    plain = plain_numbers(rows)
+    if plain is not None and (plain.shape == (len(rows), width) or (width == 1 and plain.shape == (len(rows),))):
+        return plain.reshape(len(rows), width)
     out = np.full((len(rows), width), None, object)
     for place, row in enumerate(rows):
-        entries = _entries(row)
+        entries = row_entries(row)
+        if entries is None:
+            entries = (row,)
         if len(entries) == width:
             for column, entry in enumerate(entries):
                 out[place, column] = entry
@@ -258,29 +286,33 @@ def rectangle(rows: Sequence[Any], width: int) -> NDArray[Any]:
     return out
 
 
-def _plain_numbers(rows: Sequence[Any], width: int) -> NDArray[Any] | None:
+def plain_numbers(rows: Sequence[Any]) -> NDArray[Any] | None:
     """Lists as numpy reads them, where all are numbers and of one length: a shortcut to what each is read as."""
-    first = _entries(rows[0])[:1] if len(rows) else []
-    if not first or type(first[0]) not in (int, float):
+    kinds = set(map(type, rows))
+    if not kinds <= _NUMBERS:
+        kinds = set()
+        for row in rows:
+            if type(row) in (list, tuple):
+                kinds.update(map(type, row))
+            elif type(row) is not np.ndarray or row.dtype.kind not in "fiub":
+                return None
+    if not kinds <= _NUMBERS:
         return None
     try:
         whole = np.asarray(rows)
-    except Exception:  # one is none, in its own way
+    except (OverflowError, ValueError):
         return None
-    shape = ((len(rows), width), (len(rows),)) if width == 1 else ((len(rows), width),)
-    return whole.reshape(len(rows), width) if whole.dtype in _OF_LISTS and whole.shape in shape else None
+    return whole if whole.dtype.kind in "fiub" else None
 
 
-def _entries(row: Any) -> Sequence[Any]:
-    """The entries of a row: of a list, or of an array of one dimension; else itself alone."""
-    if is_list(row):
-        return row  # type: ignore[no-any-return]
+def row_entries(row: Any) -> Sequence[Any] | None:
+    """The entries of a row that is a list, or an array of one dimension; None of a single value."""
     try:
-        if hasattr(row, "__array__") and getattr(row, "ndim", 1) == 1:
-            return list(row)
+        if is_list(row):
+            return list(row) if isinstance(row, list | tuple) else row  # a class may have methods of its own
+        return list(row) if hasattr(row, "__array__") and getattr(row, "ndim", 1) == 1 else None
     except Exception:  # it is no row
         return ()
-    return (row,)
 
 
 def columns_of(X: Any) -> list[Any] | None:

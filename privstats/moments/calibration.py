@@ -17,10 +17,17 @@ from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import Whole, exponentials, unit_rows
 from privstats.moments.gradients import grid_rows, pieces
+from privstats.moments.record_terms import RecordTerms, Term
 from privstats.schema.calibration import FACTORS, CalibrationSchema
 from privstats.schema.public_values import Values
 
-__all__ = ["CalibrationMoments", "RealCalibrationMoments", "calibration_map", "measured_calibration"]
+__all__ = [
+    "CalibrationMoments",
+    "RealCalibrationMoments",
+    "calibration_map",
+    "calibration_terms",
+    "measured_calibration",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +43,7 @@ class CalibrationMoments(Moments):
 
     Attributes:
         schema: what was measured.
-        records: number of records measured; None where unknown. Private, and never sent.
+        records: number of finite records measured; None where unknown. Private, and never sent.
         published: digest of the values used; empty where unknown.
 
     Raises:
@@ -62,21 +69,45 @@ def measured_calibration(
 
     Guarantee:
         Every record adds whole numbers as :class:`~privstats.CalibrationSchema` bounds them, for all admitted values
-        and any record; one with NaN or infinite entries adds nothing.
+        and any record; one with NaN or infinite entries adds nothing, and is not among the ``records``.
 
     Raises:
         DataError: arrays that are no records of this schema.
     """
     sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
     require_known(sums, "t")
-    records, read = 0, schema.rows
-    for rows, labels in pieces(read, X, y, progress):
-        whole, fine = grid_rows(read, rows)
-        units = unit_rows(schema, whole, values["M"])
+    records = 0
+    for rows, labels in pieces(schema.rows, X, y, progress):
         sums["t"].admit(len(rows))
-        sums["t"].partial += calibration_map(schema, units[fine], labels[fine].astype(np.intp), values["W"]).sum(axis=0)
-        records += len(rows)
+        gains, fine = _mapped(schema, rows, labels, values)
+        sums["t"].partial += gains.sum(axis=0)
+        records += int(np.count_nonzero(fine))
     return CalibrationMoments(schema, sums["t"].result(), records)
+
+
+def calibration_terms(schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds.
+
+    Raises:
+        DataError: arrays that are no records of this schema.
+    """
+    return RecordTerms.joined(_added(schema, *each, values) for each in pieces(schema.rows, X, y, progress=False))
+
+
+def _added(
+    schema: CalibrationSchema, rows: NDArray[Any], labels: NDArray[Any], values: Mapping[str, Values]
+) -> RecordTerms:
+    gains, fine = _mapped(schema, rows, labels, values)
+    return RecordTerms(fine, (Term({"t": (gains, None)}),), {})
+
+
+def _mapped(
+    schema: CalibrationSchema, rows: NDArray[Any], labels: NDArray[Any], values: Mapping[str, Values]
+) -> tuple[Whole, NDArray[np.bool_]]:
+    """What finite records add, and which records are finite."""
+    whole, fine = grid_rows(schema.rows, rows)
+    units = unit_rows(schema, whole, values["M"])
+    return calibration_map(schema, units[fine], labels[fine].astype(np.intp), values["W"]), fine
 
 
 def calibration_map(schema: CalibrationSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Whole:

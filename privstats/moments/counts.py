@@ -19,6 +19,7 @@ from privstats.moments.base import Moments, RealMoments
 from privstats.moments.code_rows import CodeRows, Codes, cells_of
 from privstats.moments.edge_report import EdgeReport, beyond
 from privstats.moments.readable import NO_CELL, LeftOut
+from privstats.moments.record_terms import RecordTerms, Term
 from privstats.schema import Bins, Categories, CountSchema, ScoringSchema, Variable
 from privstats.schema.public_values import Values
 from privstats.transforms.reading import Listed, Readings, alike, read
@@ -27,6 +28,9 @@ __all__ = [
     "CountMoments",
     "RealCountMoments",
     "cells_in",
+    "count_terms",
+    "count_terms_of_readable",
+    "counted_terms",
     "counts_of_readable",
     "measured_counts",
     "readings_of",
@@ -100,11 +104,30 @@ def measured_counts(
     if schema.transform and not isinstance(X, Codes):
         return _sum(measured_counts(schema, part, None, values) for part in _windows(X))
     del values, progress
+    codes, report = _all_codes(schema, X, y)
+    return replace(_counted(schema, codes), edge_report=report)
+
+
+def count_terms(schema: CountSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
+    """What each record adds.
+
+    Raises:
+        DataError, RecordError: as :func:`measured_counts`.
+    """
+    if schema.transform and not isinstance(X, Codes):
+        return RecordTerms.joined(count_terms(schema, part, None) for part in _windows(X))
+    codes, report = _all_codes(schema, X, y)
+    cells = _cells(schema, codes)
+    return counted_terms(schema, np.ones(len(cells[0]), np.bool_), cells, report)
+
+
+def _all_codes(schema: CountSchema, X: Any, y: Any) -> tuple[dict[str, NDArray[np.intp]], EdgeReport | None]:
+    """The cell of every value of records that all have one, and the report on their edges."""
     columns = _columns(schema, X, y)
     codes = _codes(schema, columns)
     for variable in schema.variables:
         require_cells(variable, columns[variable.name], codes[variable.name])
-    return replace(_counted(schema, codes), edge_report=None if schema.transform else _report(schema, columns))
+    return codes, _report(schema, columns)
 
 
 def counts_of_readable(
@@ -122,28 +145,70 @@ def counts_of_readable(
         parts = [counts_of_readable(schema, part, None, values) for part in _windows(X)]
         return _sum(counts for counts, _ in parts), sum((left_out for _, left_out in parts), LeftOut())
     del values, progress
+    codes, _, left_out, report = _readable_codes(schema, X, y)
+    return replace(_counted(schema, codes), edge_report=report), left_out
+
+
+def count_terms_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[RecordTerms, LeftOut]:
+    """What each record adds of which every value has a cell, and which others were left out.
+
+    Raises:
+        DataError: as :func:`counts_of_readable`.
+    """
+    if schema.transform and not isinstance(X, Codes):
+        parts = [count_terms_of_readable(schema, part, None) for part in _windows(X)]
+        return RecordTerms.joined(terms for terms, _ in parts), sum((left_out for _, left_out in parts), LeftOut())
+    codes, fine, left_out, report = _readable_codes(schema, X, y)
+    return counted_terms(schema, fine, _cells(schema, codes), report), left_out
+
+
+def _readable_codes(
+    schema: CountSchema, X: Any, y: Any
+) -> tuple[dict[str, NDArray[np.intp]], NDArray[np.bool_], LeftOut, EdgeReport | None]:
+    """The cell of every value of records that have one in all columns, which these are, the others, and the report."""
     columns = _columns(schema, X, y)
     codes = _codes(schema, columns)
     for variable in schema.variables:
         if isinstance(variable, Bins) and variable.missing:
             codes[variable.name][codes[variable.name] < 0] = len(variable.cells) - 1
     fine = np.logical_and.reduce([each >= 0 for each in codes.values()])
-    counts = _counted(schema, {name: each[fine] for name, each in codes.items()})
     left_out = LeftOut.of(fine, {(repr(name), NO_CELL): each < 0 for name, each in codes.items()})
-    return replace(counts, edge_report=None if schema.transform else _report(schema, columns)), left_out
+    return {name: each[fine] for name, each in codes.items()}, fine, left_out, _report(schema, columns)
 
 
-def _report(schema: CountSchema, columns: Mapping[str, Readings]) -> EdgeReport:
+def _report(schema: CountSchema, columns: Mapping[str, Readings]) -> EdgeReport | None:
+    if schema.transform:
+        return None
     return EdgeReport.of(schema, {name: column.numbers for name, column in columns.items()})
+
+
+def _cells(schema: CountSchema, codes: Mapping[str, NDArray[np.intp]]) -> list[NDArray[np.intp]]:
+    """The cell of every record in each table."""
+    return [
+        np.asarray(np.ravel_multi_index([codes[name] for name in table], schema.shape(table)))
+        for table in schema.tables
+    ]
 
 
 def _counted(schema: CountSchema, codes: Mapping[str, NDArray[np.intp]]) -> CountMoments:
     out = np.zeros(schema.sizes["cell"], np.int64)
-    for table in schema.tables:
-        shape = schema.shape(table)
-        cells = np.ravel_multi_index([codes[name] for name in table], shape)
-        out[schema.place(table)] = np.bincount(cells, minlength=int(np.prod(shape)))
+    for table, cells in zip(schema.tables, _cells(schema, codes), strict=True):
+        there = schema.place(table)
+        out[there] = np.bincount(cells, minlength=there.stop - there.start)
     return CountMoments(schema, out)
+
+
+def counted_terms(
+    schema: CountSchema | ScoringSchema,
+    kept: NDArray[np.bool_],
+    cells: list[NDArray[np.intp]],
+    report: EdgeReport | None = None,
+) -> RecordTerms:
+    """One in a cell of each table, ``(n,)`` each, of the records that are kept."""
+    ones = np.ones((int(kept.sum()), 1))
+    places = (schema.place(table).start for table in schema.tables)
+    terms = (Term({"T": (ones, None)}, start + each) for start, each in zip(places, cells, strict=True))
+    return RecordTerms(kept, tuple(terms), {} if report is None else {"edge_report": report})
 
 
 def _columns(schema: CountSchema, X: Any, y: Any) -> dict[str, Readings]:

@@ -22,7 +22,8 @@ from privstats.moments.counts import cells_in, require_cells
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradients import pieces
 from privstats.moments.influences import Whole, in_steps, influence_of, population_of, ratio_in_steps, weighted_rows
-from privstats.moments.readable import NO_CELL, LeftOut, of_readable
+from privstats.moments.readable import NO_CELL, LeftOut, of_readable, terms_of_readable
+from privstats.moments.record_terms import Product, RecordTerms, Term
 from privstats.schema import Bins, EffectSchema, Variable
 from privstats.schema.public_values import Values
 from privstats.schema.statistic import INFLUENCES
@@ -33,6 +34,8 @@ __all__ = [
     "Mapped",
     "RealEffectMoments",
     "blocks_of",
+    "effect_terms",
+    "effect_terms_of_readable",
     "effects_of_readable",
     "mapped_records",
     "measured_effects",
@@ -149,6 +152,11 @@ class Mapped:
     influences: Mapping[str, Whole]
     weighted: Whole | None = None
 
+    def by_letter(self) -> dict[str, Whole]:
+        """What each record adds to every sum, ``(n,)`` or ``(n, entries)``."""
+        balance = {} if self.weighted is None else {"b": self.weighted}
+        return {"N": np.ones(len(self.blocks)), "W": self.weights, **self.influences, **balance}
+
 
 def measured_effects(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
@@ -171,9 +179,7 @@ def measured_effects(
     for rows, targets in pieces(schema.rows, X, y, progress):
         for chance, sums in zip(chances, several, strict=True):
             mapped = mapped_records(schema, rows, targets, values, chance)
-            added = {"N": np.ones(len(rows)), "W": mapped.weights, **mapped.influences}
-            if mapped.weighted is not None:
-                added["b"] = mapped.weighted
+            added = mapped.by_letter()
             for letter, total in sums.items():
                 total.admit(len(rows))
                 total.partial += _in_blocks(schema, mapped.blocks, added[letter])
@@ -191,6 +197,39 @@ def _empty(schema: EffectSchema) -> dict[str, ExactSum]:
     return sums
 
 
+def effect_terms(schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds, where places differ in their chance of treatment at the smallest.
+
+    Raises:
+        DataError, RecordError: as :func:`measured_effects`.
+    """
+    return RecordTerms.joined(_added(schema, *each, values) for each in pieces(schema.rows, X, y, progress=False))
+
+
+def _added(
+    schema: EffectSchema, rows: NDArray[Any], targets: NDArray[Any], values: Mapping[str, Values]
+) -> RecordTerms:
+    mapped = mapped_records(schema, rows, targets, values)
+    added, sent = mapped.by_letter(), {row.letter for row in schema.sent}
+    products: dict[str, Product] = {s: (each.reshape(len(rows), -1), None) for s, each in added.items() if s in sent}
+    return RecordTerms.of(len(rows), Term(products, mapped.blocks if schema.blocks > 1 else None))
+
+
+def effect_terms_of_readable(
+    schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> tuple[RecordTerms, LeftOut]:
+    """What each record adds that can be read and is in a subgroup, and which others were left out."""
+    outside: list[LeftOut] = []
+
+    def terms(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> RecordTerms:
+        inside: list[NDArray[np.bool_]] = []
+        found = effect_terms(schema, _placed(schema, batches, outside, inside), None, *rest)
+        return found.among(np.concatenate(inside))
+
+    added, left_out = terms_of_readable(terms)(schema, X, y, values, progress)
+    return added, sum(outside, left_out)
+
+
 def effects_of_readable(
     schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[EffectMoments, LeftOut]:
@@ -204,12 +243,17 @@ def effects_of_readable(
     return moments, sum(outside, left_out)
 
 
-def _placed(schema: EffectSchema, batches: Iterable[Any], outside: list[LeftOut]) -> Iterator[tuple[Any, Any]]:
-    """Batches without the records that are in no subgroup; appends how many there were."""
+def _placed(
+    schema: EffectSchema, batches: Iterable[Any], outside: list[LeftOut], places: list[NDArray[np.bool_]] | None = None
+) -> Iterator[tuple[Any, Any]]:
+    """Batches without the records that are in no subgroup; appends how many there were, and which records are in
+    one."""
     for rows, targets in batches:
         cells = {variable.name: cells_in(variable, column) for variable, column in _columns(schema, rows)}
         within = [each >= 0 for each in cells.values()]
         inside = np.logical_and.reduce(within) if within else np.ones(len(rows), np.bool_)
+        if places is not None:
+            places.append(inside)
         outside.append(LeftOut.of(inside, {(repr(name), NO_CELL): each < 0 for name, each in cells.items()}))
         yield (rows, targets) if inside.all() else (rows[inside], targets[inside])
 

@@ -113,7 +113,7 @@ def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
         mapped = np.lib.format.open_memmap(path, mode="r")
     except OSError as error:
         raise DataError(f"{field} cannot be read from its file: {error.strerror or 'it is no .npy file'}") from None
-    except ValueError:
+    except (ValueError, OverflowError):  # the shape in its header is any text
         raise DataError(
             f"{field} is no whole .npy file of numbers; write it again with numpy.save, and read a file of a table "
             "first, for example with pandas.read_parquet"

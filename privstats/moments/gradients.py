@@ -22,13 +22,14 @@ from privstats.moments.gradient_map import Mapped
 from privstats.moments.grid import feature_grid, target_grid
 from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
 from privstats.moments.kept_rows import KeptRows, MappedRows
+from privstats.moments.record_terms import RecordTerms, Term
 from privstats.optional_dependencies import require
 from privstats.progress import progress_bar
 from privstats.schema import ClassSchema, GradientSchema, RecordSchema, RidgeSchema, Schema
 from privstats.schema.public_values import Values
 from privstats.transforms import apply
 
-__all__ = ["GradientMoments", "RealGradientMoments", "grid_rows", "measured_gradients", "pieces"]
+__all__ = ["GradientMoments", "RealGradientMoments", "gradient_terms", "grid_rows", "measured_gradients", "pieces"]
 
 _ROWS = 4096
 _ENTRIES = 1 << 22  # of the gradients of single records that are held at once
@@ -56,7 +57,7 @@ class GradientMoments(Moments):
         schema: what was measured.
         g: int64, ``(C, d + 1)``, ``(1, P)`` or ``(1, d)``.
         k: kappa in steps of 2**-grid_bits.
-        records: number of records measured; None where unknown. Private, and never sent.
+        records: number of finite records measured; None where unknown. Private, and never sent.
         published: digest of the values used; empty where unknown.
 
     Raises:
@@ -96,7 +97,7 @@ def measured_gradients(
     Guarantee:
         Of the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or of a module one row as long, and
         0 <= kappa <= 2**f, in whole numbers, for all admitted values and any record; one with NaN or infinite entries
-        adds nothing.
+        adds nothing, and is not among the ``records``.
 
     Raises:
         DataError: arrays that are no records of this schema: a wrong shape, an unknown label. The class or ridge
@@ -108,18 +109,41 @@ def measured_gradients(
     require_known(sums, "gk")
     records = 0
     require(*schema.packages, by=f"measuring a round of {schema.module}")
-    most = _ROWS if schema.network is None else max(1, min(_ROWS, _ENTRIES // schema.sizes["feature"]))
     again = None if kept is None else kept.behind((schema.rows, schema.clip_norm, schema.steps, values["M"]))
-    for place, (rows, targets) in enumerate(pieces(read, X, y, progress, most)):
+    for place, (rows, targets) in enumerate(pieces(read, X, y, progress, _most_rows(schema))):
         form = partial(_rows_behind, schema, read, rows, values["M"])
         behind = form() if again is None else again.mapped(place, rows, form)
-        mapped = _map(schema, read, behind, targets, values)
+        mapped, fine = _map(schema, read, behind, targets, values)
         for total in sums.values():
             total.admit(len(rows))
         sums["g"].partial += mapped.residuals.T @ mapped.rows
         sums["k"].partial += mapped.kappa.sum()
-        records += len(rows)
+        records += int(np.count_nonzero(fine))
     return GradientMoments(schema, sums["g"].result(), int(sums["k"].result()), records)
+
+
+def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds to a round.
+
+    Raises:
+        DataError, MissingExtraError: as :func:`measured_gradients`.
+    """
+    require(*schema.packages, by=f"measuring a round of {schema.module}")
+    several = pieces(schema.rows, X, y, progress=False, most=_most_rows(schema))
+    return RecordTerms.joined(_added(schema, *each, values) for each in several)
+
+
+def _added(
+    schema: GradientSchema, rows: NDArray[Any], targets: NDArray[Any], values: Mapping[str, Values]
+) -> RecordTerms:
+    mapped, fine = _map(schema, schema.rows, _rows_behind(schema, schema.rows, rows, values["M"]), targets, values)
+    term = Term({"g": (mapped.residuals[fine], mapped.rows[fine]), "k": (mapped.kappa[fine, None], None)})
+    return RecordTerms(fine, (term,), {})
+
+
+def _most_rows(schema: GradientSchema) -> int:
+    """Rows whose gradients are held at once."""
+    return _ROWS if schema.network is None else max(1, min(_ROWS, _ENTRIES // schema.sizes["feature"]))
 
 
 def pieces(
@@ -153,8 +177,8 @@ def _map(
     rows: MappedRows,
     targets: NDArray[Any],
     values: Mapping[str, Values],
-) -> Mapped:
-    """The contributions of records; one that is not finite, before or after the transform, counts as zero."""
+) -> tuple[Mapped, NDArray[np.bool_]]:
+    """The contributions of records, and which are finite; one that is not, before or after the transform, adds zero."""
     fine = rows.fine
     if schema.network is not None:
         labels = targets.astype(np.intp)
@@ -170,8 +194,8 @@ def _map(
         reads = values["w"], values["c"]
         mapped = gradient_map.residual_of_units(schema, rows.unit, rows.grid, on_grid, reads)
     if fine.all():
-        return mapped
-    return Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine)
+        return mapped, fine
+    return Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine), fine
 
 
 def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

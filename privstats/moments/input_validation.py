@@ -19,7 +19,9 @@ from privstats.moments.arrays import (
     densified,
     host_rows,
     is_bfloat16,
+    is_list,
     is_tensor,
+    of_list,
     on_device,
     ordered_columns,
     require_plain,
@@ -209,7 +211,7 @@ def as_rows(array: Any, field: str) -> Any:
     if isinstance(array, np.ma.MaskedArray):
         raise RecordError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
     try:
-        return array_of(array)
+        return of_list(array) if is_list(array) else array_of(array)
     except ValueError:
         raise RecordError(f"{field} has rows of different lengths; give a rectangular array") from None
 

@@ -6,18 +6,18 @@ A schema whose kind has no row here is refused. A row imports its kind's module 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from privstats.errors import SchemaError
 from privstats.moments.base import Moments
-from privstats.moments.kept_rows import KeptRows
-from privstats.moments.readable import Found, Measured, of_readable, whole_of_readable
+from privstats.moments.readable import Found, Measured, of_readable, terms_of_readable, whole_of_readable
 from privstats.schema import KINDS, Schema
 from privstats.tables import LazyRows
 
 if TYPE_CHECKING:
+    from privstats.moments.kept_rows import KeptRows
     from privstats.schema import ClassSchema, RidgeSchema
     from privstats.schema.public_values import Values
 
@@ -35,6 +35,8 @@ class Kind:
         real: from the schema and the same, noisy or not, to the sums in real units.
         in_batches: whether records of a schema may come in batches; else they are needed at once, or by name.
         named: columns that a schema reads from a table by name, and no target; empty where it reads features.
+        terms: from the same as ``measure``, to what each record adds; None where no promise per person is made.
+        terms_of_readable: from the same as ``readable``, likewise.
         again: ``measure`` with what the same records became in a round before; None where nothing is kept.
 
     Example:
@@ -50,7 +52,16 @@ class Kind:
     real: Callable[[Any, dict[str, Any]], Any]
     in_batches: Callable[[Any], bool] = lambda _: True
     named: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    terms: Measured | None = None
+    terms_of_readable: Found | None = None
     again: Callable[[KeptRows], Measured] | None = None
+
+    @property
+    def by_record(self) -> Kind | None:
+        """The kind whose measuring gives what each record adds; None where there is none."""
+        if self.terms is None or self.terms_of_readable is None:
+            return None
+        return replace(self, measure=self.terms, readable=self.terms_of_readable)
 
 
 def kind_of(schema: Schema) -> Kind:
@@ -77,20 +88,34 @@ def _records(schema: ClassSchema | RidgeSchema, X: Any, y: Any, _: Mapping[str, 
     return measured(schema, X, y, progress)
 
 
+def _terms(schema: ClassSchema | RidgeSchema, X: Any, y: Any, *_: Any) -> Any:
+    from privstats.moments.grid_terms import terms_on_grid
+
+    return terms_on_grid(schema, X, y)
+
+
+def _by_record(terms: Measured, beside: Any = None) -> Any:
+    """The fields of a kind that say what each record adds."""
+    return {"terms": terms, "terms_of_readable": terms_of_readable(terms, beside)}
+
+
 def _classes() -> Kind:
     from privstats.moments.class_moments import ClassMoments, RealClassMoments
 
-    return Kind(_records, of_readable(_records, "labels"), ClassMoments.of_sums, RealClassMoments.of_sums)
+    sums = ClassMoments.of_sums, RealClassMoments.of_sums
+    return Kind(_records, of_readable(_records, "labels"), *sums, **_by_record(_terms, "labels"))
 
 
 def _ridge() -> Kind:
     from privstats.moments.ridge_moments import RealRidgeMoments, RidgeMoments
 
-    return Kind(_records, of_readable(_records, "targets"), RidgeMoments.of_sums, RealRidgeMoments.of_sums)
+    sums = RidgeMoments.of_sums, RealRidgeMoments.of_sums
+    return Kind(_records, of_readable(_records, "targets"), *sums, **_by_record(_terms, "targets"))
 
 
 def _counts() -> Kind:
-    from privstats.moments.counts import CountMoments, RealCountMoments, counts_of_readable, measured_counts
+    from privstats.moments import counts
+    from privstats.moments.counts import CountMoments, RealCountMoments
 
     sums = CountMoments.of_sums, RealCountMoments.of_sums
 
@@ -100,14 +125,16 @@ def _counts() -> Kind:
     def in_batches(schema: Any) -> bool:
         return bool(schema.transform)
 
-    return Kind(measured_counts, counts_of_readable, *sums, in_batches=in_batches, named=named)
+    row = Kind(counts.measured_counts, counts.counts_of_readable, *sums, in_batches=in_batches, named=named)
+    return replace(row, terms=counts.count_terms, terms_of_readable=counts.count_terms_of_readable)
 
 
 def _scorings() -> Kind:
     from privstats.moments.counts import CountMoments, RealCountMoments
-    from privstats.moments.scoring import measured_scoring
+    from privstats.moments.scoring import measured_scoring, scoring_terms
 
-    return Kind(measured_scoring, of_readable(measured_scoring), CountMoments.of_sums, RealCountMoments.of_sums)
+    sums = CountMoments.of_sums, RealCountMoments.of_sums
+    return Kind(measured_scoring, of_readable(measured_scoring), *sums, **_by_record(scoring_terms))
 
 
 def _sites() -> Kind:
@@ -126,9 +153,10 @@ def _gaussians() -> Kind:
 
 
 def _scores() -> Kind:
-    from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores
+    from privstats.moments.score import RealScoreMoments, ScoreMoments, measured_scores, score_terms
 
-    return Kind(measured_scores, of_readable(measured_scores), ScoreMoments.of_sums, RealScoreMoments.of_sums)
+    sums = ScoreMoments.of_sums, RealScoreMoments.of_sums
+    return Kind(measured_scores, of_readable(measured_scores), *sums, **_by_record(score_terms))
 
 
 def _hazards() -> Kind:
@@ -143,9 +171,12 @@ def _hazards() -> Kind:
 
 
 def _effects() -> Kind:
-    from privstats.moments.effect import EffectMoments, RealEffectMoments, effects_of_readable, measured_effects
+    from privstats.moments import effect
+    from privstats.moments.effect import EffectMoments, RealEffectMoments
 
-    return Kind(measured_effects, effects_of_readable, EffectMoments.of_sums, RealEffectMoments.of_sums)
+    sums = EffectMoments.of_sums, RealEffectMoments.of_sums
+    row = Kind(effect.measured_effects, effect.effects_of_readable, *sums)
+    return replace(row, terms=effect.effect_terms, terms_of_readable=effect.effect_terms_of_readable)
 
 
 def _within() -> Kind:
@@ -156,7 +187,7 @@ def _within() -> Kind:
 
 
 def _gradients() -> Kind:
-    from privstats.moments.gradients import GradientMoments, RealGradientMoments, measured_gradients
+    from privstats.moments.gradients import GradientMoments, RealGradientMoments, gradient_terms, measured_gradients
 
     readable = of_readable(measured_gradients)
     return Kind(
@@ -164,21 +195,24 @@ def _gradients() -> Kind:
         readable,
         GradientMoments.of_sums,
         RealGradientMoments.of_sums,
+        **_by_record(gradient_terms),
         again=lambda kept: partial(measured_gradients, kept=kept),
     )
 
 
 def _calibration() -> Kind:
-    from privstats.moments.calibration import CalibrationMoments, RealCalibrationMoments, measured_calibration
+    from privstats.moments import calibration
+    from privstats.moments.calibration import CalibrationMoments, RealCalibrationMoments
 
-    readable = of_readable(measured_calibration)
-    return Kind(measured_calibration, readable, CalibrationMoments.of_sums, RealCalibrationMoments.of_sums)
+    measured, sums = calibration.measured_calibration, (CalibrationMoments.of_sums, RealCalibrationMoments.of_sums)
+    return Kind(measured, of_readable(measured), *sums, **_by_record(calibration.calibration_terms))
 
 
 def _mean() -> Kind:
-    from privstats.moments.mean import MeanMoments, RealMeanMoments, measured_mean
+    from privstats.moments.mean import MeanMoments, RealMeanMoments, mean_terms, measured_mean
 
-    return Kind(measured_mean, of_readable(measured_mean, "unread"), MeanMoments.of_sums, RealMeanMoments.of_sums)
+    sums = MeanMoments.of_sums, RealMeanMoments.of_sums
+    return Kind(measured_mean, of_readable(measured_mean, "unread"), *sums, **_by_record(mean_terms, "unread"))
 
 
 def _parties() -> Kind:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
-from privstats.moments.arrays import host_rows, is_tensor, listed
+from privstats.moments.arrays import host_rows, is_list, is_tensor, listed
 from privstats.moments.files import FileRows, GuardedRows
 from privstats.schema import ClassSchema, Schema
 from privstats.transforms.reading import Listed, array_of, read
@@ -141,8 +141,8 @@ def _listed(classes: tuple[Any, ...]) -> Listed:
     return Listed.of(classes)
 
 
-def _on_host(labels: Any) -> NDArray[Any]:
-    if isinstance(labels, np.ma.MaskedArray):
+def _on_host(labels: Any) -> Any:
+    if isinstance(labels, np.ma.MaskedArray) or is_list(labels):
         return labels
     return host_rows(labels.cpu()) if is_tensor(labels) else array_of(labels)
 

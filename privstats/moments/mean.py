@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,11 +13,13 @@ from privstats.errors import DataError
 from privstats.moments.accumulators import measured
 from privstats.moments.base import Moments, RealMoments
 from privstats.moments.clip_report import ClipReport
+from privstats.moments.grid_terms import terms_on_grid
 from privstats.moments.input_validation import as_rows, check_features, pairs
+from privstats.moments.record_terms import RecordTerms, Term
 from privstats.schema import ClassSchema, MeanSchema
 from privstats.schema.public_values import Values
 
-__all__ = ["MeanMoments", "RealMeanMoments", "measured_mean"]
+__all__ = ["MeanMoments", "RealMeanMoments", "mean_terms", "measured_mean"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,22 @@ def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], p
     Raises:
         DataError: rows that do not fit the schema, or another number of labels.
     """
-    plain = ClassSchema(
+    sums: Any = measured(_plain(schema), _of_one_class(schema, X, y), None, progress)
+    return MeanMoments(schema, sums.A[0], sums.records, sums.clip_report)
+
+
+def mean_terms(schema: MeanSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
+    """What each record adds; of ``y`` only its length is read.
+
+    Raises:
+        DataError: as :func:`measured_mean`.
+    """
+    found = terms_on_grid(_plain(schema), _of_one_class(schema, X, y), None)
+    return replace(found, terms=(Term({"x": found.terms[0].products["A"]}),))
+
+
+def _plain(schema: MeanSchema) -> ClassSchema:
+    return ClassSchema(
         2,
         schema.features,
         "NA",
@@ -68,8 +85,6 @@ def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], p
         transform=schema.transform,
         feature_names=schema.feature_names,
     )
-    sums: Any = measured(plain, _of_one_class(schema, X, y), None, progress)
-    return MeanMoments(schema, sums.A[0], sums.records, sums.clip_report)
 
 
 def _of_one_class(schema: MeanSchema, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[np.intp]]]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import numpy as np
@@ -17,24 +19,22 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments.arrays import is_list
 from privstats.moments.base import Moments
-from privstats.moments.code_rows import behind, columns_asked, levels_of
-from privstats.moments.frames import Batches, batches_of, in_memory, named_target
+from privstats.moments.code_rows import behind, cells_of, columns_asked, levels_of
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
-from privstats.moments.kept_rows import KeptRows
 from privstats.moments.kinds import Kind, kind_of
 from privstats.moments.readable import LeftOut
 from privstats.moments.remarks import warn_if_clipped, warn_of_left_out
-from privstats.moments.table import in_codes, unread_remark
 from privstats.schema import Schema, require_schema
-from privstats.schema.public_values import Published, Values
 
 if TYPE_CHECKING:
     from privstats.moments.class_moments import ClassMoments
+    from privstats.moments.kept_rows import KeptRows
     from privstats.moments.persons import Clip, PersonMoments
     from privstats.moments.ridge_moments import RidgeMoments
     from privstats.moments.within import WithinMoments
     from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, WithinSchema
+    from privstats.schema.public_values import Published, Values
 
 __all__ = [
     "Unreadable",
@@ -120,7 +120,8 @@ def measure(
             without a cell: ``"refuse"`` all records, or ``"leave out"`` that one and warn how many were. Give
             ``plan.unreadable``: under a promise a refusal would tell of that record.
         persons: under a promise per person an id for each row, ``(n,)``: texts or whole numbers below 2**53, each read
-            by itself, ``007``, ``7`` and ``7.0`` alike. Rows without one are left out. No batches then.
+            by itself, ``007``, ``7`` and ``7.0`` alike. Rows without one, or with one that lost a character in
+            decoding, are left out. No batches then.
         person_clip: how far a person counts: ``plan.person_clip``.
         progress: show a progress bar at once; else a terminal has one after two seconds.
 
@@ -198,26 +199,26 @@ def exact_moments(
         raise DataError(f"unreadable must be 'refuse' or 'leave out', got {unreadable!r}; give plan.unreadable")
     unread = Counter[str]()
 
-    def summed(X: Any, y: Any) -> tuple[Any, LeftOut]:
-        X, y, more = in_codes(schema, X, y, refuse=unreadable == "refuse")
+    def summed(X: Any, y: Any, kind: Kind = kind) -> tuple[Any, LeftOut]:
+        X, y, more = _in_codes(schema, X, y, refuse=unreadable == "refuse")
         found = _measured(kind, schema, X, y, values, unreadable, progress and persons is None)
         unread.update(more)
         return found
 
-    records, y = _opened(kind, schema, X, y)
     moments: Any
-    try:
+    with ExitStack() as opened:
+        records, y = _opened(kind, schema, X, y, opened)
         if persons is None or person_clip is None:
             (moments, left_out), unnamed = summed(records, y), 0
         else:
             from privstats.moments.persons import of_persons
 
-            moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, progress)
-    finally:
-        if isinstance(records, Batches):
-            records.close()
+            by_record = partial(summed, kind=kind.by_record or kind)
+            moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, by_record, progress)
     warn_of_left_out(moments, left_out, unnamed)
     if unread:
+        from privstats.moments.table import unread_remark
+
         warnings.warn(unread_remark(schema, unread), UnreadableRecordsWarning, stacklevel=3)
     if published is not None and hasattr(moments, "published"):
         moments = replace(moments, published=published.sha256)
@@ -231,16 +232,31 @@ def _check_persons(schema: Schema, persons: Any, clip: Clip | None) -> None:
         raise DataError(f"these are no sums over persons: {why}; leave persons out")
 
 
-def _opened(kind: Kind, schema: Schema, X: Any, y: Any) -> tuple[Any, Any]:
+def _opened(kind: Kind, schema: Schema, X: Any, y: Any, opened: ExitStack) -> tuple[Any, Any]:
     """X and y where y may name a column of a table, and X may be one that is not in memory."""
+    if isinstance(X, np.ndarray) and (y is None or isinstance(y, np.ndarray)) and not kind.named(schema):
+        return X, y
+    from privstats.moments.frames import batches_of, in_memory, named_target
+
     if named := kind.named(schema):
         return in_memory(X, named), y
     several = getattr(getattr(schema, "rows", schema), "targets", 1) > 1
     if kind.in_batches(schema):
         batches = batches_of(X, y, columns_asked(schema), several=several)
         if batches is not None:
+            opened.callback(batches.close)
             return batches, None
     return named_target(X, y, several=several)
+
+
+def _in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
+    """X and y with every table as rows of codes, and the counter of values that cannot be read."""
+    cells = cells_of(schema)
+    if cells is None:
+        return X, y, Counter()
+    from privstats.moments.table import in_codes
+
+    return in_codes(schema, cells, X, y, refuse=refuse)
 
 
 def _measured(
@@ -277,7 +293,11 @@ def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:
     require_schema(schema, "quantize(schema, X)")
     if schema.appended:
         raise SchemaError(f"the vectors of a {type(schema).__name__} hold more than X; call measure(schema, X, y)")
-    rows = check_features(schema, in_codes(schema, in_memory(X), 0, refuse=True)[0])
+    if not isinstance(X, np.ndarray):
+        from privstats.moments.frames import in_memory
+
+        X = in_memory(X)
+    rows = check_features(schema, _in_codes(schema, X, 0, refuse=True)[0])
     raw = dense(rows[0 : rows.shape[0]])
     grid = feature_grid(schema)
     if schema.transform:

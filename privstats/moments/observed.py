@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.moments.arrays import is_tensor
 from privstats.moments.code_rows import behind
@@ -12,7 +13,7 @@ from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import dense
 from privstats.schema import RecordSchema, RidgeSchema
 
-__all__ = ["observed"]
+__all__ = ["observed", "seen_in"]
 
 
 def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
@@ -26,15 +27,20 @@ def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
     Raises:
         RecordError: a row without a target that could not be read with one: it is refused alike in every session.
     """
-    if not isinstance(schema, RidgeSchema) or schema.missing is None:
-        return rows, targets
-    with np.errstate(over="ignore"):
-        seen = np.isfinite(dense(targets).astype(np.float64).reshape(-1))
+    seen = seen_in(schema, targets)
     if seen.all():
         return rows, targets
     grid = feature_grid(schema)
     grid.require_finite(behind(schema, np.asarray(dense(rows[_places(rows, ~seen)])), grid))
     return rows[_places(rows, seen)], targets[_places(targets, seen)]
+
+
+def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
+    """Which records count by their targets, ``(n,)``: those that have one, where the schema leaves others out."""
+    if not isinstance(schema, RidgeSchema) or schema.missing is None:
+        return np.ones(len(targets), np.bool_)
+    with np.errstate(over="ignore"):
+        return np.isfinite(dense(targets).astype(np.float64).reshape(-1))
 
 
 def _places(array: Any, chosen: Any) -> Any:

@@ -1,30 +1,48 @@
-"""Whose a row is: an id as one person, each read by itself and no two read as one that differ.
+"""Whose a row is: an id as one person, each read by itself.
 
-More narrow than ``transforms.one_value``, for which ``1e5`` and ``10e4`` are one value: two persons who are taken for
-one move the sums by twice the promise.
+An id is a text or a whole number. One person are
+
+- whole numbers of one value, as numbers of any type and as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``;
+- texts that are equal once they are in NFC and without white space, and zeros (U+0000), around them; bytes are the text
+  that they are in UTF-8, and by themselves where they are none; a UUID is its text.
+
+Nothing else joins two ids: case, spaces within, invisible characters and the forms of other numbers tell persons apart
+(``1e5`` and ``10e4``), more narrowly than ``transforms.one_value``. Two persons who are taken for one move the sums by
+twice the promise, and so does one who is taken for two. An id for which either may be so is **nobody's**, whose rows
+are in no sum: that is sound whoever it was. Nobody's are
+
+- what is missing, as readers of tables write it;
+- a text with U+FFFD, which stands for bytes that were lost in decoding, or with a zero within, or of more than 200
+  characters;
+- a number that is not whole, or so large that its type has not every whole number below it: from 2**53 on, as float32
+  from 2**24 on;
+- dates, times and spans, which containers cut to microseconds or move between zones; truths, which are numbers in some;
+  and every other value.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import struct
 import unicodedata
 from decimal import Decimal
 from numbers import Number
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.transforms.one_value import UNREADABLE, Reading, reading
+from privstats.transforms.one_value import LOST, UNREADABLE, Reading, of_number
 from privstats.transforms.reading import values_of
 
 __all__ = ["names_of", "persons_held_out", "persons_of"]
 
 _SPLIT = b"privstats/split/persons\0"
-_LARGEST = 2.0**53  # above it a float stands for several whole numbers
+_DIGITS = 53  # binary ones of a float: of more, one stands for several whole numbers
 _LONGEST = 200  # as registries of streams take them: who is one person in one place is so in all
 _WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
 _NAMED = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,NaT,None,n/a,nan,null"
@@ -33,9 +51,9 @@ _MISSING = frozenset(("", *_NAMED.split(",")))
 
 
 def persons_of(ids: Any) -> NDArray[np.intp]:
-    """A number for each person, ``(n,)``; -1 where an id is missing, or a number that is not whole or from 2**53 on.
+    """A number for each person, ``(n,)``; -1 where a row is nobody's.
 
-    Such numbers are left out in every container, because a gap beside them makes whole numbers floats in some.
+    Large numbers are nobody's in every container, because a gap beside them makes whole numbers floats in some.
 
     Raises:
         DataError: ids of another shape than ``(n,)``.
@@ -48,8 +66,8 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
     codes = np.full(len(plain), -1, np.intp)
     if isinstance(plain, np.ndarray):
         with np.errstate(over="ignore", invalid="ignore"):
-            numbers = plain.astype(np.float64)
-            whole = np.flatnonzero((numbers == plain) & (numbers == np.rint(numbers)) & (np.abs(numbers) < _LARGEST))
+            numbers, most = plain.astype(np.float64), _first_unsure(plain.dtype)
+            whole = np.flatnonzero((numbers == plain) & (numbers == np.rint(numbers)) & (np.abs(numbers) < most))
         codes[whole] = np.unique(numbers[whole], return_inverse=True)[1]
         return codes
     known: dict[float | str, int] = {}
@@ -111,24 +129,44 @@ def _person(value: Any) -> Reading:
 
 
 def _read(value: Any) -> Reading:
-    if isinstance(value, str):
-        return _of_text(str.__str__(value))
-    if isinstance(value, bytes | bytearray):
-        return _of_text(value.decode("utf-8", "surrogateescape"))  # bytes that are no text differ as texts do
-    if isinstance(value, Number | Decimal | np.bool_) and not isinstance(value, np.timedelta64):
-        found = reading(value)
-        return _whole(found) if isinstance(found, float) and found == value else None
-    for name in ("as_py", "item"):  # a scalar of Arrow, or of torch
-        if (
-            hasattr(value, name)
-            and getattr(value, "ndim", 0) == 0
-            and not isinstance(value, np.datetime64 | np.timedelta64)
-        ):
-            return _person(getattr(value, name)())
-    found = reading(value)
-    if isinstance(found, float):  # of an object that writes itself as a number
-        return _of_text(str(value))
-    return None if found == UNREADABLE else found
+    match value:
+        case str():
+            return _of_text(str.__str__(value))
+        case bytes() | bytearray():
+            return _of_text(value.decode("utf-8", "surrogateescape"))  # bytes that are no text differ as texts do
+        case None | bool() | np.datetime64() | np.timedelta64():  # a span is a whole number to numpy
+            return None
+        case np.number() | np.bool_():
+            return _of_number(value, _first_unsure(value.dtype))
+        case Number() | Decimal():
+            return _of_number(value, 2.0**_DIGITS)
+        case UUID():
+            return _of_text(str(value))
+        case np.generic():  # bytes of no type
+            return _person(value.item())
+        case np.ndarray():
+            return None if value is np.ma.masked or value.ndim else _person(value[()])
+    if hasattr(value, "as_py"):  # a scalar of Arrow
+        found = value.as_py()
+        narrow = isinstance(found, float)
+        return _of_number(found, _first_unsure(np.dtype(f"f{value.type.bit_width // 8}"))) if narrow else _person(found)
+    if hasattr(value, "detach") and not value.ndim:  # one of torch
+        return _person(value.detach().cpu().numpy())
+    return None
+
+
+def _first_unsure(kind: np.dtype[Any]) -> float:
+    """The first whole number of which a type has not every one below it and the next; 0 of truths."""
+    if kind.kind == "b":
+        return 0.0
+    return 2.0 ** (min(np.finfo(kind).nmant + 1, _DIGITS) if kind.kind in "fc" else _DIGITS)
+
+
+def _of_number(value: Any, most: float) -> float | None:
+    """A whole number below ``most``."""
+    value = value.real if getattr(value, "imag", 0) == 0 else math.nan
+    number = of_number(value)
+    return None if number is None or number != value else _whole(number, most)
 
 
 def _of_text(text: str) -> Reading:
@@ -139,9 +177,9 @@ def _of_text(text: str) -> Reading:
     if len(text) > _LONGEST:  # a few characters are several in NFC
         return None
     if _WHOLE.fullmatch(text):
-        return _whole(float(text))
-    return None if text in _MISSING or text == UNREADABLE else text
+        return _whole(float(text), 2.0**_DIGITS)
+    return None if text in _MISSING or text == UNREADABLE or LOST in text or "\0" in text else text
 
 
-def _whole(number: float) -> float | None:
-    return number + 0.0 if abs(number) < _LARGEST and number == round(number) else None
+def _whole(number: float, most: float) -> float | None:
+    return number + 0.0 if abs(number) < most and number == round(number) else None

@@ -1,7 +1,7 @@
 """The rows of persons, and a digest of all rows of each: what enters a stream is what leaves it.
 
-A person's digest follows from the values of the rows, each read by itself, and not from their order, their container or
-its type. Ids and rows stay in this process.
+What a person adds, and the digest, follow from the values of that person's rows, each read by itself: not from other
+rows, their order, their container or its type. Ids and rows stay in this process.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,11 +18,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.moments.arrays import (
+    columns_of,
+    host_rows,
+    is_list,
+    is_tensor,
+    ordered_columns,
+    plain_numbers,
+    require_plain,
+    row_entries,
+)
+from privstats.moments.arrays import values_of as array_of_column
 from privstats.moments.measurement import Unreadable, exact_moments
 from privstats.moments.person_ids import names_of
-from privstats.moments.persons import Clip, PersonMoments
+from privstats.moments.persons import Clip, PersonMoments, rows_at
 from privstats.schema import Schema
 from privstats.transforms.one_value import reading
+from privstats.transforms.reading import array_of, values_of
 
 __all__ = ["PersonRows"]
 
@@ -32,7 +44,7 @@ class PersonRows:
     """Rows, and whose each is; rows of nobody are left out.
 
     Attributes:
-        X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``, as ``measure`` takes them.
+        X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``; or lists and frames, as ``measure`` takes them.
         persons: by row the name of its person.
         unnamed: rows that were left out because their id says of nobody that they are theirs.
 
@@ -42,8 +54,8 @@ class PersonRows:
         (('7',), 1, True)
     """
 
-    X: NDArray[Any]
-    y: NDArray[Any]
+    X: Any
+    y: Any
     persons: tuple[str, ...]
     unnamed: int = 0
 
@@ -52,7 +64,7 @@ class PersonRows:
         """Rows beside their ids.
 
         Args:
-            X, y: arrays, nested lists, or frames that have ``to_numpy``.
+            X, y: arrays, tensors, nested lists, or frames in memory, whose columns are put into the order of the plan.
             persons: an id for each row, as ``measure`` takes them.
 
         Raises:
@@ -60,11 +72,13 @@ class PersonRows:
         """
         if isinstance(persons, str | bytes):
             raise DataError("persons must be an id for each row, got a text: give the column of ids")
-        X, y, names = _array("X", X), _array("y", y), names_of(persons)
+        X, y, names = _held("X", X), _held("y", y), names_of(persons)
         if not len(X) == len(y) == len(names):
             raise DataError(f"persons has {len(names)} ids, and X or y another number of rows; give one id for each")
         kept = [place for place, name in enumerate(names) if name is not None]
-        return cls(X[kept], y[kept], tuple(name for name in names if name is not None), len(names) - len(kept))
+        named = tuple(name for name in names if name is not None)
+        X, y = rows_at(X, y, np.array(kept, np.intp))
+        return cls(X, y, named, len(names) - len(kept))
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -91,7 +105,8 @@ class PersonRows:
         """The rows of these persons."""
         wanted = set(names)
         kept = [place for place, name in enumerate(self.persons) if name in wanted]
-        return PersonRows(self.X[kept], self.y[kept], tuple(self.persons[place] for place in kept))
+        X, y = rows_at(self.X, self.y, np.array(kept, np.intp))
+        return PersonRows(X, y, tuple(self.persons[place] for place in kept))
 
     def without(self, names: Collection[str]) -> PersonRows:
         """The rows of all others."""
@@ -110,23 +125,41 @@ class PersonRows:
         return found
 
 
-def _array(name: str, values: Any) -> NDArray[Any]:
-    found = values.to_numpy() if hasattr(values, "to_numpy") else values
-    try:
-        array = np.asarray(found)
-    except ValueError:
-        array = np.asarray(found, object)
+def _held(name: str, values: Any) -> Any:
+    """Arrays of what has one type by itself; lists and frames as they are, for one array would give all values one."""
+    if is_list(values):
+        plain = plain_numbers(values)
+        return values if plain is None else plain
+    if is_tensor(values):
+        require_plain(values, name)
+        return host_rows(values.cpu())
+    if isinstance(values, np.ma.MaskedArray) or _is_frame(values):
+        return values
+    array = array_of(values)
     if not array.ndim:
         raise DataError(f"{name} must be an array with one row for each id, got a {type(values).__name__}")
     return array
 
 
-def _row_digests(X: NDArray[Any], y: NDArray[Any]) -> list[bytes]:
-    if X.dtype.kind in "biuf" and y.dtype.kind in "biuf":
+def _is_frame(values: Any) -> bool:
+    """Whether this is a table in memory: others give their rows in an order of their own."""
+    return columns_of(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))
+
+
+def _row_digests(X: Any, y: Any) -> list[bytes]:
+    if all(type(each) is np.ndarray and each.dtype.kind in "biuf" for each in (X, y)) and len(X):
         cells = np.column_stack([X.reshape(len(X), -1), y.reshape(len(y), -1)]).astype("<f8")
         return [hashlib.sha256(_said(row)).digest() for row in cells]
-    parts = zip(X.reshape(len(X), -1).tolist(), y.reshape(len(y), -1).tolist(), strict=True)
-    return [hashlib.sha256(_read([*row, *target])).digest() for row, target in parts]
+    return [hashlib.sha256(_read([*row, *target])).digest() for row, target in zip(_cells(X), _cells(y), strict=True)]
+
+
+def _cells(values: Any) -> list[Sequence[Any]]:
+    """The cells of every row, each as it stands."""
+    if is_list(values):
+        return [(row,) if (entries := row_entries(row)) is None else entries for row in values]
+    array = array_of_column(ordered_columns(values, None, gaps=True))
+    columns = [values_of(column) for column in array.reshape(len(array), array.size // max(len(array), 1)).T]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(array)
 
 
 def _read(cells: list[Any]) -> bytes:

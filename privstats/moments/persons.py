@@ -6,7 +6,7 @@ adds from the rows of that person and the plan. Ids and numbers of persons stay 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import product
@@ -24,7 +24,9 @@ from privstats.moments.clip_report import ClipReport
 from privstats.moments.code_rows import Codes
 from privstats.moments.exact_sum import require_room
 from privstats.moments.kinds import kind_of
+from privstats.moments.person_sums import Cut, PersonSums, Squares, rows_at_once
 from privstats.moments.readable import LeftOut
+from privstats.moments.record_terms import RecordTerms
 from privstats.progress import progress_bar
 from privstats.schema import Schema
 from privstats.schema.statistic import Statistic
@@ -32,12 +34,15 @@ from privstats.schema.statistic import Statistic
 if TYPE_CHECKING:
     from privstats.moments.edge_report import EdgeReport
 
-__all__ = ["Clip", "PersonMoments", "of_persons"]
+__all__ = ["Clip", "PersonMoments", "of_persons", "rows_at"]
 
 _BITS = 63  # of a total
+_WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # of rows that are read and mapped at once
 
 Summed: TypeAlias = Callable[[Any, Any], tuple[Moments, LeftOut]]
 """From X and y to their moments, and the records that were left out."""
+ByRecord: TypeAlias = Callable[[Any, Any], tuple[RecordTerms, LeftOut]]
+"""From the same to what each record adds."""
 
 
 class Clip(Protocol):
@@ -53,6 +58,9 @@ class Clip(Protocol):
     @property
     def averaged(self) -> bool:
         """Whether a person adds the average of all rows, and counts as one record."""
+
+    def cut(self, schema: Schema, rows: int, squares: Squares) -> Cut:
+        """What takes the sums of many persons of so many rows each as ``clipped`` does those of one."""
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
         """What one person adds, by letter in wire steps, and whether it was shrunk: from the moments of all rows."""
@@ -142,11 +150,12 @@ class PersonMoments(Moments):
 
 
 def of_persons(
-    X: Any, y: Any, persons: Any, clip: Clip, summed: Summed, progress: bool
+    X: Any, y: Any, persons: Any, clip: Clip, summed: Summed, by_record: ByRecord, progress: bool
 ) -> tuple[PersonMoments, LeftOut, int]:
     """Sums over persons, the records that cannot be read, and how many have no id.
 
-    Persons of at most ``clip.records`` rows are added up at once: they weigh no more, whatever the rows are.
+    Persons of at most ``clip.records`` rows are added up as records are: they weigh no more, whatever the rows are. Of
+    the others many are summed at once, and who has very many rows alone, with the same result.
 
     Raises:
         DataError: not one id for each row, or records in a container of which no rows can be taken.
@@ -160,36 +169,42 @@ def of_persons(
     codes = persons_of(persons)
     if _length(X) != len(codes) or (y is not None and _length(y) != len(codes)):
         raise DataError(f"persons has {len(codes)} ids, and X or y another number of rows; give one id for each row")
-    few, many = _by_size(codes, clip.records)
-    whole, left_out = summed(*_rows(X, y, few))
+    order, sizes = _by_size(codes)
+    few = int(sizes[sizes <= clip.records].sum())
+    whole, left_out = summed(*rows_at(X, y, np.sort(order[:few])))
     total = _Total(whole)
     X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # what its reader could not read was counted with the first
-    many = _averaged(total, X, y, many, whole.schema) if clip.averaged else many
-    with progress_bar("persons", len(many), at_once=progress and bool(many)) as advance:
-        for rows in many:
-            person, unread = _one_person(X, y, rows, whole.schema, summed)
-            total.add(person, clip)
+    order, sizes = order[few:], sizes[sizes > clip.records]
+    with progress_bar("persons", len(sizes), at_once=progress and bool(len(sizes))) as advance:
+        for rows, of_each in _windows(order, sizes, whole.schema):
+            if len(of_each) == 1 and len(rows) > rows_at_once(whole.schema):
+                person, unread = _one_person(X, y, rows, whole.schema, summed)
+                total.add(person, clip)
+            else:
+                terms, unread = by_record(*rows_at(X, y, rows))
+                total.add_many(terms, np.repeat(np.arange(len(of_each)), of_each), clip)
             left_out += unread
-            advance(1)
+            advance(len(of_each))
     found = replace(total.moments(clip), persons=int(codes.max(initial=-1)) + 1)
     return found, left_out, int((codes < 0).sum())
 
 
-def _averaged(total: _Total, X: Any, y: Any, persons: list[NDArray[np.intp]], schema: Schema) -> list[NDArray[np.intp]]:
-    """Add the averages of persons who are averaged many at once, and give back the others."""
-    from privstats.moments.person_averages import averages_of
-
-    alike: dict[int, list[NDArray[np.intp]]] = {}
-    for rows in persons:
-        alike.setdefault(len(rows), []).append(rows)
-    left = []
-    for size, several in alike.items():
-        found = averages_of(schema, *_rows(X, y, np.concatenate(several)), size)
-        if found is None:
-            left += several
-        else:
-            total.add_averages(*found, len(several), size)
-    return left
+def _windows(
+    order: NDArray[np.intp], sizes: NDArray[np.intp], schema: Schema
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows of whole persons that are read and mapped at once, and how many each of them has; one of very many rows
+    alone."""
+    width = max(sum(row.block(schema.sizes)) for row in schema.sent)
+    most, alone = max(1, min(_WINDOW_ROWS, _WINDOW_ENTRIES // max(width, 1))), rows_at_once(schema)
+    ends, first = np.cumsum(sizes), 0
+    while first < len(sizes):
+        start = int(ends[first] - sizes[first])
+        last = first + 1
+        if sizes[first] <= alone:  # sizes ascend
+            fitting = np.searchsorted(ends, start + most, side="right")
+            last = max(last, min(int(fitting), int(np.searchsorted(sizes, alone, side="right"))))
+        yield order[start : ends[last - 1]], sizes[first:last]
+        first = last
 
 
 def _one_person(
@@ -197,7 +212,7 @@ def _one_person(
 ) -> tuple[tuple[Moments, ...], LeftOut]:
     """The moments of all rows of one person, in parts where so many pass 64 bits: nobody's rows may stop a party."""
     most = ((1 << _BITS) - 1) // schema.bound
-    found = [summed(*_rows(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))]
+    found = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))]
     parts, left_out = zip(*found, strict=True)
     return parts, reduce(add, left_out)
 
@@ -209,6 +224,7 @@ class _Total:
         self._schema, self._records, self._shrunk = whole.schema, whole.records or 0, 0
         self._counted = self._records
         self._arrays = {row.letter: whole.sums(row) * row.kept for row in whole.schema.sent}
+        self._many: PersonSums | None = None
         self._reports = {name: getattr(whole, name, None) for name in _REPORTS}
 
     def add(self, person: tuple[Moments, ...], clip: Clip) -> None:
@@ -222,17 +238,20 @@ class _Total:
         for part, name in product(person, _REPORTS):
             self._reports[name] = _both(self._reports[name], getattr(part, name, None))
 
-    def add_averages(
-        self, arrays: Mapping[str, NDArray[np.int64]], report: ClipReport, persons: int, rows: int
-    ) -> None:
-        """The averages of so many more persons, of so many rows each."""
-        for letter, array in arrays.items():
-            self._arrays[letter] += array
-        self._records, self._counted = self._records + persons * rows, self._counted + persons
-        self._reports["clip_report"] = _both(self._reports["clip_report"], report)
+    def add_many(self, terms: RecordTerms, persons: NDArray[np.intp], clip: Clip) -> None:
+        """All rows of more persons: what each adds, and whose each is that was read."""
+        self._many = self._many or PersonSums(self._schema, clip)
+        self._many.add(terms, persons)
+        for name in _REPORTS:
+            self._reports[name] = _both(self._reports[name], terms.reports.get(name))
 
     def moments(self, clip: Clip) -> PersonMoments:
         """The sums of all."""
+        if (many := self._many) is not None:
+            for letter, array in many.result().items():
+                self._arrays[letter] += array
+            self._records, self._counted = self._records + many.records, self._counted + many.counted
+            self._shrunk += many.shrunk
         require_room(self._counted, self._schema.bound)
         clips, edges = (self._reports[name] for name in _REPORTS)
         rows = {"records": self._records, "counted": self._counted}
@@ -247,17 +266,17 @@ def _both(left: Any, right: Any) -> Any:
     return None if left is None or right is None else left + right
 
 
-def _by_size(codes: NDArray[np.intp], most: float) -> tuple[NDArray[np.intp], list[NDArray[np.intp]]]:
-    """The rows of all persons who have at most so many, and those of each who has more."""
-    order = np.argsort(codes, kind="stable")
-    order = order[np.searchsorted(codes[order], 0) :]
-    starts = np.flatnonzero(np.diff(codes[order], prepend=-1))
-    groups = np.split(order, starts[1:])
-    few = [rows for rows in groups if len(rows) <= most]
-    return np.sort(np.concatenate([np.zeros(0, np.intp), *few])), [rows for rows in groups if len(rows) > most]
+def _by_size(codes: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows of each person, one after the other, from those of fewest rows to those of most; and how many these
+    are."""
+    known = np.flatnonzero(codes >= 0)
+    sizes = np.bincount(codes[known])
+    order = known[np.lexsort((codes[known], sizes[codes[known]]))]
+    return order, np.sort(sizes[sizes > 0])
 
 
-def _rows(X: Any, y: Any, where: NDArray[np.intp]) -> tuple[Any, Any]:
+def rows_at(X: Any, y: Any, where: NDArray[np.intp]) -> tuple[Any, Any]:
+    """These rows of X and of y, if there is one: of arrays, tensors, frames, mappings of columns or lists."""
     return _taken(X, where), None if y is None else _taken(y, where)
 
 

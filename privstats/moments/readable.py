@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,11 @@ from privstats.moments.code_rows import CodeRows, cells_of, levels_of
 from privstats.moments.input_validation import as_rows, check_shape, dense, numbers_in, pairs
 from privstats.moments.labels import classes_of, places_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
-from privstats.schema.public_values import Values
 from privstats.transforms import apply, input_features
 from privstats.transforms.reading import read
+
+if TYPE_CHECKING:
+    from privstats.schema.public_values import Values
 
 __all__ = [
     "GAP",
@@ -35,6 +37,7 @@ __all__ = [
     "LeftOut",
     "Measured",
     "of_readable",
+    "terms_of_readable",
     "whole_of_readable",
 ]
 
@@ -94,8 +97,8 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
     return [repr(name) for name in names] if names is not None else [f"column {j + 1}" for j in range(columns)]
 
 
-Measured: TypeAlias = Callable[[Any, Any, Any, Mapping[str, Values], bool], Any]
-Found: TypeAlias = Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]
+Measured: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], Any]"
+Found: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]"
 """As :data:`Measured`; the moments, and which records were left out."""
 Beside: TypeAlias = Literal["labels", "targets", "unread"]
 """What stands beside the rows: labels of classes, targets of a regression, or what is not read."""
@@ -122,6 +125,18 @@ def of_readable(measured: Measured, beside: Beside | None = None, *, kept: bool 
     return found
 
 
+def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Found:
+    """What each record that can be read adds, by a kind's ``terms``, as :func:`of_readable`."""
+
+    def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
+        told: list[NDArray[np.bool_]] = []
+        batches = _Readable(schema, beside or _beside(schema.rows), False, told)  # type: ignore[attr-defined]
+        added = terms(schema, batches.of(X, y), None, values, progress)
+        return added.among(np.concatenate(told)), batches.left_out
+
+    return found
+
+
 def whole_of_readable(measured: Measured) -> Found:
     """The same of a kind that takes all rows at once, and no labels."""
 
@@ -143,10 +158,11 @@ def _beside(rows: Schema) -> Beside:
 
 
 class _Readable:
-    """Batches of records that can be read; ``left_out`` counts the others as they pass, and why."""
+    """Batches of records that can be read; ``left_out`` counts the others as they pass, and why; ``told`` has which."""
 
-    def __init__(self, schema: Schema, beside: Beside, kept: bool) -> None:
+    def __init__(self, schema: Schema, beside: Beside, kept: bool, told: list[NDArray[np.bool_]] | None = None) -> None:
         self._schema, self._beside, self._kept = schema, beside, kept
+        self._all = told
         self.left_out = LeftOut()
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
@@ -158,6 +174,7 @@ class _Readable:
         if not rest.shape or rows.shape[0] != rest.shape[0]:
             raise DataError(f"X has {rows.shape[0]} rows and y has shape {tuple(rest.shape)}; give one for each row")
         if self._is_plain(rows, rest):
+            self._note(np.ones(rows.shape[0], np.bool_))
             yield rows, rest
             return
         step = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
@@ -167,10 +184,15 @@ class _Readable:
             y, told, beside = self._read(rest[at])
             fine &= told
             self.left_out += LeftOut.of(fine, {**why, **beside})
+            self._note(fine)
             if self._kept:
                 X[~fine], y[~fine] = 0.0, 0.0
                 fine[:] = True
             yield X[fine], y[fine]
+
+    def _note(self, fine: NDArray[np.bool_]) -> None:
+        if self._all is not None:
+            self._all.append(fine.copy())
 
     def _is_plain(self, rows: Any, rest: Any) -> bool:
         """Whether all are finite numbers of the right kind in memory: a shortcut to what reading each would give."""

@@ -7,7 +7,7 @@ before. For commands and for the parties of a session; beside ``measure``, which
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
+from privstats.files.arrays import read_arrays
 from privstats.moments.code_rows import Codes
 from privstats.moments.csv_lines import Dialect
 from privstats.moments.table_files import Table, require_file, table_file
@@ -300,21 +301,16 @@ def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDA
         wanted: sets of names, each with spaces between.
 
     Raises:
-        DataError: missing, empty, no npz file, or no set is whole in it.
+        DataError: missing, empty, no npz file, too large, or no set is whole in it.
     """
     require_file(Path(path))
     sets = " or ".join(", ".join(names.split()) for names in wanted)
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise DataError(f"{path} holds one array; give {sets}, so write it with numpy.savez")
-        with archive:
-            for names in wanted:
-                if set(names.split()) <= set(archive):
-                    return {name: archive[name] for name in names.split()}
-            missing = [name for name in wanted[0].split() if name not in archive]
-            raise DataError(f"{path} lacks {', '.join(missing)}; give {sets}")
-    except (OSError, ValueError, EOFError) as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
+
+    def asked(held: Collection[str]) -> Iterable[str]:
+        for names in wanted:
+            if set(names.split()) <= set(held):
+                return names.split()
+        missing = [name for name in wanted[0].split() if name not in held]
+        raise DataError(f"{path} lacks {', '.join(missing)}; give {sets}")
+
+    return read_arrays(path, asked)

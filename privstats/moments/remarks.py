@@ -20,8 +20,8 @@ def warn_of_left_out(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
     if unnamed:
         said.append(
             f"{unnamed:,} of the records say of no person that they are theirs and are left out of every sum: an id is "
-            "missing, or a number that is not whole or from 2**53 on, before which a letter helps. This number stays "
-            "here"
+            "missing; is no text and no whole number below 2**53, so write dates and large numbers as texts; or lost a "
+            "character in decoding, so name the file's --encoding (in Python encoding=). This number stays here"
         )
     for remark in said:
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)

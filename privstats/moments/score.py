@@ -20,10 +20,11 @@ from privstats.moments.base import Moments, RealMoments
 from privstats.moments.exact_sum import ExactSum, require_known
 from privstats.moments.gradient_map import exponentials
 from privstats.moments.gradients import grid_rows, pieces
+from privstats.moments.record_terms import RecordTerms, Term
 from privstats.schema import ScoreSchema
 from privstats.schema.public_values import Values
 
-__all__ = ["RealScoreMoments", "ScoreMoments", "measured_scores"]
+__all__ = ["RealScoreMoments", "ScoreMoments", "measured_scores", "score_terms"]
 
 _MEAN_BITS = 20
 _ONE = float(1 << _MEAN_BITS)
@@ -47,7 +48,7 @@ class ScoreMoments(Moments):
     """A round's sums on the grid, exact: g int64 ``(d,)``, H int64 ``(d, d)``.
 
     Attributes:
-        records: number of records measured; None where unknown. Private, and never sent.
+        records: number of finite records measured; None where unknown. Private, and never sent.
         published: digest of the weights used; empty where unknown.
 
     Raises:
@@ -74,8 +75,8 @@ def measured_scores(
 
     Guarantee:
         Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same m,
-        in whole numbers, for all admitted weights and any record; one with NaN or infinite entries adds nothing. The
-        joint sensitivity rests on the third.
+        in whole numbers, for all admitted weights and any record; one with NaN or infinite entries adds nothing, and is
+        not among the ``records``. The joint sensitivity rests on the third.
 
     Raises:
         DataError: arrays that are no records of this schema.
@@ -85,18 +86,37 @@ def measured_scores(
     require_known(sums, "gH")
     records = 0
     for rows, targets in pieces(schema.rows, X, y, progress):
-        unit, residuals, roots = _mapped(schema, rows, targets, values["w"])
+        (unit, residuals, roots), finite = _mapped(schema, rows, targets, values["w"])
         for total in sums.values():
             total.admit(len(rows))
         sums["g"].partial += unit.T @ residuals
         sums["H"].partial += roots.T @ roots
-        records += len(rows)
+        records += int(np.count_nonzero(finite))
     return ScoreMoments(schema, sums["g"].result(), sums["H"].result(), records)
 
 
-def _mapped(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> tuple[Whole, Whole, Whole]:
-    """u ``(n, d)``, r ``(n,)`` and a ``(n, d)`` of every record, all zero for one that is not finite."""
+def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds to a round.
+
+    Raises:
+        DataError, RecordError: as :func:`measured_scores`.
+    """
+    return RecordTerms.joined(_added(schema, *each, values["w"]) for each in pieces(schema.rows, X, y, progress=False))
+
+
+def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
+    (unit, residuals, roots), finite = _mapped(schema, rows, targets, w)
+    a = roots[finite]
+    return RecordTerms(finite, (Term({"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}),), {})
+
+
+def _mapped(
+    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
+) -> tuple[tuple[Whole, Whole, Whole], NDArray[np.bool_]]:
+    """u ``(n, d)``, r ``(n,)`` and a ``(n, d)`` of every record, all zero for one that is not finite; and which
+    are."""
     unit, outcomes, fine = _on_grid(schema, rows, targets)
+    finite = fine.copy()
     mean = _means(schema, unit, w)
     variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
     residuals = np.trunc(np.ldexp(outcomes - mean, schema.grid_bits - _MEAN_BITS))
@@ -104,7 +124,7 @@ def _mapped(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: V
     most = float(schema.steps) ** 2
     fine &= (np.vecdot(unit, unit) <= most) & (np.abs(residuals) * _ONE <= schema.steps * np.abs(outcomes - mean))
     fine &= np.vecdot(roots, roots) * _ONE <= most * variance
-    return unit * fine[:, None], residuals * fine, roots * fine[:, None]
+    return (unit * fine[:, None], residuals * fine, roots * fine[:, None]), finite
 
 
 def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:

@@ -7,7 +7,7 @@ these is arithmetic on one record: no other record decides its cell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pkgutil import resolve_name
 from typing import Any, TypeAlias
 
@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from privstats.errors import RecordError
 from privstats.moments.code_rows import cells_of
-from privstats.moments.counts import CountMoments
+from privstats.moments.counts import CountMoments, counted_terms
 from privstats.moments.gradients import pieces
+from privstats.moments.record_terms import RecordTerms
 from privstats.schema.public_values import Values
 from privstats.schema.scoring import ScoringSchema, bytes_of
 
-__all__ = ["Said", "cells_of_scores", "measured_scoring"]
+__all__ = ["Said", "cells_of_scores", "measured_scoring", "scoring_terms"]
 
 _READER = "privstats.heads.scoring:reader"
 _WINDOW = 4096
@@ -45,18 +46,35 @@ def measured_scoring(
         RecordError: a row has NaN or infinite entries; never of declared columns.
         PlanError: the published head is another one, or not of the schema's classes and columns.
     """
-    read: Callable[[NDArray[Any]], Said] = resolve_name(_READER)(schema, bytes_of(values))
     total = np.zeros(schema.sizes["cell"], np.int64)
-    for rows, labels in pieces(schema.rows, X, y, progress, _WINDOW):
-        if cells_of(schema) is None and not np.isfinite(rows).all():
-            raise RecordError("X has NaN or infinite entries; drop or impute these records, or leave them out")
-        scores, shares = read(rows)
-        known = ~np.isnan(scores).all(axis=1)
-        places = cells_of_scores(schema, scores[known], shares[known], labels[known].astype(np.intp))
+    for _, places in _scored(schema, X, y, values, progress):
         for table, cells in zip(schema.tables, places, strict=True):
             there = schema.place(table)
             total[there] += np.bincount(cells, minlength=there.stop - there.start)
     return CountMoments(schema, total)
+
+
+def scoring_terms(schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds.
+
+    Raises:
+        DataError, RecordError, PlanError: as :func:`measured_scoring`.
+    """
+    several = _scored(schema, X, y, values, progress=False)
+    return RecordTerms.joined(counted_terms(schema, known, places) for known, places in several)
+
+
+def _scored(
+    schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
+) -> Iterator[tuple[NDArray[np.bool_], list[NDArray[np.intp]]]]:
+    """Which records of a piece count, and the cells of those in every table."""
+    read: Callable[[NDArray[Any]], Said] = resolve_name(_READER)(schema, bytes_of(values))
+    for rows, labels in pieces(schema.rows, X, y, progress, _WINDOW):
+        if cells_of(schema) is None and not np.isfinite(rows).all():
+            raise RecordError("X has NaN or infinite entries; drop or impute these records, or leave them out")
+        scores, shares = read(rows)
+        known = np.asarray(~np.isnan(scores).all(axis=1))
+        yield known, cells_of_scores(schema, scores[known], shares[known], labels[known].astype(np.intp))
 
 
 def cells_of_scores(
@@ -83,8 +101,9 @@ def cells_of_scores(
     values = _margins(scores) if schema.score == "margin" else shares
     low, high = schema.edges[0], schema.edges[-1]
     if schema.classes == 2:
-        half = bins // 2
-        score = np.clip(_bins(values[:, 1], low, high, bins), best * half, best * half + half - 1)
+        half = schema.first_half
+        found = _bins(values[:, 1], low, high, bins) if schema.cuts is None else _between(values[:, 1], schema.cuts)
+        score = np.clip(found, np.where(best == 1, half, 0), np.where(best == 1, bins - 1, half - 1))
         return [labels * bins + score]
     sure = _bins(values[np.arange(len(best)), best], schema.sure_edges[0], schema.sure_edges[-1], bins)
     places = [labels * schema.classes + best, (labels == best) * bins + sure]
@@ -101,6 +120,11 @@ def _margins(scores: Real) -> Real:
         others = np.repeat(ordered[:, -1:], scores.shape[1], axis=1)
         others[np.arange(len(first)), first] = ordered[:, -2]
         return np.asarray(scores - others)
+
+
+def _between(values: Real, cuts: tuple[float, ...]) -> NDArray[np.intp]:
+    """The bin of every value between given cuts; what is no number lies in the first."""
+    return np.asarray(np.searchsorted(cuts, np.nan_to_num(values, nan=0.0), side="right"), np.intp)
 
 
 def _bins(values: Real, low: float, high: float, bins: int) -> NDArray[np.intp]:

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["codes_of", "in_codes", "unread_remark"]
 
 
-def in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
+def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
     """X and y with every table as rows of codes, and the counter of values that cannot be read.
 
     Args:
-        schema: whose first map reads a table; of any other X stays as it is.
+        schema: whose first map reads a table.
+        cells: that map.
         X: a table, or without ``y`` an iterable of batches.
         y: labels or targets.
         refuse: whether a value that its column cannot read is refused.
@@ -38,9 +39,7 @@ def in_codes(schema: Schema, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any,
         DataError: a declared column is missing or there twice, or an array has another number of columns.
         SchemaError: cut points of a column are open, and no count table finds them.
     """
-    cells, unread = cells_of(schema), Counter[str]()
-    if cells is None:
-        return X, y, unread
+    unread = Counter[str]()
     if not schema.finds_cuts:
         cells.require_closed()
     if y is None and not _is_table(X) and hasattr(X, "__iter__"):

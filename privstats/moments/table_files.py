@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from privstats.errors import DataError
+from privstats.files.arrays import MOST_BYTES
 from privstats.moments.csv_lines import Dialect, csv_header, csv_lines, lines_at_once
 from privstats.optional_dependencies import load, require
 from privstats.transforms.column_names import place_of
@@ -21,6 +22,7 @@ from privstats.transforms.reading import array_of
 __all__ = ["Csv", "Parquet", "Table", "TableFile", "require_file", "table_file"]
 
 _BUFFER = 1 << 16
+_VALUE_BYTES = 8
 
 
 @dataclass(frozen=True, repr=False)
@@ -133,10 +135,17 @@ class Parquet:
         return part
 
     def whole(self, wanted: Sequence[str]) -> Table:
-        """All records."""
-        parquet = load("pyarrow.parquet", by="a .parquet file")
+        """All records; raises ``DataError`` where their values are more than 16 GiB, which a kilobyte can repeat."""
+        parquet, columns = load("pyarrow.parquet", by="a .parquet file"), list(dict.fromkeys(wanted))
         try:
-            table = parquet.ParquetDataset(self.path).read(columns=list(dict.fromkeys(wanted)))
+            held = parquet.ParquetDataset(self.path)
+            least = sum(each.metadata.num_rows for each in held.fragments) * len(columns) * _VALUE_BYTES
+            if least > MOST_BYTES:
+                said = f"{len(columns)} columns hold {least:,} bytes, and at most {MOST_BYTES:,} are read"
+                raise DataError(f"{self.path}: {said}: give fewer records or columns")
+            table = held.read(columns=columns)
+        except DataError:
+            raise
         except (OSError, ValueError):
             raise _no_table(self.path) from None
         return Table({name: array_of(table.column(name)) for name in wanted}, 0)

@@ -36,7 +36,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "classes": f"classes statistics clip_norm class_names?{SIGNED}", "mean": f"clip_norm{SIGNED}",
     "ridge": f"targets=1 clip_norm target_bound folds=1{SIGNED} missing?", "counts": "variables tables transform=[]",
     "scoring": 'head head_bytes classes features score_bins=20 score="probability" reach? by_class=false transform=[] '
-    "class_names? feature_names?",
+    "class_names? feature_names? cuts?",
     "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
     "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing?',
     "hazard": f"clip_norm bins event cap=1 expected_events?{SIGNED}",
@@ -93,7 +93,7 @@ KIND: dict[type, str] = {
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
     dict: "schema cohort privacy aggregation published validity devices merge shares bins",
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
-    "outcome_names subgroups"}
+    "outcome_names subgroups cuts"}
 # read what the plan publishes
 READ = ("logistic", "poisson", "hazard", "trial", "ratio", "effect", "gradients", "calibration", "party-update",
         "rounds", "scoring")
@@ -265,9 +265,8 @@ def _row(schema: Table) -> str:
     if task == "effect":
         trial = "probability" in schema and "missing" not in schema  # where no weights are sent
         return "ratio" if "measure" in schema else "trial" if trial else "effect"
-    if task == "score":
-        return str(schema["family"])
-    return "rounds" if task == "gaussians" and schema["reference"] else task
+    rest = "rounds" if task == "gaussians" and schema["reference"] else task
+    return str(schema["family"]) if task == "score" else rest
 
 
 def _classes(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -292,9 +291,7 @@ def _scored(schema: Table) -> list[int]:
     """Cells of each table of a score: label by score of two classes; of more label by predicted, right by score, and
     the same of every class."""
     bins, classes = schema["score_bins"], schema["classes"]
-    if classes == 2:
-        return [2 * bins]
-    return [classes**2, 2 * bins] + [2 * bins] * (classes if schema["by_class"] else 0)
+    return [2 * bins] if classes == 2 else [classes**2] + [2 * bins] * (1 + classes * schema["by_class"])
 
 
 def _scoring(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -617,9 +614,8 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
     fine &= ("published" in plan) == (_row(schema) in READ)
     if "shares" in privacy:
         parts = [*privacy["shares"].values()]
-        fine &= {type(part) for part in parts} <= {int, Fraction}
-        fine &= set(privacy["shares"]) == set(_letters(schema)) and min(parts) > 0
-        fine &= abs(sum(parts) - 1) <= Fraction("1.000001e-6")
+        fine &= set(privacy["shares"]) == set(_letters(schema)) and {type(part) for part in parts} <= {int, Fraction}
+        fine = fine and min(parts) > 0 and abs(sum(parts) - 1) <= Fraction("1.000001e-6")
     require(fine, "plan", "what it says of its parties or of its promise does not go together")
     gaps = "missing" in schema
     fine = not (gaps and "targets" in schema and schema["targets"] > 1)
@@ -631,7 +627,11 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = fine and sum(math.prod(cells[name] for name in table) for table in tables) <= 1 << 16
         case "scoring":
             fine = ("reach" in schema) == (schema["score"] == "margin") and sum(_scored(schema)) <= 1 << 16
-            fine &= schema["classes"] > 2 or not (schema["by_class"] or schema["score_bins"] % 2)
+            given = [*schema["cuts"]] if "cuts" in schema else []
+            at = sorted({Fraction(1, 2), *(one for one in given if type(one) is Fraction and 0 < one < 1)})
+            said = [*(schema[key] for key in ("classes", "score", "by_class", "score_bins")), given]
+            odd = "cuts" in schema or (said[0] <= 2 and (said[2] or said[3] % 2))
+            fine &= not odd or said == [2, "probability", False, len(at) + 1, at]
         case "sites":
             fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # of several a promise is refused
         case "gradients":

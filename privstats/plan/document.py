@@ -17,7 +17,7 @@ from dataclasses import MISSING, fields
 from difflib import get_close_matches
 from pathlib import Path
 from tomllib import TOMLDecodeError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import tomli_w
@@ -27,11 +27,13 @@ from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
 from privstats.files.toml import toml_tables
 from privstats.plan.cohort import Cohort
-from privstats.plan.devices import Devices
-from privstats.plan.validity import Validity
 from privstats.schema import KINDS, Schema
 from privstats.schema.checks import GIVEN
-from privstats.schema.public_values import Published
+
+if TYPE_CHECKING:
+    from privstats.plan.devices import Devices
+    from privstats.plan.validity import Validity
+    from privstats.schema.public_values import Published
 
 __all__ = ["FORMAT_VERSION", "canonical", "digest_of", "from_toml", "read_text", "to_toml"]
 
@@ -99,8 +101,8 @@ def from_toml(text: str) -> dict[str, Any]:
         raise PlanError("aggregation must be a table: write [aggregation]")
     published, validity, devices = (_table(tables, name) for name in _SECTIONS[4:])
     return {
-        "validity": None if validity is None else _build(Validity, "validity", validity),
-        "devices": None if devices is None else _build(Devices, "devices", devices),
+        "validity": None if validity is None else _validity(validity),
+        "devices": None if devices is None else _devices(devices),
         "published": None if published is None else _published(published),
         "schema": _schema(sections["schema"]),
         "cohort": _build(Cohort, "cohort", sections["cohort"]),
@@ -220,6 +222,8 @@ def _published(table: dict[str, Any]) -> Published:
     _refuse_unknown("published", table, ("sha256", "after"))
     if "sha256" not in table:
         raise PlanError("published lacks sha256; add it to [published], or delete the table")
+    from privstats.schema.public_values import Published
+
     return Published(**table)
 
 
@@ -271,3 +275,17 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
         close = get_close_matches(unknown[0], known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"it knows {', '.join(known)}"
         raise PlanError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; {hint}")
+
+
+def _validity(table: dict[str, Any]) -> Validity:
+    from privstats.plan.validity import Validity
+
+    built: Validity = _build(Validity, "validity", table)
+    return built
+
+
+def _devices(table: dict[str, Any]) -> Devices:
+    from privstats.plan.devices import Devices
+
+    built: Devices = _build(Devices, "devices", table)
+    return built

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 from privstats.dp import Noise, NoPrivacy, Privacy
 from privstats.errors import PlanError
-from privstats.plan.budget import Dropout, dropout_table
 from privstats.plan.cohort import Cohort
+
+if TYPE_CHECKING:
+    from privstats.plan.budget import Dropout
 
 __all__ = ["EXCESS", "KEPT", "check_excess", "drop_out_facts"]
 
@@ -44,6 +47,8 @@ def drop_out_facts(noise: Noise | None, cohort: Cohort) -> list[str]:
     """What drop-outs leave of the promise, and what the margin for them costs; nothing where noise is not divided."""
     if noise is None or not noise.trust.divided:
         return []
+    from privstats.plan.budget import dropout_table
+
     table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
     return [
         f"epsilon that dropouts leave of {cohort.clients} clients, with all colluders' noise taken off: "

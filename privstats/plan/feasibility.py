@@ -7,8 +7,7 @@ of a plan's fields and derived values, called while the plan is built.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from types import NoneType
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from privstats.dp import Noise, NoPrivacy, Privacy
@@ -16,10 +15,7 @@ from privstats.encoding import Layout
 from privstats.errors import PlanError
 from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
-from privstats.plan.devices import Devices
-from privstats.plan.validity import Validity
 from privstats.schema import USUAL, Schema, is_known
-from privstats.schema.public_values import Published
 from privstats.schema.statistic import by_letter
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
@@ -63,8 +59,7 @@ def check_kinds(
     rows: tuple[tuple[str, object, tuple[type, ...], str], ...] = (
         ("cohort", cohort, (Cohort,), "Cohort"),
         ("privacy", privacy, (Privacy, NoPrivacy), "Privacy or NoPrivacy"),
-        ("validity", validity, (Validity, NoneType), "Validity or None"),
-        ("devices", devices, (Devices, NoneType), "Devices or None"),
+        *_sections(Validity=validity, Devices=devices),
     )
     for name, value, kinds, wanted in rows:
         if not isinstance(value, kinds):
@@ -81,8 +76,6 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
     Raises:
         PlanError: with the kind's sentence.
     """
-    if published is not None and not isinstance(published, Published):
-        raise PlanError(f"published must be Published values, got {type(published).__name__}; use Published.of")
     if bool(schema.needs) != (published is not None):
         wanted = ", ".join(schema.needs)
         raise PlanError(
@@ -90,8 +83,8 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
             if wanted
             else "this schema reads no published values; leave published out"
         )
-    if published is not None and published.values is not None:
-        schema.check_values(published.values)
+    if published is not None:
+        _check_values(schema, published)
     refusal = schema.refusal(privacy.unit if isinstance(privacy, Privacy) else None)
     if refusal:
         raise PlanError(refusal)
@@ -260,3 +253,21 @@ def _rounded_up(value: float) -> float:
     """Rounded up to two significant digits."""
     unit = 10.0 ** (math.floor(math.log10(value)) - 1)
     return math.ceil(value / unit) * unit
+
+
+def _sections(**given: object) -> Iterator[tuple[str, object, tuple[type, ...], str]]:
+    """The same of sections that few plans have, by their class, which loads where one is given."""
+    from privstats import plan
+
+    for name, value in given.items():
+        if value is not None:
+            yield name.lower(), value, (getattr(plan, name),), f"{name} or None"
+
+
+def _check_values(schema: Schema, published: object) -> None:
+    from privstats.schema.public_values import Published
+
+    if not isinstance(published, Published):
+        raise PlanError(f"published must be Published values, got {type(published).__name__}; use Published.of")
+    if published.values is not None:
+        schema.check_values(published.values)

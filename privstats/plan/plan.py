@@ -19,12 +19,9 @@ from privstats.dp.noise_layers import levels_of
 from privstats.encoding import Layout, Segment, layout_of
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
-from privstats.notebook import html_facts
 from privstats.plan import document
-from privstats.plan.budget import Budget, budget_of
 from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, reach_of, ring_of, tail_of
 from privstats.plan.cohort_checks import check_cohort, check_parties
-from privstats.plan.devices import Devices, check_devices
 from privstats.plan.drop_outs import KEPT, check_excess
 from privstats.plan.feasibility import (
     check_kinds,
@@ -36,15 +33,17 @@ from privstats.plan.feasibility import (
     check_size,
     checked_panel,
 )
-from privstats.plan.validity import Validity
 from privstats.python_values import python_fields
 from privstats.schema import Schema
-from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from privstats.encoding import PersonAverage, PersonClip
+    from privstats.plan.budget import Budget
+    from privstats.plan.devices import Devices
+    from privstats.plan.validity import Validity
+    from privstats.schema.public_values import Published, Values
     from privstats.secagg.statements import Claim, Prime
 
 __all__ = ["Plan"]
@@ -132,7 +131,10 @@ class Plan:
         object.__setattr__(self, "merge", _Frozen(sorted(self.merge.items())))
         _ = self.masking  # derives noise, headroom and thresholds, and raises where they do not fit
         check_masking(self.masking, self.noise)
-        check_devices(self)
+        if self.devices is not None:
+            from privstats.plan.devices import check_devices
+
+            check_devices(self)
 
     def _repr_html_(self) -> str:
         cohort = self.cohort
@@ -144,6 +146,8 @@ class Plan:
             ("records, at most", f"{cohort.max_records:,}"),
             ("protocol", self.protocol),
         ]
+        from privstats.notebook import html_facts
+
         return html_facts("plan", facts) + self.budget()._repr_html_()
 
     @cached_property
@@ -259,6 +263,8 @@ class Plan:
 
     def budget(self) -> Budget:
         """One row per statistic and the joint guarantee; prints as a table."""
+        from privstats.plan.budget import budget_of
+
         return budget_of(
             self.schema,
             self.noise,
@@ -309,9 +315,12 @@ class Plan:
             plan = cls.from_toml(text)
         except PlanError as error:
             raise PlanError(f"{os.fspath(path)}: {error}") from None
-        if plan.published is None or not beside(path).exists():
+        if plan.published is None:
             return plan
-        return plan.with_values(Published.load(beside(path)).read())
+        from privstats.schema.public_values import Published, beside
+
+        values = beside(path)
+        return plan.with_values(Published.load(values).read()) if values.exists() else plan
 
     @cached_property
     def tables(self) -> dict[str, Any]:

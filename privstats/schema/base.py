@@ -11,15 +11,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from privstats.errors import PlanError
-from privstats.schema.public_values import Values
 from privstats.schema.statistic import Statistic, by_letter
 
 if TYPE_CHECKING:
+    from privstats.schema.public_values import Values
     from privstats.transforms import Transform
 
-__all__ = ["Predicted", "Schema", "classes_of", "listed"]
-
-_NAMED = 8
+__all__ = ["Predicted", "Schema", "classes_of"]
 
 Predicted: TypeAlias = Literal["classes", "ridge", "parties"]
 """What a model predicts: a class, or targets; ``"parties"``: a class, from one direction of each party."""
@@ -147,9 +145,9 @@ class Schema(ABC):
         """The columns beside labels and targets, as a phrase."""
         if self.transform and self.transform[0].reads_cells:
             cells: Any = self.transform[0]
-            return f"the columns {listed(tuple(column.name for column in cells.columns))} of a table"
+            return f"the columns {', '.join(column.name for column in cells.columns)} of a table"
         width = self.features - self.appended
-        return f"{width} numbers" if self.feature_names is None else f"the columns {listed(self.feature_names)}"
+        return f"{width} numbers" if self.feature_names is None else f"the columns {', '.join(self.feature_names)}"
 
     @property
     def clipping(self) -> str:
@@ -230,12 +228,6 @@ class Schema(ABC):
         return max(self.steps**2, *(row.bound(self.steps) // row.resolution for row in self.sent))
 
 
-def listed(names: tuple[str, ...]) -> str:
-    """The first names, and how many more there are."""
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED} more"
-
-
 def classes_of(classes: int, names: tuple[str, ...] | None) -> str:
-    """A label, as a phrase: out of named classes, or out of so many."""
-    return f"one of {classes} classes" if names is None else f"one of the classes {listed(names)}"
+    """A label, as a phrase: out of all named classes, or out of so many."""
+    return f"one of {classes} classes" if names is None else f"one of the classes {', '.join(names)}"

@@ -19,6 +19,7 @@ from privstats.transforms.names import check_told_apart, checked_names, shown
 
 __all__ = [
     "GIVEN",
+    "MOST_ENTRIES",
     "check_coarseness",
     "checked_class_names",
     "checked_vectors",
@@ -29,6 +30,9 @@ __all__ = [
 
 GIVEN: Any = ...
 """Stands for a field that must be given; ``features`` alone may follow from a declaration of columns."""
+
+MOST_ENTRIES = 1 << 26
+"""Of all published values of a plan together."""
 
 _MAX_GRID_BITS = 20
 _LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64

@@ -6,6 +6,7 @@ It defines the cells in which a record counts and their bounds; ``moments`` comp
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from itertools import accumulate, pairwise
 from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Schema, listed
+from privstats.schema.base import Schema
 from privstats.schema.checks import settle
 from privstats.schema.statistic import Statistic, letters_of
 from privstats.transforms import Transform, steps_of
@@ -62,7 +63,7 @@ class Bins:
     def __post_init__(self) -> None:
         (name,) = checked_names("a variable's name", (self.name,)) or ("",)
         edges = tuple(self.edges) if isinstance(self.edges, tuple | list) else ()
-        if len(edges) < 3 or not all(isinstance(edge, int | float) and math.isfinite(edge) for edge in edges):
+        if len(edges) < 3 or not all(map(_is_finite, edges)):
             raise SchemaError(f"edges of {name} must be at least three finite numbers: two bins or more")
         if any(same(low) >= same(high) for low, high in pairwise(edges)):  # a value and an edge are compared so
             raise SchemaError(f"edges of {name} must increase, in 15 digits; sort them and name each once")
@@ -139,7 +140,7 @@ class CountSchema(Schema):
     @property
     def record(self) -> str:
         """One record, as a phrase for data owners."""
-        return f"a value of each of {listed(tuple(variable.name for variable in self.variables))}"
+        return f"a value of each of {', '.join(variable.name for variable in self.variables)}"
 
     @property
     def clipping(self) -> str:
@@ -256,3 +257,8 @@ def _checked_tables(tables: tuple[Any, ...], names: tuple[str, ...]) -> tuple[tu
     if len({frozenset(table) for table in checked}) < len(checked):
         raise SchemaError("tables holds a table twice; each costs noise for all, so name it once")
     return tuple(checked)
+
+
+def _is_finite(edge: object) -> bool:
+    """Whether it is a number that a float can be: of whole numbers not each."""
+    return isinstance(edge, int | float) and abs(edge) <= sys.float_info.max

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from privstats.errors import PlanError, SchemaError
-from privstats.schema.base import Schema, listed
+from privstats.schema.base import Schema
 from privstats.schema.checks import GIVEN, checked_vectors, settle
 from privstats.schema.counts import Variable, plain_variable
 from privstats.schema.effect_blocks import (
@@ -290,7 +290,7 @@ class EffectSchema(Schema):
         low, high = self.outcome
         arm = "the arm of a treatment among them" if self.transform else "by the arm of a treatment"
         said = "an outcome, which may be missing," if self.missing else "an outcome"
-        said = said if self.outcomes == 1 else f"the outcomes {listed(self.outcome_names or ())}, each"
+        said = said if self.outcomes == 1 else f"the outcomes {', '.join(self.outcome_names or ())}, each"
         apart = ", ".join(each.name for each in self.subgroups or ())
         return f"{self.columns}, {arm}, and {said} from {low:g} to {high:g}" + f"; apart by {apart}" * bool(apart)
 

@@ -9,7 +9,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from privstats.errors import SchemaError
-from privstats.schema.base import listed
 from privstats.schema.counts import Bins, Categories, Variable, variable_of
 from privstats.schema.sites import checked_groups
 from privstats.schema.statistic import INFLUENCES, Statistic
@@ -268,7 +267,7 @@ def check_columns(schema: EffectSchema) -> None:
     for name in told:
         if name not in names or name == arm or told.count(name) > 1:
             raise SchemaError(
-                f"subgroups must each be of another of the columns measured before treatment, {listed(names)}, and "
+                f"subgroups must each be of another of the columns measured before treatment, {', '.join(names)}, and "
                 f"{name!r} is not; name it in feature_names"
             )
     for each in schema.subgroups or ():

@@ -14,30 +14,29 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from privstats.errors import PlanError
-from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
-from privstats.files.packing import pack_into, packed_bytes, unpack
-from privstats.files.signing import Signer, Verifier
+from privstats.schema.checks import MOST_ENTRIES
 
-__all__ = ["FORMAT", "VALUE_BITS", "Published", "Values", "beside"]
+if TYPE_CHECKING:
+    from privstats.files.envelope import PathLike
+    from privstats.files.signing import Signer, Verifier
+    from privstats.schema.published_file import Arrays
+
+__all__ = ["VALUE_BITS", "Published", "Values", "beside"]
 
 VALUE_BITS = 20
 """Bits of an entry of published values, with its sign."""
 
 _LARGEST = 1 << 53
-_MOST_BITS = 55  # of an entry of +-2**53
-_MOST_ENTRIES = 1 << 26
-_MOST_AXES = 8
 _EXPONENTS = range(-256, 257)
 _DIGITS = frozenset("0123456789abcdef")
 
@@ -65,7 +64,7 @@ class Values:
 
     def __post_init__(self) -> None:
         given: Any = self.integers
-        if not isinstance(given, np.ndarray) or given.dtype != np.int64 or given.size > _MOST_ENTRIES:
+        if not isinstance(given, np.ndarray) or given.dtype != np.int64 or given.size > MOST_ENTRIES:
             raise PlanError("published values must be an int64 array of at most 2**26 entries; use Values.rounded")
         if given.size and not -_LARGEST <= int(given.min()) <= int(given.max()) <= _LARGEST:
             raise PlanError("published values hold an entry beyond 2**53, which no sum could take exactly; scale them")
@@ -213,7 +212,9 @@ class Published:
             PlanError: only the digest is here, or the signer is no key.
             PrivstatsError: the file cannot be written.
         """
-        FORMAT.write(path, self._content, signer)
+        from privstats.schema.published_file import FORMAT, content_of
+
+        FORMAT.write(path, content_of(self), signer)
 
     def encode(self) -> bytes:
         """The bytes of the file that :meth:`save` writes, unsigned.
@@ -221,7 +222,9 @@ class Published:
         Raises:
             PlanError: only the digest is here.
         """
-        return FORMAT.encode(self._content)
+        from privstats.schema.published_file import FORMAT, content_of
+
+        return FORMAT.encode(content_of(self))
 
     @classmethod
     def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Published:
@@ -230,15 +233,14 @@ class Published:
         Raises:
             PlanError: no such file, damaged, or wrongly signed.
         """
-        return FORMAT.read(path, signed_by)
+        from privstats.schema.published_file import read
 
-    @property
-    def _content(self) -> Content:
-        packed = {name: _Packed.of(value) for name, value in self.read().items()}
-        manifest = _Manifest(self.after, {name: form for name, (form, _) in packed.items()})
-        return Content(
-            msgspec.json.encode(manifest, order="deterministic"), {name: data for name, (_, data) in packed.items()}
-        )
+        return read(cls._of_arrays, path, signed_by)
+
+    @classmethod
+    def _of_arrays(cls, after: str, arrays: Arrays) -> Published:
+        values = {name: Values(*each) for name, each in arrays.items()}
+        return cls(digest_of(values), after, values)
 
     @cached_property
     def table(self) -> dict[str, str]:
@@ -265,118 +267,3 @@ def beside(plan_file: str | os.PathLike[str]) -> Path:
         'round.values'
     """
     return Path(plan_file).with_suffix(".values")
-
-
-class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How one value lies in a file: entries of ``bits`` bits, offset by half their range; of a symmetric matrix only
-    the lower triangle, row by row."""
-
-    exponent: int
-    shape: Annotated[
-        tuple[Annotated[int, msgspec.Meta(ge=0, le=_MOST_ENTRIES)], ...], msgspec.Meta(max_length=_MOST_AXES)
-    ]
-    bits: Annotated[int, msgspec.Meta(ge=1, le=_MOST_BITS)]
-    symmetric: bool
-
-    @classmethod
-    def of(cls, value: Values) -> tuple[_Packed, NDArray[np.uint8]]:
-        """The smallest form of a value, and its bytes."""
-        whole = value.integers
-        symmetric = whole.ndim == 2 and whole.shape[0] == whole.shape[1] and np.array_equal(whole, whole.T)
-        most = max(abs(int(whole.min(initial=0))), abs(int(whole.max(initial=0))))
-        form = cls(value.exponent, whole.shape, most.bit_length() + 1, symmetric)
-        entries = whole[form._kept] if symmetric else whole.reshape(-1)
-        data = np.empty(packed_bytes(entries.size, form.bits), np.uint8)
-        pack_into((entries + form._offset).astype(np.uint64), form.bits, data)
-        return form, data
-
-    def value(self, data: NDArray[Any]) -> Values:
-        """The value again.
-
-        Raises:
-            PlanError: the bytes are not of this form.
-        """
-        size = math.prod(self.shape)
-        if self.symmetric:
-            if len(self.shape) != 2 or self.shape[0] != self.shape[1]:
-                raise PlanError("a triangle has two equal sides")
-            size = (size + self.shape[0]) // 2
-        if data.dtype != np.uint8 or data.shape != (packed_bytes(size, self.bits),):
-            raise PlanError("an array has another number of bytes than its form says")
-        entries = unpack(np.ascontiguousarray(data), size, self.bits).astype(np.int64) - self._offset
-        if not self.symmetric:
-            return Values(entries.reshape(self.shape), self.exponent)
-        whole = np.empty(self.shape, np.int64)
-        whole[self._kept] = entries
-        whole.T[self._kept] = entries
-        return Values(whole, self.exponent)
-
-    @property
-    def room(self) -> int:
-        """Entries, those of axes without any counted as one."""
-        return math.prod(max(each, 1) for each in self.shape)
-
-    @property
-    def _kept(self) -> NDArray[np.bool_]:
-        return np.tri(self.shape[0], dtype=np.bool_)
-
-    @property
-    def _offset(self) -> int:
-        return 1 << (self.bits - 1)
-
-
-class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    after: str
-    values: dict[str, _Packed]
-
-
-class _ManifestOf1(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    after: str
-    exponents: dict[str, int]
-
-
-_Opened: TypeAlias = tuple[str, dict[str, Values]]
-
-
-def _opened(content: Content) -> _Opened:
-    manifest = msgspec.json.decode(content.manifest, type=_Manifest)
-    _require_named(manifest.values, content)
-    if sum(form.room for form in manifest.values.values()) > _MOST_ENTRIES:
-        raise PlanError("its arrays have more entries than any plan needs")
-    return manifest.after, {name: form.value(content.tensors[name]) for name, form in manifest.values.items()}
-
-
-def _opened_1(content: Content) -> _Opened:
-    """Version 1: every entry in 8 bytes."""
-    manifest = msgspec.json.decode(content.manifest, type=_ManifestOf1)
-    _require_named(manifest.exponents, content)
-    return manifest.after, {name: Values(content.tensors[name], each) for name, each in manifest.exponents.items()}
-
-
-def _require_named(named: Mapping[str, object], content: Content) -> None:
-    if set(named) != set(content.tensors):
-        raise PlanError("its arrays are not those that it names")
-
-
-def _reader(opened: Callable[[Content], _Opened]) -> Callable[[Content, PathLike], Published]:
-    def read(content: Content, path: PathLike) -> Published:
-        try:
-            after, values = opened(content)
-            return Published(digest_of(values), after, values)
-        except (msgspec.DecodeError, RecursionError, PlanError) as error:
-            raise PlanError(f"{path} does not hold published values that hold together: {error}") from None
-
-    return read
-
-
-FORMAT = Format(
-    name="privstats-published",
-    noun="file of published values",
-    writer="Published.save",
-    error=PlanError,
-    readers={
-        1: Version(_reader(_opened_1), whole_content(b"privstats/published/file/1")),
-        2: Version(_reader(_opened), whole_content(b"privstats/published/file/2")),
-    },
-)
-"""Files of published values."""

@@ -6,10 +6,11 @@ It defines the cells in which a record counts and their bounds; ``moments`` scor
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, get_args
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -66,6 +67,9 @@ class ScoringSchema(Schema):
             score of the class less the largest of the others.
         reach: with a margin: bins cover -reach..reach, and larger ones count in the outer bins.
         by_class: of more than two classes: a table for every class.
+        cuts: of two classes: the inner edges of the bins of a probability, ``score_bins - 1`` of them, rising, with one
+            half among them; None for bins of equal width. Public, as all of a plan: :class:`~privstats.Scoring` takes
+            them from the releases of the head.
         transform, class_names, feature_names: of the head, as in :class:`ClassSchema`.
 
     Raises:
@@ -100,6 +104,7 @@ class ScoringSchema(Schema):
     score: Scale = "probability"
     reach: float | None = None
     by_class: bool = False
+    cuts: tuple[float, ...] | None = None
     transform: tuple[Transform, ...] = ()
     class_names: tuple[str, ...] | None = None
     feature_names: tuple[str, ...] | None = None
@@ -117,7 +122,7 @@ class ScoringSchema(Schema):
                 f"has at most {most:,}: what is more would cost every party time for each record; publish a smaller "
                 "head, and refuse such a plan of somebody else's"
             )
-        settle(self, score_bins=_checked_bins(self.score_bins, self.classes))
+        settle(self, score_bins=_checked_bins(self.score_bins, self.classes, equal=self.cuts is None))
         if self.score not in get_args(Scale):
             raise SchemaError(f"score must be 'probability' or 'margin', got {self.score!r:.40}")
         if (self.score == "margin") != (self.reach is not None):
@@ -126,7 +131,26 @@ class ScoringSchema(Schema):
             settle(self, reach=size("reach", self.reach, "8 suits log-odds"))
         if not isinstance(self.by_class, bool) or (self.by_class and self.classes == 2):
             raise SchemaError("by_class must be True or False, and False of two classes: their one table is of both")
+        if self.cuts is not None:
+            settle(self, cuts=self._checked_cuts(self.cuts))
         _ = self.counted  # which bounds the number of cells
+
+    def _checked_cuts(self, cuts: Any) -> tuple[float, ...]:
+        values = tuple(float(each) for each in cuts) if isinstance(cuts, list | tuple) and _all_parts(cuts) else ()
+        rising = all(low < high for low, high in pairwise((0.0, *values, 1.0)))
+        if not (rising and 0.5 in values and len(values) == self.score_bins - 1) or self.classes != 2:
+            raise SchemaError(
+                "cuts are of two classes: score_bins - 1 probabilities that rise between 0 and 1, with 0.5 among them; "
+                "ps.Scoring(head, releases=...) computes them"
+            )
+        if self.score != "probability":
+            raise SchemaError("cuts are of probabilities; leave score out")
+        return values
+
+    @property
+    def first_half(self) -> int:
+        """Of two classes, how many bins are of scores for which the first is predicted."""
+        return self.score_bins // 2 if self.cuts is None else self.cuts.index(0.5) + 1
 
     @property
     def _most_bytes(self) -> int:
@@ -149,6 +173,8 @@ class ScoringSchema(Schema):
     @cached_property
     def edges(self) -> tuple[float, ...]:
         """Edges of the bins of a class's score, ``score_bins + 1`` of them."""
+        if self.cuts is not None:
+            return (0.0, *self.cuts, 1.0)
         low, high = (-self.reach, self.reach) if self.reach is not None else (0.0, 1.0)
         return _equal(low, high, self.score_bins)
 
@@ -233,9 +259,13 @@ def published_head(data: bytes) -> Published:
     return Published.of({HEAD: Values(whole_numbers, 0)})
 
 
-def _checked_bins(value: object, classes: int) -> int:
+def _all_parts(values: Sequence[Any]) -> bool:
+    return all(type(each) in (int, float) and 0 < each < 1 for each in values)
+
+
+def _checked_bins(value: object, classes: int, *, equal: bool) -> int:
     bins = whole("score_bins", value, 2, "20 suits most heads")
-    if bins > _MOST_BINS or (classes == 2 and bins % 2):
+    if bins > _MOST_BINS or (classes == 2 and equal and bins % 2):
         raise SchemaError(
             f"score_bins must be at most {_MOST_BINS}, and of two classes an even number, so that one half is each "
             f"class's; got {bins}"

@@ -20,9 +20,26 @@ from privstats.errors import LocalProtocolError
 from privstats.files.signing import public_pem, read_private, relock_private, write_private
 from privstats.secagg.wire import PROTOCOL
 
-__all__ = ["Entropy", "Identity", "agree", "derive", "draw", "hkdf", "public_of", "require_identity", "verify"]
+__all__ = [
+    "RECORDED",
+    "Entropy",
+    "Identity",
+    "agree",
+    "derive",
+    "draw",
+    "hkdf",
+    "public_of",
+    "require_identity",
+    "verify",
+]
 
 Entropy: TypeAlias = Callable[[int], bytes]
+
+RECORDED = (
+    "keys are agreed on by X25519 alone: whoever records every message and breaks X25519 later, as a large quantum "
+    "computer would, reads each party's sums, with no noise but what that party itself added"
+)
+"""What no protocol here promises, for the person who reviews a plan; ``tests/secagg/test_recorded.py`` does it."""
 
 
 def draw(entropy: Entropy, size: int) -> bytes:

@@ -115,7 +115,8 @@ class EarlyReports(Protocol):
 class Machines:
     """What runs a protocol: the classes of its machines, and what engines and sessions ask about its messages.
 
-    ``helper`` is None for a protocol without a panel.
+    ``helper``, ``panel`` and ``keys``, the classes of a helper's machine, of a run's panel and of what a member holds,
+    are None for a protocol without a panel.
 
     ``prove_excluded`` returns the name of an upload that is in no sum and never can be, from the client's ``receipt``
     and the signed statements of others; None if a protocol has no such proof.
@@ -139,6 +140,8 @@ class Machines:
     largest_answer: Callable[[Any], int]
     largest_request: Callable[[Any], int]
     helper: Callable[..., Peer] | None = None
+    panel: type | None = None
+    keys: type | None = None
     prove_excluded: Callable[..., bytes] | None = None
     check_opening: Callable[..., None] | None = None
     check_vector: Callable[..., None] | None = None
@@ -203,8 +206,10 @@ def _split_machines() -> Machines:
     from privstats.secagg.upload.early import EarlyCheck
     from privstats.secagg.upload.field_streams import check_provable
     from privstats.secagg.upload.helper import Helper
+    from privstats.secagg.upload.helper_keys import HelperKeys
     from privstats.secagg.upload.leader import Leader
     from privstats.secagg.upload.non_inclusion import prove_excluded
+    from privstats.secagg.upload.panel import Panel
 
     return Machines(
         Client,
@@ -212,6 +217,8 @@ def _split_machines() -> Machines:
         messages.largest_answer,
         messages.largest_request,
         Helper,
+        Panel,
+        HelperKeys,
         prove_excluded=prove_excluded,
         check_vector=check_provable,
         early=EarlyCheck,

@@ -17,13 +17,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from privstats.errors import LocalProtocolError
 from privstats.files.atomic import atomic_write
 from privstats.files.signing import require_order
 from privstats.secagg.keys import Entropy, Identity, draw, require_identity
-from privstats.secagg.roster_file import Listed, packed, parsed, read, written
 from privstats.secagg.wire import index, labelled
+
+if TYPE_CHECKING:
+    from privstats.secagg.roster_file import Listed
 
 __all__ = ["Roster", "check_names", "fingerprint", "require_roster"]
 
@@ -206,10 +209,14 @@ class Roster:
 
     def to_toml(self) -> str:
         """The roster as TOML: keys and run in hex, one table per client; :meth:`from_toml` reads it."""
+        from privstats.secagg.roster_file import written
+
         return written(self._listed)
 
     @property
     def _listed(self) -> Listed:
+        from privstats.secagg.roster_file import Listed
+
         return Listed(self.publics, self.server, self.run, self.names, self.label, self.counter)
 
     @classmethod
@@ -220,6 +227,8 @@ class Roster:
             LocalProtocolError: the text is not TOML, has another version, or a key that is missing, unknown or of the
                 wrong kind; or as for the class.
         """
+        from privstats.secagg.roster_file import parsed
+
         return cls._of(parsed(text))
 
     @classmethod
@@ -239,6 +248,8 @@ class Roster:
             PrivstatsError: the file cannot be written.
         """
         binary = Path(path).suffix == ".bin"
+        from privstats.secagg.roster_file import packed
+
         atomic_write(path, packed(self._listed) if binary else self.to_toml().encode())
 
     @classmethod
@@ -248,6 +259,8 @@ class Roster:
         Raises:
             LocalProtocolError: the file cannot be read, or is damaged, or as for :meth:`from_toml`.
         """
+        from privstats.secagg.roster_file import read
+
         return cls._of(read(path))
 
 

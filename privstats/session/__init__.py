@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.session.accounting import Charge as Charge
-    from privstats.session.accounting import RoundCharge as RoundCharge
+    from privstats.session.charges import Charge as Charge
+    from privstats.session.charges import RoundCharge as RoundCharge
     from privstats.session.local import LocalParties as LocalParties
     from privstats.session.local import local_parties as local_parties
     from privstats.session.machines import client as client
     from privstats.session.machines import contribution as contribution
     from privstats.session.machines import helper as helper
-    from privstats.session.machines import helper_noise as helper_noise
     from privstats.session.machines import on_upload as on_upload
     from privstats.session.machines import server as server
+    from privstats.session.noise import helper_noise as helper_noise
     from privstats.session.refunds import free as free
     from privstats.session.refunds import withdraw as withdraw
     from privstats.session.refunds import withdraw_run as withdraw_run

@@ -20,22 +20,26 @@ the engine. The ledger records the upload's SHA-256, so of two machines built un
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, TypeVar
 
-from privstats import dp, secagg
 from privstats.dp import NoPrivacy
 from privstats.errors import AggregationError, LedgerError
 from privstats.moments import Moments
 from privstats.plan import Plan
 
+if TYPE_CHECKING:
+    from privstats import secagg
+    from privstats.dp import Ledger, Spend
+    from privstats.session.charges import Charge
+
 __all__ = [
     "CHARGED_BEFORE",
-    "Charge",
+    "Account",
     "Charging",
     "LedgerCallback",
-    "RoundCharge",
     "charge_of",
     "charged",
     "on_upload",
@@ -48,150 +52,42 @@ _FRESH_RUN_BYTES = 16
 _Made = TypeVar("_Made")
 
 
-@dataclass(frozen=True)
-class Charge:
-    """The account that records a release before its noise is drawn.
+class Account(ABC):
+    """What a session asks of the account it is charged to; the two there are stand on the ledger (``charges``)."""
 
-    Attributes:
-        ledger: the durable record.
-        dataset: the account in it; every release of the same records uses the same name.
-        allow_second_exact_release: for plans without DP: release exact sums of this data set again. With one client
-            absent, the difference of the two releases is that client's exact vector.
-        multiplicity: the most rows that one record may be in, where the caller resamples; what is released costs that
-            many times its mu (:meth:`~privstats.dp.Cost.repeated`).
+    ledger: Ledger
+    per_round: ClassVar[bool] = False
 
-    Raises:
-        LedgerError: ``ledger`` is no ledger, the allowance is no truth value, or the multiplicity no number of rows.
+    @abstractmethod
+    def spend(self, plan: Plan, run: bytes) -> Spend:
+        """Spend a session, or return its entry if it was spent before."""
 
-    Example:
-        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
-        >>> charge.ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
-        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        >>> _ = ps.private_release(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), privacy, [[0.1, 0.2]], [0], ledger=charge)
-        >>> round(charge.ledger.account("clinic").spent, 3)
-        1.0
-    """
-
-    ledger: dp.Ledger
-    dataset: str
-    allow_second_exact_release: bool = False
-    multiplicity: int = 1
-
-    def __post_init__(self) -> None:
-        dp.Cost.repeated(self.multiplicity)
-        if not isinstance(self.ledger, dp.Ledger):
-            raise LedgerError(
-                f"Charge takes a privstats.dp.Ledger, got {type(self.ledger).__name__}: open the file with Ledger.open"
-            )
-        if not isinstance(self.allow_second_exact_release, bool):  # "no" is true
-            raise LedgerError(
-                "allow_second_exact_release must be True or False, got "
-                f"{type(self.allow_second_exact_release).__name__}: leave it out"
-            )
-
-    def spend(self, plan: Plan, run: bytes) -> dp.Spend:
-        """Spend a session, or return its entry if it was spent before; as :func:`spend`."""
-        return self.ledger.spend(
-            self.dataset,
-            plan=plan.digest,
-            run=run,
-            schema=plan.schema,
-            privacy=plan.privacy,
-            noise=plan.noise,
-            masking_failure=plan.masking.failure,
-            allow_second_exact_release=self.allow_second_exact_release,
-            multiplicity=self.multiplicity,
-        )
-
+    @abstractmethod
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
         """Record that what was spent is sent."""
-        self.ledger.finish(spend_of(plan, self, run), upload)
 
+    @abstractmethod
     def withdraw(self, plan: Plan, run: bytes) -> None:
         """Give the spend back if nothing was sent; otherwise do nothing."""
-        entry = spend_of(plan, self, run)
-        if entry.waiting:
-            self.ledger.withdraw(entry)
+
+    def check_moments(self, moments: Moments) -> None:  # noqa: B027
+        """Refuse moments of other records than the charge's; none are refused unless a kind says otherwise."""
 
 
-@dataclass(frozen=True)
-class RoundCharge:
-    """The mark of one round of a course, made before its noise is drawn; the course was spent before its first round.
-
-    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the round's.
-
-    Attributes:
-        ledger: the durable record.
-        entry: the course's spend.
-        place: the round's place in the course.
-        plan: digest of the round's plan.
-
-    Guarantee:
-        A round draws noise once, whatever its plan and however often a server asks: its mark is on the disk before, is
-        never undone, and depends on none of the plan's values. A crash between mark and journal loses the round.
-
-    Example:
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
-        >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
-        >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
-        >>> ps.course.authorize(course, plan, [], ledger, entry).place
-        0
-    """
-
-    ledger: dp.Ledger
-    entry: dp.Spend
-    place: int
-    plan: str
-
-    def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a round has no name but its place
-        """Mark the round, once.
-
-        Raises:
-            LedgerError: it has started before, or its price rests on a registry, whose ``RecordRegistry.charge``
-                returns the charge; nothing may be drawn or sent then.
-        """
-        self._check(plan)
-        self.ledger.mark_started(self.entry, self.place)
-        return self.entry
-
-    def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
-        """Record nothing: the mark is final.
-
-        Raises:
-            LedgerError: there is no mark.
-        """
-        self._check(plan)
-        entries = (entry for account in self.ledger.accounts() for entry in account.entries)
-        if not any(entry.id == self.entry.id and self.place in entry.begun for entry in entries):
-            raise LedgerError(
-                f"round {self.place} of this course has no mark in the ledger; give the ledger it was made with"
-            )
-
-    def check_moments(self, moments: Moments) -> None:
-        """Refuse moments of other records than the charge's; without a registry, none are refused."""
-
-    def withdraw(self, plan: Plan, run: bytes) -> None:
-        """Do nothing: a round's mark is never undone."""
-
-    def _check(self, plan: Plan) -> None:
-        if plan.digest != self.plan:
-            raise LedgerError(f"this charge is for another plan at round {self.place} of the course; authorize it anew")
-
-
-Charging: TypeAlias = Charge | RoundCharge | Literal["uncharged"] | None
+Charging: TypeAlias = Account | Literal["uncharged"] | None
 """The account to charge; None is for plans without DP."""
 
 CHARGED_BEFORE: Final = "uncharged"
 """The charge of a release that a ledger holds already: its round was marked, or the caller charges it."""
 
 
-def charge_of(plan: Plan, charge: Charging) -> Charge | RoundCharge | None:
+def charge_of(plan: Plan, charge: Charging) -> Account | None:
     """The account to charge; None for ``"uncharged"``, and for a plan without DP that names no account.
 
     Raises:
         LedgerError: no account for a plan with DP, or a value of another kind.
     """
-    if isinstance(charge, Charge | RoundCharge):
+    if isinstance(charge, Account):
         return charge
     if charge is None and not isinstance(plan.privacy, NoPrivacy):
         raise LedgerError(
@@ -207,7 +103,7 @@ def charge_of(plan: Plan, charge: Charging) -> Charge | RoundCharge | None:
     return None
 
 
-def register_run(plan: Plan, charge: Charge | RoundCharge, roster: secagg.Roster) -> dp.Spend:
+def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
     """Spend a party's part of a run, after the run's number was accepted.
 
     Raises:
@@ -218,7 +114,7 @@ def register_run(plan: Plan, charge: Charge | RoundCharge, roster: secagg.Roster
     return spend(plan, charge, roster.run)
 
 
-def spend(plan: Plan, charge: Charge | RoundCharge, run: bytes) -> dp.Spend:
+def spend(plan: Plan, charge: Account, run: bytes) -> Spend:
     """Spend a session in the ledger, or return its entry if it was spent before.
 
     Raises:
@@ -227,7 +123,7 @@ def spend(plan: Plan, charge: Charge | RoundCharge, run: bytes) -> dp.Spend:
     return charge.spend(plan, run)
 
 
-def charged(plan: Plan, charge: Charge | RoundCharge | None, run: bytes, make: Callable[[], _Made]) -> _Made:
+def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Made]) -> _Made:
     """Spend first, then call ``make``, which draws the noise; a crash between loses a release, never its record.
 
     An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
@@ -242,7 +138,7 @@ def charged(plan: Plan, charge: Charge | RoundCharge | None, run: bytes, make: C
     if charge is None:
         return make()
     entry = spend(plan, charge, run or os.urandom(_FRESH_RUN_BYTES))
-    if isinstance(charge, RoundCharge):
+    if charge.per_round:
         return make()
     made: _Made | AggregationError
     try:
@@ -266,7 +162,7 @@ class LedgerCallback:
     """
 
     plan: Plan
-    charge: Charge | RoundCharge
+    charge: Account
     run: bytes
 
     def __call__(self, upload: bytes) -> None:
@@ -286,12 +182,12 @@ class LedgerCallback:
         self.charge.withdraw(self.plan, self.run)
 
 
-def on_upload(plan: Plan, charge: Charge | RoundCharge, run: bytes) -> LedgerCallback:
+def on_upload(plan: Plan, charge: Account, run: bytes) -> LedgerCallback:
     """The callback of a client that was resumed from its journal; see :class:`LedgerCallback`."""
     return LedgerCallback(plan, charge, run)
 
 
-def spend_of(plan: Plan, charge: Charge, run: bytes) -> dp.Spend:
+def spend_of(plan: Plan, charge: Charge, run: bytes) -> Spend:
     """The entry that the ledger has for a run of this plan.
 
     Raises:

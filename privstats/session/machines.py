@@ -5,21 +5,21 @@ Arguments are checked and the session is charged here; the protocol itself is ``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from privstats import dp, secagg
+from privstats import secagg
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
 from privstats.errors import DataError, LocalProtocolError
 from privstats.moments import Moments
 from privstats.plan import Plan
-from privstats.randomness import Generator, bound_to, checked
+from privstats.randomness import Generator, checked
 from privstats.secagg.machines import Aggregator, Peer
-from privstats.secagg.noise_layers import ROOT_BYTES, layer_seeds
 from privstats.secagg.protocols import protocol_of
 from privstats.session import accounting
-from privstats.session.accounting import Charge, Charging, LedgerCallback, RoundCharge, charge_of, register_run
+from privstats.session.accounting import Account, Charging, LedgerCallback, charge_of, register_run
+from privstats.session.noise import client_noise, helper_noise
 from privstats.session.validation import (
     only_list,
     panel_argument,
@@ -31,9 +31,7 @@ from privstats.session.validation import (
 )
 from privstats.session.vector import Contribution
 
-__all__ = ["client", "contribution", "helper", "helper_noise", "in_ring", "on_upload", "server"]
-
-_HELPER_NOISE = b"privstats/upload/noise/1"
+__all__ = ["client", "contribution", "helper", "in_ring", "on_upload", "server"]
 
 
 def contribution(
@@ -78,16 +76,16 @@ def contribution(
     require_moments(plan, moments)
     vector = flatten(moments.for_client(index))
     if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
-        vector = dp.clip_client(plan.schema, plan.privacy, vector)
+        from privstats.dp.client_clip import clip_client
+
+        vector = clip_client(plan.schema, plan.privacy, vector)
     known, root = False, b""
     if plan.noise is not None and plan.noise.trust.drawn_by == "client":
-        known, levels = rng.reproducible, plan.noise.levels
-        root = rng.bytes(ROOT_BYTES) if levels else b""
-        layers = ([Generator(seed) for seed in layer_seeds(root, len(levels) - 1)],) if levels else ()
-        vector = vector + dp.draw_share(plan.noise, plan.layout, rng, *layers)
+        known = rng.reproducible
+        drawn, root = client_noise(plan.noise, plan.layout, rng)
+        vector = vector + drawn
     encoded = plan.ring.encode(vector)
-    check = protocol_of(plan.masking).machines.check_vector
-    if check is not None:
+    if plan.validity is not None and (check := protocol_of(plan.masking).machines.check_vector) is not None:
         check(plan.masking, encoded)
     return Contribution(plan.digest, encoded, reproducible=known, noise_root=root)
 
@@ -178,17 +176,17 @@ def client(
     )
 
 
-def _check_moments(plan: Plan, moments: Moments | Contribution, account: Charge | RoundCharge | None) -> None:
+def _check_moments(plan: Plan, moments: Moments | Contribution, account: Account | None) -> None:
     """Refuse moments that do not fit the plan, and noise that was drawn before its round was marked."""
     if isinstance(moments, Contribution):
-        if isinstance(account, RoundCharge):
+        if account is not None and account.per_round:
             raise LocalProtocolError(
                 "this contribution was drawn before its round was marked; give the moments, and noise is drawn after"
             )
         moments.check(plan.digest)
         return
     require_moments(plan, moments)
-    if isinstance(account, RoundCharge):
+    if account is not None:
         account.check_moments(moments)
 
 
@@ -232,7 +230,7 @@ def server(
     panel_arguments: dict[str, Any] = panel_argument(plan, panel, roster)
     make = protocol_of(plan.masking).machines.server
     if panel_arguments:
-        require_keys(keys, roster)
+        require_keys(plan, keys, roster)
         panel_arguments["allow_reproducible"] = allow_reproducible
         return make(plan.masking, roster=roster, noise_due=due, keys=keys, **panel_arguments)
     require_party(identity, roster)
@@ -272,45 +270,12 @@ def helper(
     kind = protocol_of(plan.masking).machines.helper
     if kind is None:
         raise LocalProtocolError(f"a plan with protocol={plan.protocol!r} has no helpers")
-    require_keys(keys, roster)
+    require_keys(plan, keys, roster)
     named: dict[str, Any] = {**panel_argument(plan, panel, roster), "noise": helper_noise(plan)}
     return kind(plan.masking, keys=keys, roster=roster, allow_reproducible=allow_reproducible, **named)
 
 
-def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
-    """What draws a helper's noise from 32 secret bytes, in the plan's ring; None in every model but the panel's.
-
-    For a helper's machine and its journal, which give it bytes that follow from the box key and the answered list.
-
-    Args:
-        plan: the plan all parties agreed on.
-
-    Guarantee:
-        A draw is the full noise of the plan (``dp.draw_member``), the same for the same bytes and unrelated for any
-        others: an answer with it in is mu-GDP toward the leader and all other helpers together, if the bytes stay with
-        this helper and no others draw for the same sum.
-
-    Example:
-        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
-        >>> privacy = ps.Privacy(model="panel", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        >>> named = {"cohort": ps.Cohort(3, 3, 100), "privacy": privacy, "protocol": "split", "panel": panel}
-        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), **named)
-        >>> draw = ps.session.helper_noise(plan)
-        >>> draw(os.urandom(32)).lift().tolist() == draw(os.urandom(32)).lift().tolist()
-        False
-    """
-    require_plan(plan)
-    noise = plan.noise
-    if noise is None or noise.trust.drawn_by != "member":
-        return None
-
-    def draw(seed: bytes) -> RingVector:
-        return plan.ring.encode(dp.draw_member(noise, plan.layout, bound_to(seed, _HELPER_NOISE, plan.digest.encode())))
-
-    return draw
-
-
-def on_upload(plan: Plan, roster: secagg.Roster, charge: Charge | RoundCharge) -> LedgerCallback:
+def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallback:
     """The callback of a resumed client, called before its masked vector is sent, or after the client was wiped unsent.
 
     Args:

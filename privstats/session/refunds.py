@@ -13,7 +13,8 @@ from privstats.errors import LedgerError, LocalProtocolError
 from privstats.plan import Plan
 from privstats.secagg.machines import Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session.accounting import Charge, spend_of
+from privstats.session.accounting import spend_of
+from privstats.session.charges import Charge
 
 __all__ = ["free", "prove_excluded_upload", "withdraw", "withdraw_run"]
 

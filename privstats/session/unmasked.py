@@ -10,19 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from privstats import dp
 from privstats.encoding import RingVector
 from privstats.errors import DataError
 from privstats.moments import Moments
 from privstats.plan import Plan, check_plausible
-from privstats.progress import track
 from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release, require_survivors
 from privstats.secagg.noise_layers import Opening, layer_seeds, opened_layers, opening
 from privstats.session.accounting import Charging, charge_of, charged
-from privstats.session.machines import as_contribution, helper_noise, in_ring
+from privstats.session.machines import as_contribution, in_ring
+from privstats.session.noise import helper_noise, with_central_noise, without_excess
 from privstats.session.validation import require_plan, type_name
 from privstats.session.vector import Contribution
 
@@ -120,19 +118,6 @@ def _fits(opening: object, levels: Sequence[int], present: int) -> bool:
     )
 
 
-def _without_excess(plan: Plan, total: RingVector, openings: Mapping[int, Opening]) -> RingVector:
-    """The sum without the layers of noise that its clients opened; the sum itself where there are none."""
-    noise, given = plan.noise, [each.seeds for each in openings.values() if each.seeds]
-    if noise is None or not given:
-        return total
-    excess = np.zeros(plan.layout.size, np.int64)
-    for seeds in track("removing noise", given):
-        excess += dp.draw_layers(noise, plan.layout, [Generator(seed) for seed in seeds])
-    needed = plan.ring.encode(-excess)
-    needed.add(total)
-    return needed
-
-
 def _drawn(
     plan: Plan,
     total: RingVector,
@@ -142,7 +127,7 @@ def _drawn(
     left_for: tuple[int, ...],
 ) -> Release:
     """Draw the noise that is due once and release the sum; the caller has charged it."""
-    vector = _with_central_noise(plan, _without_excess(plan, total, openings), rng).lift()
+    vector = with_central_noise(plan, without_excess(plan, total, openings), rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()
     if plan.schema.suppressible:
@@ -212,15 +197,3 @@ def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
 
 in_clear = aggregate_unmasked
 """The name of :func:`aggregate_unmasked` in scripts outside the project."""
-
-
-def _with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
-    """The sum plus the noise of the server, or of a panel's leader, still in the ring; the sum itself elsewhere."""
-    noise = plan.noise
-    if noise is None or not noise.trust.at_release:
-        return total
-    of_panel = noise.trust.drawn_by == "member"
-    drawn = dp.draw_member(noise, plan.layout, rng) if of_panel else dp.draw_central(noise, plan.layout, rng)
-    noisy = plan.ring.encode(drawn)
-    noisy.add(total)
-    return noisy

@@ -44,9 +44,10 @@ def require_party(identity: object, roster: object) -> None:
     require_roster(roster)
 
 
-def require_keys(keys: object, roster: object) -> None:
+def require_keys(plan: Plan, keys: object, roster: object) -> None:
     """Refuse values that are no keys of a panel's member, or no roster."""
-    if not isinstance(keys, secagg.HelperKeys):
+    kind = protocol_of(plan.masking).machines.keys
+    if kind is None or not isinstance(keys, kind):
         raise LocalProtocolError(
             f"keys must be HelperKeys, the member's identity and box key for this run, got {type_name(keys)}; where a "
             "plan names a panel, leader and helpers take keys=HelperKeys(identity, place, plan.masking, roster)"
@@ -159,11 +160,12 @@ def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster
         LocalProtocolError: the plan names a panel and there is none, another one, or the other way round; or an offer
             is not signed for this plan and this run.
     """
+    kind = protocol_of(plan.masking).machines.panel
     if panel is None:
-        if not protocol_of(plan.masking).has_panel:
+        if kind is None:
             return {}
         raise LocalProtocolError("the plan names a panel: give panel=Panel(identities, offers) of this run")
-    if not isinstance(panel, secagg.Panel):
+    if not isinstance(panel, kind or _panel()):
         raise LocalProtocolError(
             f"panel must be a Panel, got {type_name(panel)}; build one with Panel(identities, offers)"
         )
@@ -172,3 +174,10 @@ def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster
     masking: Any = plan.masking
     panel.context(masking, roster)
     return {"panel": panel}
+
+
+def _panel() -> type:
+    """What nobody who names no panel needs, and who gives one all the same is asked for."""
+    from privstats.secagg import Panel
+
+    return Panel

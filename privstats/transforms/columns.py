@@ -197,8 +197,8 @@ class Categories(_Declared):
     Args:
         name: of the column.
         values: at least two different texts, or at least two different whole numbers; none that is read as missing
-            (``"None"``, ``"NA"``), and no two that are read alike. In :class:`~privstats.Cells` it may also be empty:
-            then it is told whether a value is given.
+            (``"None"``, ``"NA"``) or lost a character in decoding (U+FFFD), and no two that are read alike. In
+            :class:`~privstats.Cells` it may also be empty: then it is told whether a value is given.
         other: every other value counts in a cell of its own; without it another value has none. None: what the plan
             that reads it takes as usual, no such cell in a :class:`~privstats.CountSchema`, and always one in
             :class:`~privstats.Cells`.

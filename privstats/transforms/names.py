@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from privstats.errors import SchemaError
-from privstats.transforms.one_value import Reading, reading, same
+from privstats.transforms.one_value import LOST, Reading, reading, same
 
 __all__ = ["check_told_apart", "checked_names", "shown"]
 
@@ -40,7 +40,8 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
 
 
 def check_told_apart(field: str, values: Sequence[Any]) -> None:
-    """Refuse public values that no record's value could be told by: one that is read as missing, or two as the same.
+    """Refuse public values that no record's value could be told by: one that is read as missing, two as the same, or
+    one with a character that was lost in decoding, which may stand for several.
 
     Raises:
         SchemaError: naming the first such value.
@@ -52,6 +53,11 @@ def check_told_apart(field: str, values: Sequence[Any]) -> None:
             raise SchemaError(
                 f"{field} holds {shown(value)}, which is read as a missing value, in every container: write it in "
                 "other words, such as 'nothing found'"
+            )
+        if isinstance(read, str) and LOST in read:
+            raise SchemaError(
+                f"{field} holds {shown(value)}, of which a character was lost, so several values may look like it: "
+                "read the file again in its own encoding"
             )
         if isinstance(read, float) and abs(read) >= _LARGEST_WHOLE:
             raise SchemaError(

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["LONGEST", "MISSING", "UNREADABLE", "Reading", "is_decimal", "of_number", "reading", "same"]
+__all__ = ["LONGEST", "LOST", "MISSING", "UNREADABLE", "Reading", "is_decimal", "of_number", "reading", "same"]
 
 Reading: TypeAlias = float | str | None
 """A finite number, a text, or None where nothing is given."""
@@ -27,6 +27,10 @@ MISSING = frozenset(("", *_NAMED, "nat", "none", "null")) | _INFINITE
 
 UNREADABLE = "\x01"
 """What values are read as that are no single value: which no public value can be, for theirs are printable."""
+
+LOST = "\ufffd"
+"""What decoders write for bytes that are no text in the encoding that was declared (U+FFFD): two texts that differed
+may be one with it. So no public value holds it, and no id; a value with it is none that is listed."""
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _ISO = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}.*)?")

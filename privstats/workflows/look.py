@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.moments.person_ids import names_of
 from privstats.transforms import Categories, Column, Dates, Numeric
 from privstats.transforms.one_value import reading
 from privstats.transforms.reading import Listed, Readings, read
 
-__all__ = ["Keys", "Looked", "keys_of", "looked"]
+__all__ = ["Keys", "Looked", "keys_of", "looked", "spellings", "unlisted"]
 
 _FEW = 0.01
 _CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
@@ -81,9 +82,9 @@ def looked(column: Column, values: Any) -> Looked:
 
     Args:
         column: its declaration.
-        values: ``(n,)``, as they stand in the file.
+        values: ``(n,)``, as they stand in the file, or read.
     """
-    found = read(values)
+    found = values if isinstance(values, Readings) else read(values)
     codes, unread = column.codes(found)
     gone = _missing(column, found)
     other = int((codes == len(column.values)).sum()) if isinstance(column, Categories) and not column.is_scale else 0
@@ -103,11 +104,9 @@ def looked(column: Column, values: Any) -> Looked:
 
 
 def keys_of(values: Any) -> Keys:
-    """How many records each value of a key column has; a missing key is none."""
-    found = read(values)
-    numbers = Counter(found.numbers[~np.isnan(found.numbers)].tolist())
-    counts = [*numbers.values(), *Counter(found.texts.values()).values()]
-    return Keys(len(counts), sum(counts), max(counts, default=0))
+    """How many records each value of a key column has, read as ids of persons are; a missing key is none."""
+    counts = Counter(name for name in names_of(values) if name is not None)
+    return Keys(len(counts), counts.total(), max(counts.values(), default=0))
 
 
 def _missing(column: Column, found: Readings) -> NDArray[np.bool_]:
@@ -165,15 +164,28 @@ def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
 
 
 def _of_others(column: Categories, found: Readings, count: int) -> str:
-    """The most frequent values that are not listed."""
-    places = column.listed.places_of(found)
-    gone = _missing(column, found)
-    rest = Counter(
+    """The most frequent values that are not listed, and those that differ from a listed one by case alone."""
+    rest = unlisted(column, found)
+    many = f"all {count:,}" if count == int((~_missing(column, found)).sum()) else f"{count:,}"
+    frequent = ", ".join(value for value, _ in rest.most_common(_SHOWN))
+    pairs = [f"{value} for {listed}" for value, listed in spellings(column, rest).items()][:_SHOWN]
+    alone = f" By case alone differs {', '.join(pairs)}" if pairs else ""
+    return f"{many} are not listed, such as {frequent}: another spelling?{alone}"
+
+
+def unlisted(column: Categories, found: Readings) -> Counter[str]:
+    """How often each value that is not listed occurs."""
+    places, gone = column.listed.places_of(found), _missing(column, found)
+    return Counter(
         found.texts.get(place, f"{found.numbers[place]:.15g}")
         for place in np.flatnonzero((places < 0) & ~gone).tolist()
     )
-    frequent = ", ".join(value for value, _ in rest.most_common(_SHOWN))
-    return f"{count:,} are not listed, such as {frequent}: another spelling?"
+
+
+def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
+    """Of values that are not listed those that differ from a listed one by case alone, the most frequent first."""
+    listed = {str(value).casefold(): str(value) for value in column.values}
+    return {value: listed[value.casefold()] for value, _ in rest.most_common() if value.casefold() in listed}
 
 
 def _reads_as_number(text: str) -> bool:

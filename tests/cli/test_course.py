@@ -20,7 +20,7 @@ from privstats.workflows.report.explanations import headline
 from tests.alignment.cohort import PROMISE as CLIENT
 from tests.alignment.cohort import PUBLIC, first
 from tests.alignment.cohort import first as aligned
-from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards
+from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards, tables
 from tests.course.test_kinds import HAZARDS, SCORES, ranged_plan
 from tests.made import promise
 
@@ -275,3 +275,33 @@ def test_a_report_of_a_course_promises_the_whole(run: Any, privstats: Any, tmp_p
     assert headline(course.first, Guarantee(course.mu)) in page
     privstats("report", "study.first.toml", "--out", "first", cwd=tmp_path)
     assert "The course that begins" not in (tmp_path / "first" / "report.html").read_text()
+
+
+def test_a_release_is_verified_against_the_file_of_its_course(privstats: Any, tmp_path: Path) -> None:
+    """Of cut points the plan that releases are made under stands in no file of the study, and plan.toml said NO."""
+    course = ps.Binned.within(plan_of(OF_CELLS), expected_records=600, sessions=2)
+    write(tmp_path / "study.toml", course)
+    for place, release in enumerate(ps.simulate(course, tables())):
+        release.save(tmp_path / f"{place}.release")
+
+    def verdict(*words: str, code: int = 0) -> str:
+        done = privstats("release", "verify", *words, cwd=tmp_path)
+        assert done.returncode == code, done.stdout + done.stderr
+        return " ".join((done.stdout + done.stderr).split())
+
+    assert "plan good: of session 0 of the course" in verdict("0.release", "--plan", "study.toml")
+    later = ("2.release", "--plan", "study.toml")
+    assert "give the releases of those before it with --after, in order" in verdict(*later, code=1)
+    assert "good: of session 2 of the course" in verdict(*later, "--after", "0.release", "--after", "1.release")
+    swapped = verdict(*later, "--after", "1.release", "--after", "0.release", code=1)
+    assert "NO: 1.release is not of session 0" in swapped
+    assert "verified against the course's file" in verdict("0.release", "--plan", "study.then.toml", code=1)
+    alone = verdict("0.release", "--plan", "study.then.toml", "--after", "1.release", code=2)
+    assert "--after names the sessions before" in alone
+    ended = verdict("0.release", "--plan", "study.toml", *["--after", "none"] * 3, code=1)
+    assert "NO: " in ended
+    ps.heads.LDA().fit_release([ps.Release.load(tmp_path / f"{place}.release") for place in range(3)]).save(
+        tmp_path / "cells.head"
+    )
+    head = privstats("head", "verify", "cells.head", "--plan", "study.toml", cwd=tmp_path)
+    assert "good: of the first session of the course (epsilon 4 at delta 1e-05, for all 3 sessions" in head.stdout

@@ -442,12 +442,14 @@ def test_a_name_that_the_system_does_not_take_is_no_bug_of_ours(privstats, tmp_p
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("errors_too", [False, True])
-def test_output_that_does_not_fit_is_no_bug_of_ours_and_no_contradicted_claim(tmp_path, errors_too):
+def test_output_that_does_not_fit_is_no_bug_of_ours_and_no_contradicted_claim(tmp_path, errors_too, unbuffered):
+    how = {"cwd": tmp_path, "check": False, "env": {**os.environ, "PYTHONUNBUFFERED": unbuffered}}
     with Path("/dev/full").open("w") as full:
         words = [sys.executable, "-m", "privstats", "--version"]
         errors = full if errors_too else subprocess.PIPE
-        done = subprocess.run(words, stdout=full, stderr=errors, text=True, cwd=tmp_path, check=False)
+        done = subprocess.run(words, stdout=full, stderr=errors, text=True, **how)
     assert done.returncode == 2
     assert errors_too or done.stderr.startswith("error: the system could not read or write: No space left on device")
 

@@ -16,6 +16,7 @@ import pytest
 import privstats as ps
 from privstats.course import Alignment, Stream, read, write
 from privstats.engines.flower import launch
+from privstats.engines.network.key_agreement import offered
 from privstats.engines.network.supervision import supervised
 from privstats.secagg import Identity
 from tests.course.cases import plan_of
@@ -141,6 +142,7 @@ def test_a_party_that_names_a_file_writes_no_line(privstats, tmp_path: Path) -> 
     assert summed + held_out == 8
     facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
     assert facts["records"] == summed
+    assert facts["tls_key_agreement"].startswith(offered().group)
     wrong = privstats(*named, "sick", cwd=tmp_path)
     assert wrong.returncode == 2
     assert "has no column 'sick': say with --target" in " ".join(wrong.stderr.split())

@@ -11,18 +11,23 @@ import sys
 import time
 from pathlib import Path
 from threading import Thread
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.cli.http import _started
 from privstats.engines.http.device import DeviceRun
 from privstats.engines.http.dial import Dial, UnreachableError
 from privstats.engines.http.settings import Settings
+from privstats.engines.network.key_agreement import offered
 from tests.engines.http.desk import Study, study_of_devices
 from tests.engines.http.test_serve import free_port
 
 pytest.importorskip("uvicorn")
+
+from privstats.engines.http.serve import Serving
 
 
 def started(home: Path, *words: str) -> subprocess.Popen:
@@ -184,3 +189,11 @@ def test_a_cluster_without_a_store_and_one_that_others_hear_are_refused(privstat
     named = ("--cluster", "tcp://192.0.2.1:8786", "--store", "objects")
     told = privstats("http", "lead", str(study.leader), *named, cwd=tmp_path)
     assert (told.returncode, "is plain, and keys of reports would travel there" in told.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_a_leader_says_how_its_tls_agrees_on_keys(tls: bool) -> None:
+    told: list[str] = []
+    run = SimpleNamespace(say=told.append, folder=SimpleNamespace(roster=SimpleNamespace(run=b"run")))
+    _started(run, Serving("127.0.0.1:8443", lambda: None), tls=tls)
+    assert told == ["the leader serves 127.0.0.1:8443, run 72756e", f"TLS agrees on keys by {offered()}"][: 1 + tls]

@@ -17,9 +17,9 @@ from privstats import dp
 from privstats.cli.ledger import history
 from privstats.cli.parts import passphrases
 from privstats.cli.parts.party_facts import standing
-from privstats.dp.ledger_rules import room
+from privstats.ledger.rules import room
 from privstats.secagg import Identity, Roster
-from tests.dp.test_ledger import no_file_may_grow_beyond
+from tests.ledger.test_book import no_file_may_grow_beyond
 
 PRIVACY = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
 PLAN = ps.Plan(schema=ps.ClassSchema(2, 3, "NAB", 4.0), cohort=ps.Cohort(3, 2, 99), privacy=PRIVACY)
@@ -203,7 +203,8 @@ def spent(ledger, run: bytes, plan: ps.Plan = PLAN, dataset: str = "beds", left:
 
 def test_a_ledger_is_opened_capped_and_shown_with_its_whole_history(run, tmp_path):
     opened = run("ledger", "open", "ledger.db")
-    assert opened.stderr.rstrip().endswith("its head, to be kept elsewhere:")
+    assert opened.stderr.splitlines()[-1] == "its head, to be kept elsewhere:"
+    assert "\\n" not in opened.stderr
     head = opened.stdout.strip()
     assert "no account yet" in run("ledger", "show", "ledger.db").stdout
     cap = ("ledger", "cap", "ledger.db", "beds", "--unit", "record", "--adjacency", "add-remove", "--delta", "1e-5")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from privstats.cli.parts.output import writable
-from privstats.errors import DataError
+import privstats as ps
+from privstats.cli.parts.output import drawable, folder_for, writable
+from privstats.errors import DataError, PrivstatsError, ReleaseError
+from tests.made import promise
 
 
 def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -21,8 +26,63 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
     assert not new.exists()
 
 
+def test_a_file_without_a_folder_is_refused_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, file = tmp_path / "made", tmp_path / "file"
+    file.write_text("kept")
+    with pytest.raises(PrivstatsError, match=r"cannot write .*page.html: there is no folder .*made; make it"):
+        writable([made / "page.html"], force=True)
+    writable([made / "page.html"], force=False, makes=made)
+    with pytest.raises(PrivstatsError, match="it is a folder; name a file"):
+        writable([tmp_path], force=True)
+    with pytest.raises(PrivstatsError, match="there is no folder"):
+        drawable(file / "page.svg")
+    with pytest.raises(ReleaseError, match="a figure is saved as"):
+        drawable(tmp_path / "page.doc")
+    drawable(None)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for refused in (lambda: writable([tmp_path / "page.html"], force=True), lambda: folder_for(tmp_path)):
+        with pytest.raises(PrivstatsError, match="nobody may write to .* from this account"):
+            refused()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("try", "north.csv", "south.csv", "--target", "ill", "--epsilon", "3", "--out", "none/try.html"),
+        ("report", "plan.toml", "--registry", "none/entry.json", "--audit"),
+        ("table", "one.release", "--out", "none/table.csv"),
+        ("table", "one.release", "--figure", "none/table.svg"),
+        ("score", "ill.head", "north.csv", "--figure", "none/roc.svg"),
+        ("plan", "init", "none/plan.toml"),
+        ("plan", "certify", "plan.toml", "--out", "none/certificate.json"),
+        ("stream", "init", "none/stream.toml", "--plan", "plan.toml", "--epochs", "2"),
+    ],
+)
+def test_every_command_says_so_before_it_reads_or_computes(
+    privstats: Any, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """The files that it would read hold nothing, so whoever reads them first complains of that."""
+    for name in ("north.csv", "south.csv", "one.release", "ill.head"):
+        (tmp_path / name).touch()
+    schema, private = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0), promise()
+    (tmp_path / "plan.toml").write_text(ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=private).to_toml())
+    done = privstats(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "there is no folder none; make it, or name another place" in " ".join(done.stderr.split()), done.stderr
+
+
 def test_no_command_looks_for_itself() -> None:
     """The sentence stands once: five commands had it, and one of them another error."""
     root = Path(__file__).parents[2] / "privstats"
     found = [path.name for path in root.rglob("*.py") if "pass --force to replace it" in path.read_text("utf-8")]
     assert found == ["output.py"]
+
+
+@pytest.mark.parametrize("room", ["privstats", "threat_models"])
+def test_what_is_said_in_one_line_is_one_line(room: str) -> None:
+    """``say`` escapes line ends, so a text of two lines would show them as they are written in Python."""
+    for path in Path(__file__).parents[2].glob(f"{room}/**/*.py"):
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", getattr(call.func, "attr", "")) == "say":
+                texts = [each.value for each in ast.walk(call) if isinstance(each, ast.Constant)]
+                assert not any("\n" in text for text in texts if isinstance(text, str)), f"{path}:{call.lineno}"

@@ -108,3 +108,34 @@ def test_the_seed_of_a_split_is_held_by_the_note_beside_the_file(run):
 )
 def test_what_is_wrong_is_said_in_a_sentence(run, words, said):
     assert said in run("score", *words, code=2).stderr.replace("\n", " ")
+
+
+def test_bins_that_follow_the_heads_release_and_the_width_are_said_before_anything_is_spent(run):
+    head, shards = run.head, [(kept.X, kept.y) for kept in run.kept]
+    schema = ps.ClassSchema(2, 2, "NAB", 4.0, class_names=("no", "yes"), feature_names=COLUMNS)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6)
+    release = ps.simulate(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 900), privacy=privacy), shards)
+    release.save(run.folder / "made.release")
+    type(head)().fit_release(release).save(run.folder / "noisy.head")
+    terms = ["--clients", "2", "--max-records", "900", *PROMISE]
+    said = run("score", "noisy.head", "--plan", "score.toml", *terms).stdout
+    assert "if all 900 records are scored and the AUC is 0.8, its interval will be about" in said
+    assert "privstats score --release" in said
+    said = run("score", "noisy.head", "--plan", "score.toml", *terms, "--release", "made.release", "--force").stdout
+    assert "privstats score --release" not in said
+    assert 0.5 in ps.Plan.read(run.folder / "score.toml").schema.cuts
+    checked = " ".join(run("plan", "check", "score.toml").stdout.split())
+    assert "if all 900 records are scored and the AUC is 0.8" in checked
+    wrong = run("score", "ill.head", "--plan", "other.toml", *terms, "--release", "made.release", code=2).stderr
+    assert "releases must be those that the head was made from" in " ".join(wrong.split())
+
+
+def test_a_plan_per_person_is_written_by_the_options_that_it_asks_for(run):
+    terms = ["--clients", "2", "--max-records", "900", *PROMISE, "--unit", "person"]
+    lacking = run("score", "ill.head", "--plan", "score.toml", *terms, code=2).stderr
+    assert "--unit person needs --person-clip" in " ".join(lacking.split())
+    run("score", "ill.head", "--plan", "score.toml", *terms, "--person-clip", "average")
+    assert ps.Plan.read(run.folder / "score.toml").privacy.averaged
+    of_rows = ["--person-clip", "1", "--max-records-per-person", "5", "--force"]
+    run("score", "ill.head", "--plan", "score.toml", *terms, *of_rows)
+    assert ps.Plan.read(run.folder / "score.toml").person_clip.records == 1

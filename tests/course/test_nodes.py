@@ -20,7 +20,7 @@ from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
 from privstats.errors import LedgerError, LocalProtocolError, PlanError
 from privstats.randomness import seeded
-from privstats.session.accounting import RoundCharge
+from privstats.session.charges import RoundCharge
 from tests import made
 from tests.course.cases import CLIENTS, SOFTMAX, plan_of, rounds, shards
 

@@ -22,7 +22,8 @@ from privstats.moments import parties
 from privstats.randomness import seeded
 from privstats.schema.public_values import VALUE_BITS, Published, Values, beside
 from privstats.workflows.report import Statement, registry_entry
-from privstats.workflows.report.explanations import collected, not_promised
+from privstats.workflows.report.explanations import not_promised
+from privstats.workflows.report.sessions import collected
 from tests.course.cases import PARTIES, C, D, parties_plan, plan_of, promise, shards
 from threat_models.audits.target import target_of
 from threat_models.findings import _audits

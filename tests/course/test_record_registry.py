@@ -13,11 +13,11 @@ import privstats as ps
 from privstats import secagg, session
 from privstats.course import Pending, RecordRegistry, Releases, run_of_round, spend
 from privstats.dp import Ledger
-from privstats.dp.registry_log import RegistryLog
 from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.engines.faults import Fault
 from privstats.errors import AggregationError, DataError, LedgerError, LocalProtocolError, PlanError
+from privstats.ledger.registry_log import RegistryLog
 from tests.course.streams import CLIENTS, SECRET, World, exact_stream, plan_of, registry, stream_of
 
 PEOPLE = [secagg.Identity(bytes([i + 1]) * 32) for i in range(CLIENTS)]
@@ -331,6 +331,7 @@ def test_wrong_calls_are_one_sentence(tmp_path: Path) -> None:
         (["ash", "ash"], "given twice"),
         ([7], "text of 1 to"),
         ([""], "text of"),
+        (["M\ufffdller"], r"holds U\+FFFD, .* two records may have it"),
     ):
         with pytest.raises(LedgerError, match=said):
             book.enter(ids)  # type: ignore[arg-type]

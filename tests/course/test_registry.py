@@ -17,13 +17,13 @@ from privstats.course import Pending, RecordRegistry, Single, authorize, spend
 from privstats.course import alone as alone_module
 from privstats.course.alone import private_releases, single_party_plan
 from privstats.dp import Ledger, Spend
-from privstats.dp.accounts import LedgerState
-from privstats.dp.ledger_price import Cost
-from privstats.dp.ledger_records import Assigned, Held, Spent, decode, encode
 from privstats.encoding import flatten
 from privstats.errors import LedgerError, PlanError
+from privstats.ledger.accounts import LedgerState
+from privstats.ledger.price import Cost
+from privstats.ledger.records import Assigned, Held, Spent, decode, encode
 from privstats.randomness import Generator, seeded
-from privstats.session.accounting import RoundCharge
+from privstats.session.charges import RoundCharge
 from tests.course.streams import SECRET, World, exact_stream, registry, stream_of
 from tests.course.test_record_registry import PEOPLE, roster
 from threat_models.audits.canary import GROUP_MU, lower_bounds

@@ -66,17 +66,18 @@ def same_values(one, other):
 
 @dataclass(frozen=True)
 class Sample:
-    """A value of a format, and when two are the same."""
+    """A value of a format, what reads its files, and when two are the same."""
 
     make: Callable[[], Any]
+    read: Callable[..., Any]
     same: Callable[[Any, Any], bool]
 
 
 SAMPLES = {
-    "privstats-release": Sample(a_release, operator.eq),
-    "privstats-head": Sample(a_head, same_heads),
-    "privstats-personal-head": Sample(a_personal_head, same_personal_heads),
-    "privstats-published": Sample(published_values, same_values),
+    "privstats-release": Sample(a_release, ps.Release.load, operator.eq),
+    "privstats-head": Sample(a_head, heads.load, same_heads),
+    "privstats-personal-head": Sample(a_personal_head, heads.Personal.load, same_personal_heads),
+    "privstats-published": Sample(published_values, Published.load, same_values),
 }
 
 
@@ -107,7 +108,7 @@ def joined(header, body):
 @pytest.fixture
 def written_then(monkeypatch):
     """A release's file names the version of the package that wrote it, and the vectors are 0.1.0's."""
-    monkeypatch.setattr("privstats.release.__version__", "0.1.0")
+    monkeypatch.setattr("privstats.release_file.__version__", "0.1.0")
 
 
 def test_every_format_has_a_sample_and_every_version_a_vector():
@@ -126,9 +127,9 @@ def test_every_format_has_a_sample_and_every_version_a_vector():
 def test_a_vector_of_every_version_is_read_and_written_again_as_it_was(kind, tmp_path):
     newest = max(FORMATS[kind].readers)
     for version in FORMATS[kind].readers:
-        value = FORMATS[kind].read(vector(kind, version), VERIFIER if version == newest else None)
+        value = SAMPLES[kind].read(vector(kind, version), VERIFIER if version == newest else None)
         value.save(tmp_path / "again", signer=SIGNER)
-        assert same(kind, FORMATS[kind].read(tmp_path / "again", VERIFIER), value)
+        assert same(kind, SAMPLES[kind].read(tmp_path / "again", VERIFIER), value)
     assert parts((tmp_path / "again").read_bytes()) == parts(vector(kind, newest).read_bytes())
 
 
@@ -154,7 +155,7 @@ def test_every_byte_counts(saved, flip, key):
     for position in range(len(data)):
         path.write_bytes(data[:position] + bytes([data[position] ^ flip]) + data[position + 1 :])
         try:
-            again = FORMATS[kind].read(path, key)
+            again = SAMPLES[kind].read(path, key)
         except FORMATS[kind].error as error:
             assert "\n" not in str(error)
         else:
@@ -172,7 +173,7 @@ def test_a_file_that_ends_too_early_or_too_late_is_refused(tmp_path_factory, siz
         path.write_bytes(data[:size] + tail)
         if data[:size] + tail != data:
             with pytest.raises(FORMATS[kind].error):
-                FORMATS[kind].read(path)
+                SAMPLES[kind].read(path)
 
 
 @pytest.mark.parametrize("dtype", ["BF16", "F8_E4M3", "C64", "U64", "F64", "NONE"])
@@ -189,7 +190,7 @@ def test_a_type_of_numbers_that_nobody_expects_is_refused(saved, dtype):
                 tensor["dtype"] = "I64"
     path.write_bytes(joined(header, body))
     with pytest.raises(FORMATS[kind].error):
-        FORMATS[kind].read(path)
+        SAMPLES[kind].read(path)
 
 
 @pytest.mark.parametrize("shape", [[1 << 62, 0], [0] * 80, [1 << 40, 1 << 40, 0]])
@@ -199,7 +200,7 @@ def test_a_shape_that_no_array_has_is_refused(saved, shape):
     empty = {"dtype": "I64", "shape": shape, "data_offsets": [0, 0]}
     path.write_bytes(joined({"__metadata__": header["__metadata__"], "vector": empty}, b""))
     with pytest.raises(FORMATS[kind].error):
-        FORMATS[kind].read(path)
+        SAMPLES[kind].read(path)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +225,7 @@ def test_a_header_that_was_edited_is_refused_by_name(saved, change, words):
     header["__metadata__"] = {name: value for name, value in metadata.items() if value is not None}
     path.write_bytes(joined(header, body))
     with pytest.raises(FORMATS[kind].error, match=words):
-        FORMATS[kind].read(path, VERIFIER)
+        SAMPLES[kind].read(path, VERIFIER)
 
 
 @pytest.mark.parametrize("where", ["header", "manifest"])
@@ -239,12 +240,12 @@ def test_a_pit_of_brackets_is_refused(saved, where):
         encoded = json.dumps(header).replace("{", '{"pit":' + "[" * 100_000 + "]" * 100_000 + ",", 1).encode()
         path.write_bytes(struct.pack("<Q", len(encoded)) + encoded + body)
     with pytest.raises(FORMATS[kind].error):
-        FORMATS[kind].read(path)
+        SAMPLES[kind].read(path)
 
 
 def test_only_a_signature_stops_a_forger(saved):
     kind, path, value = saved
-    read, error = FORMATS[kind].read, FORMATS[kind].error
+    read, error = SAMPLES[kind].read, FORMATS[kind].error
     assert same(kind, read(path, VERIFIER), value)
     other = Ed25519PrivateKey.generate()
     with pytest.raises(error, match="not signed by the key you trust"):
@@ -300,7 +301,7 @@ def test_a_version_that_no_release_wrote_is_refused_by_name_whatever_else_the_fi
             header["__metadata__"].pop(name, None)
         path.write_bytes(joined(header, body))
         with pytest.raises(HeadError, match=f"head format {version}, from before the first release of privstats"):
-            FORMATS[kind].read(path)
+            SAMPLES[kind].read(path)
 
 
 def test_a_head_of_no_known_origin_says_so_after_a_file_too(tmp_path):

@@ -89,3 +89,17 @@ def test_a_fit_of_one_party_alone_is_not_called_a_sum_of_two(facts, told):
     head = fitted("LDA", "private")
     head.provenance_ = replace(head.provenance_, **facts)
     assert f"| parties in the sum | {told} |" in head.card()
+
+
+def test_a_card_says_what_becomes_of_a_rare_class_and_what_to_do():
+    """A head that orders records well and predicts one class told "the classes hardly apart"."""
+    rng = np.random.default_rng(0)
+    y = (np.arange(2000) % 10 == 0).astype(int)
+    for shift, said in ((1.0, "At the mean of every class it predicts 0"), (3.5, "One class or more is rare")):
+        card = heads.LDA().fit(rng.normal(size=(2000, 2)) + shift * y[:, None] / 1.4, y).card()
+        assert said in card
+        assert "hardly apart" not in card
+        assert "flag those whose probability of it is above its share" in card
+        assert "priors='uniform'" in card
+    even = heads.LDA(priors="uniform").fit(rng.normal(size=(2000, 2)) + y[:, None], y)
+    assert "rare" not in even.card()

@@ -17,6 +17,7 @@ from privstats.errors import HeadError, PlanError, PrivstatsError, RecordError, 
 from privstats.heads import scoring as room
 from privstats.heads.scoring import head_digest
 from privstats.moments.scoring import cells_of_scores
+from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from privstats.schema.scoring import HEAD
 from tests import made
@@ -271,3 +272,79 @@ def test_every_head_of_ours_has_room_however_many_columns(names: Any) -> None:
 def test_labels_of_one_name_are_refused() -> None:
     with pytest.raises((HeadError, SchemaError)):
         ps.Scoring(fitted(ps.heads.LDA(), 2), labels=[0, 1, "1"])
+
+
+def rare(count: int, seed: int) -> tuple[Any, Any]:
+    """One in twenty or so is of the second class."""
+    chance = np.random.default_rng(seed)
+    y = (chance.random(count) < 0.05).astype(int)
+    return chance.normal(size=(count, 3)) + 0.7 * y[:, None], y
+
+
+def made_of(count: int = 3_000, epsilon: float = 3.0) -> tuple[Any, ps.Release]:
+    """A head of a rare outcome, and the release that it was made from."""
+    X, y = rare(count, 1)
+    schema, privacy = ps.ClassSchema(2, 3, "NAB", clip_norm=4.0), made.promise("central", epsilon=epsilon)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, count), privacy=privacy)
+    release = ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(1))
+    return ps.heads.LDA().fit_release(release), release
+
+
+def test_bins_follow_the_releases_of_the_head_and_tell_of_a_rare_outcome() -> None:
+    """With 20 bins of equal width the AUC of an outcome of 5 % had an interval from .5 to .9."""
+    head, release = made_of()
+    X, y = rare(4_000, 2)
+    true, wide = roc_auc_score(y, head.predict_proba(X)[:, 1]), {}
+    for name, more in (("equal", {}), ("follow", {"releases": [release]})):
+        scoring = ps.Scoring(head, **more)
+        plan = scoring.plan(cohort=ps.Cohort(2, 2, 4_000), privacy=made.promise("central", epsilon=1.0))
+        found = ps.inference.head_score(ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(2)))
+        auc = found.auc["1"]
+        assert auc.low <= true <= auc.high
+        assert found.accuracy.low <= head.score(X, y) <= found.accuracy.high
+        wide[name] = auc.high - auc.low
+        assert (found.calibration is None) == (name == "follow")
+    assert wide["follow"] < 0.6 * wide["equal"]
+    again = ps.Plan.from_toml(plan.to_toml())
+    assert again.digest == plan.digest
+    assert again.schema.cuts == plan.schema.cuts
+    assert "cuts" not in ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy()).to_toml()
+
+
+def test_a_record_counts_in_the_bin_of_its_probability_on_the_side_of_its_class() -> None:
+    head, release = made_of()
+    scoring, (X, y) = ps.Scoring(head, 12, releases=[release]), rare(900, 3)
+    cuts = scoring.schema.cuts
+    assert cuts is not None
+    assert 0.5 in cuts
+    assert scoring.schema.score_bins == len(cuts) + 1 <= 13
+    shares = room.scores_alone(head, X)[1][:, 1]
+    expected = np.zeros((2, len(cuts) + 1), int)
+    np.add.at(expected, (y, np.searchsorted(cuts, shares, side="right")), 1)
+    assert counts(scoring, X, y).T.reshape(2, -1).tolist() == expected.tolist()
+    found = ps.inference.head_score(released(scoring, X, y))
+    assert found.confusion.tolist() == confusion_matrix(y, head.predict(X)).tolist()
+    nothing = np.full((1, 2), np.nan)
+    assert cells_of_scores(scoring.schema, nothing, nothing, np.array([0])) == [0]
+
+
+def test_bins_follow_no_other_releases_than_the_heads_own() -> None:
+    head, release = made_of()
+    other = made_of(epsilon=2.0)[1]
+    for releases in ([other], [release, other], []):
+        with pytest.raises(HeadError, match="releases must be those that the head was made from"):
+            ps.Scoring(head, releases=releases)
+    fields = {"classes": 2, "features": 2, "score_bins": 4}
+    for cuts in (
+        (0.1, 0.2, 0.3),
+        (0.1, 0.5),
+        (0.5, 0.2, 0.7),
+        (0.2, 0.5, 1.0),
+        "0.5",
+        (0.2, 0.5, float("nan")),
+        (0.2, 0.5, 10**400),
+    ):
+        with pytest.raises(SchemaError, match="cuts are of two classes: score_bins - 1 probabilities that rise"):
+            ps.ScoringSchema("0" * 64, 1, **fields, cuts=cuts)  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match="cuts are of probabilities"):
+        ps.ScoringSchema("0" * 64, 1, **fields, cuts=(0.2, 0.5, 0.7), score="margin", reach=8.0)

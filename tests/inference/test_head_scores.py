@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis.extra.numpy import arrays
 
 import privstats as ps
 from privstats.errors import ReleaseError
+from privstats.inference.head_scores.expected import expected_area, expected_sentences
 from privstats.inference.head_scores.reliability import reliability
 from privstats.inference.head_scores.roc import area, roc_curve
 from privstats.randomness import seeded
@@ -194,6 +196,7 @@ def test_a_head_that_predicts_one_class_is_said_to() -> None:
         found = ps.inference.head_score(ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0)))
         assert found.only == "0"
         assert "predicts one class, '0'" in found.remarks[0]
+        assert "priors='uniform', which costs no privacy" in found.remarks[0]
         assert found.remarks[0] in str(found.summary()).replace("\n  ", " ")
 
 
@@ -266,3 +269,32 @@ def test_another_release_is_refused_by_its_kind() -> None:
     release = ps.Release.exact(schema, ps.measure(schema, {"sex": ["f", "m"]}))
     with pytest.raises(ReleaseError, match="measures a CountSchema; see Scoring"):
         ps.inference.head_score(release)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_the_width_that_is_told_before_is_the_width_that_comes(share: float) -> None:
+    """Of a head whose area is 0.8, in its own probabilities: log-odds are normal in both classes and calibrated."""
+    chance, apart = np.random.default_rng(0), 1.19
+    y = (chance.random(8_000) < share).astype(int)
+    X = chance.normal(size=(8_000, 2)) + [apart, 0] * y[:, None]
+    head = ps.heads.LDA().fit(X[:4_000], y[:4_000])
+    plan = ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, 4_000), privacy=made.promise("central", epsilon=2.0))
+    told = expected_area(plan, share)
+    shards = [(X[4_000::2], y[4_000::2]), (X[4_001::2], y[4_001::2])]
+    widths = []
+    for run in range(5):
+        auc = ps.inference.head_score(ps.simulate(plan, shards, rng=seeded(run))).auc["1"]
+        widths.append(auc.high - auc.low)
+    assert told.high - told.low == pytest.approx(np.median(widths), rel=0.25)
+    (said, advice) = expected_sentences(plan)
+    assert said.startswith("if all 4,000 records are scored and the AUC is 0.8, its interval will be about ")
+    assert "privstats score --release" in advice
+    few = replace(plan, cohort=ps.Cohort(2, 2, 20))
+    assert "hidden by noise where 5 in 100 are of the class" in expected_sentences(few)[0]
+
+
+def test_a_plan_without_a_curve_tells_no_width() -> None:
+    counts = made.plan(ps.ClassSchema(2, 2, "NA", 1.0), ps.Cohort(2, 2, 10))
+    assert expected_sentences(counts) == []
+    with pytest.raises(ValueError, match="counts no score"):
+        expected_area(counts, 0.5)

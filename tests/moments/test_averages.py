@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 import privstats as ps
 from privstats.encoding import PersonAverage, flatten
 from privstats.errors import DataError, UnreadableRecordsWarning
 from privstats.moments import PersonMoments, exact_moments
-from privstats.moments.person_averages import averages_of
+from privstats.testing import held
 from tests import made
 from tests.dp.test_averages import SUMMED, published, rows_of
 
@@ -62,37 +63,6 @@ def test_it_is_the_average_by_its_definition_for_any_order_and_partition(
     assert parts[0] + parts[1] == summed(schema, X, y, ids, said)
 
 
-@pytest.mark.parametrize("bits", [3, 12, 20])
-@pytest.mark.parametrize("kind", ["classes", "ridge", "ridge of two targets"])
-@given(seed=st.integers(0, 2**32))
-def test_many_at_once_are_bit_for_bit_what_one_by_one_is(kind: str, bits: int, seed: int) -> None:
-    """Rows that oppose each other too, whose averages are cut on both sides of zero."""
-    schema: Any = ps.ClassSchema(3, 4, "NABD", 1.0, grid_bits=bits)
-    targets = 1 + ("two" in kind)
-    if kind != "classes":
-        schema = ps.RidgeSchema(4, targets, clip_norm=1.0, target_bound=2.0, grid_bits=bits)
-    rng = np.random.default_rng(seed)
-    X, ids = rng.standard_normal((40, 4)) * rng.choice([0.1, 1.0]), rng.integers(0, 9, 40)
-    y = rng.integers(0, 3, 40) if kind == "classes" else rng.standard_normal((40, targets))
-    at_once = summed(schema, X, y, ids)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("privstats.moments.person_averages.averages_of", lambda *_: None)
-        one_by_one = summed(schema, X, y, ids)
-    assert at_once == one_by_one
-    for name in ("counted", "records", "clip_report", "shrunk"):
-        assert getattr(at_once, name) == getattr(one_by_one, name)
-
-
-def test_what_is_averaged_at_once_is_what_stands_in_arrays_of_numbers() -> None:
-    X, y = np.ones((6, 4)), np.arange(6) % 3
-    assert averages_of(PLAN.schema, X, y, 2) is not None
-    for other in (X.tolist(), X.astype(object), np.where(X, math.nan, X)):
-        assert averages_of(PLAN.schema, other, y, 2) is None
-    assert averages_of(ps.ClassSchema(3, 4, "NAS", 1.0), X, y, 2) is None
-    assert averages_of(ps.ClassSchema(3, 4, "NAB", 1.0, grid_bits=20), X, y, 1 << 13) is None  # past 2^53 together
-    assert averages_of(ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0, folds=2), X, y, 2) is None
-
-
 def test_a_person_counts_as_one_record_and_rows_are_known_here_alone() -> None:
     X, y = rows_of(PLAN.schema, 9, np.random.default_rng(0))
     found = summed(PLAN.schema, X, y, [1, 1, 1, 1, 1, 1, 2, 2, 3])
@@ -111,6 +81,50 @@ def test_only_rows_that_can_be_read_are_averaged() -> None:
     assert found == summed(PLAN.schema, X[[0, 2, 3]], y[[0, 2, 3]], [1, 1, 1])
     with pytest.warns(UnreadableRecordsWarning):
         assert not flatten(summed(PLAN.schema, X[[1, 1]], y[[1, 1]], [1, 1])).any()
+
+
+@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+@pytest.mark.parametrize(
+    "schema",
+    [each if each.task in ("score", "gradients") else pytest.param(each, marks=pytest.mark.ci) for each in SUMMED],
+    ids=lambda schema: schema.task,
+)
+def test_what_an_average_divides_by_is_the_rows_that_can_be_read_in_every_container(schema: Any) -> None:
+    """And so is what counts towards the limits of a plan, beside persons whose rows are texts or not."""
+    rng, ids = np.random.default_rng(2), np.array(list("aaaaabbbccd"))
+    (X, y), said = rows_of(schema, len(ids), rng), published(schema, rng)
+    columns = {name: np.array(values, object) for name, values in X.items()} if isinstance(X, dict) else None
+    whole = np.array(list(columns.values())).T if columns is not None else X
+    names = columns or getattr(schema, "feature_names", None) or tuple(map(str, range(whole.shape[1])))
+    read = np.ones(len(ids), bool)
+    if y is not None and schema.task != "mean":  # which reads none
+        y, read[2] = y.astype(float), False
+        y[2] = math.nan
+    for gaps in ((math.nan,) * 3, (math.inf, math.nan, -math.inf), (math.nan, "x", 10**400)):
+        rows, fine = whole.astype(object), read.copy()
+        for place, gap in zip((1, 6, 10), gaps, strict=True):
+            rows[place, -1], fine[place] = gap, False
+        kept = {name: column[fine] for name, column in X.items()} if isinstance(X, dict) else X[fine]
+        want = summed(schema, kept, None if y is None else y[fine], ids[fine], said)
+        table = dict(zip(names, rows.T.tolist(), strict=True))
+        for name, container in containers(rows, table, lists=columns is None).items():
+            found = summed(schema, container, y, ids, said)
+            assert found == want, (name, gaps)
+            assert (found.records, found.counted) == (want.records, want.counted), (name, gaps)
+            if y is not None:
+                assert summed(schema, container, y.tolist(), ids, said) == want, (name, gaps)
+
+
+def containers(rows: Any, table: dict[str, list[Any]], *, lists: bool) -> dict[str, Any]:
+    found = {name: each for name, each in held(table).items() if not lists or not isinstance(each, dict)}
+    if not lists:
+        return found
+    found |= {"rows": rows.tolist(), "tuples": tuple(map(tuple, rows)), "objects": rows}
+    if all(isinstance(value, float) for value in rows.reshape(-1)):
+        torch, numbers = pytest.importorskip("torch"), rows.astype(float)
+        found |= {"numbers": numbers, "a mask": np.ma.masked_invalid(numbers), "a tensor": torch.tensor(numbers)}
+        found["sparse rows"] = csr_array(numbers)
+    return found
 
 
 def test_kinds_whose_sums_are_no_sums_over_rows_average_nobody() -> None:

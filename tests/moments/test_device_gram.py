@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import PrivstatsError
-from privstats.moments import accumulators, device_gram
-from privstats.moments.accumulators import DeviceAccumulator
+from privstats.moments import device_gram, device_sums
 from privstats.moments.device_gram import gram, prefers_limbs
+from privstats.moments.device_sums import DeviceAccumulator
 from privstats.testing import class_schemas, records, ridge_schemas
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -81,7 +81,7 @@ def test_measuring_by_limbs_is_measuring(device, data):
     schema = data.draw(st.one_of(class_schemas(statistics="NABSDTF"), ridge_schemas()))
     X, y = data.draw(records(schema, min_records=1, max_records=40))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(accumulators, "prefers_limbs", lambda _, __, grid_bits: grid_bits <= device_gram._FINEST)
+        patched.setattr(device_sums, "prefers_limbs", lambda _, __, grid_bits: grid_bits <= device_gram._FINEST)
         meter = DeviceAccumulator(schema)
         meter.add(torch.as_tensor(X, device=device), torch.as_tensor(y, device=device))
     assert meter.moments() == ps.measure(schema, X, y)

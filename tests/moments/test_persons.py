@@ -27,7 +27,7 @@ PROMISE = {"unit": "person", "max_records_per_person": 4, "person_clip": 2.0}
 PLAN = made.plan(CLASSES, ps.Cohort(3, 3, 1000), made.promise(**PROMISE))
 NOBODY = ("", " ", None, math.nan, "n/a", "NaN", "nan", b"NULL", 2**53, float(2**60), str(2**53), 1.5, math.inf)
 OTHERS = (("1e5", "10e4"), ("0e1", "0e9"), ("1.5", "1.50"), ("Nan", "Null"), ("true", "1"), ("inf", "1e999"),
-    ("a\0b", "ab"), (b"\xff", b"\xfe"), (Decimal("7"), Decimal("7.00000000000000000001")), ("(1, 2]", "(1.0, 2.0]"),
+    (b"\xff", b"\xfe"), (Decimal("7"), Decimal("7.00000000000000000001")), ("(1, 2]", "(1.0, 2.0]"),
     ("7.0000000000000000001", "7"))  # fmt: skip
 
 
@@ -152,8 +152,8 @@ class Broken:
 
 def test_spans_and_broken_values_stop_no_one() -> None:
     X, y = records(CLASSES, 4)
-    spans = [np.timedelta64(5, "ms"), 5000, np.timedelta64(5, "ms"), 5000]
-    assert summed(X, y, spans) == summed(X, y, [1, 2, 1, 2])
+    with pytest.warns(UnreadableRecordsWarning, match="^2 of the records say of no person"):
+        assert summed(X, y, [np.timedelta64(5, "ms"), 5000] * 2) == summed(X[1::2], y[1::2], [1, 1])
     with pytest.warns(UnreadableRecordsWarning, match="^1 of the records say of no person"):
         assert summed(X, y, ["a", "a", "a", Broken()]) == summed(X[:3], y[:3], [1, 1, 1])
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.errors import DataError
 from privstats.moments import input_validation
-from privstats.moments.accumulators import DeviceAccumulator, quantize_tensor
+from privstats.moments.device_sums import DeviceAccumulator, quantize_tensor
 from privstats.moments.grid import feature_grid
 from privstats.testing import chunkings, class_schemas, records, ridge_schemas
 from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm

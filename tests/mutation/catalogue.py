@@ -185,7 +185,7 @@ MUTANTS: dict[str, Mutant] = {
     "lift before noise": Mutant(
         "the exact sum is lifted out of the ring before it meets the noise, and nothing is refused",
         both(
-            name_in("privstats.session.unmasked", "_with_central_noise", lambda right: bugs.LiftedFirst),
+            name_in("privstats.session.unmasked", "with_central_noise", lambda right: bugs.LiftedFirst),
             name_in("privstats.session.unmasked", "check_plausible", lambda right: bugs.unchecked),
         ),
         "central",
@@ -348,7 +348,7 @@ MUTANTS: dict[str, Mutant] = {
     "plausibility on the exact sum": Mutant(
         "whether a sum is plausible is decided before the noise: an oracle",
         both(
-            name_in("privstats.session.unmasked", "_with_central_noise", bugs.checked_before_noise),
+            name_in("privstats.session.unmasked", "with_central_noise", bugs.checked_before_noise),
             name_in("privstats.session.unmasked", "check_plausible", lambda right: bugs.unchecked),
         ),
         "central",

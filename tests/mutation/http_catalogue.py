@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from privstats.engines.http import protocol
 from privstats.engines.http.exchange import Answer
 from privstats.engines.http.helper_desk import HelperDesk
 from privstats.engines.http.intake import Intake
 from privstats.engines.http.leader import Leader
-from privstats.engines.http.limits import BytesInFlight
+from privstats.engines.http.limits import BrokenOff, BytesInFlight
 from privstats.engines.http.owner import Owner
 from privstats.engines.http.problems import Refused
 from privstats.engines.http.protocol import DeadlineProtocol
 from privstats.engines.http.run import LeaderRun
+from privstats.engines.network.folder import RoundFolder
 from privstats.secagg.upload.deferred import DeferredSums
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import member
@@ -24,6 +28,7 @@ _LEADER = "tests/engines/http/test_leader.py::"
 _SUMS = "tests/engines/test_journal_part_sums.py::"
 _HOSTILE = "tests/engines/http/test_hostile.py::"
 _SERVE = "tests/engines/http/test_serve.py::"
+_DOOR = "tests/engines/http/test_door.py::"
 
 right_report, right_exchange, right_rest = Leader._report, LeaderRun.exchange, Intake._rest
 right_take, right_data, right_replied = Intake.take, DeadlineProtocol.data_received, HelperDesk._replied
@@ -58,8 +63,8 @@ def _whatever_the_outbox_lists(self: LeaderRun, place: int, payload: bytes) -> A
 
 
 def _with_every_byte(self: DeadlineProtocol, data: bytes) -> None:
-    if self._in_header and self._held is None:
-        self._expect_header()
+    if self._in_header:
+        self._set_deadline(protocol.HEADER_SECONDS)
     right_data(self, data)
 
 
@@ -129,6 +134,27 @@ HTTP_MUTANTS: dict[str, Mutant] = {
         member(DeadlineProtocol, "data_received", _with_every_byte),
         "",
         (_SERVE + "test_a_slow_header_ends_at_its_deadline_whatever_byte_came_last",),
+        (),
+    ),
+    "requests before an answer": Mutant(
+        "a connection may send requests before the answer to the first, and all are kept and answered",
+        member(DeadlineProtocol, "on_message_begin", HttpToolsProtocol.on_message_begin),
+        "",
+        (_DOOR + "TestRequests::test_attack_requests_before_an_answer_are_not_answered_and_end_their_connection",),
+        (),
+    ),
+    "codes that come again": Mutant(
+        "a code that breaks off its bodies has as much room for the next one as any other",
+        member(BrokenOff, "lately", lambda self, sender: False),
+        "",
+        (_HOSTILE + "test_attack_codes_that_come_again_leave_room_for_the_others",),
+        (),
+    ),
+    "an account that is not asked": Mutant(
+        "a leader whose account cannot pay takes everybody's report, and says so at the release",
+        member(RoundFolder, "ask_charge", lambda self: None),
+        "",
+        (_SERVE + "test_a_leader_whose_account_cannot_pay_takes_no_report",),
         (),
     ),
     "all bodies in memory": Mutant(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from privstats import dp
 from privstats.dp import Cost
 from privstats.heads.private import RowCount
-from privstats.session.accounting import RoundCharge
+from privstats.session.charges import RoundCharge
 from tests.mutation import bugs
 from tests.mutation.mutant import Mutant
 from tests.mutation.planting import both, member, name_in
@@ -18,9 +18,9 @@ __all__ = ["LEDGER_MUTANTS"]
 _PRIVATE = "tests/heads/test_private.py::"
 _RESAMPLED = "tests/heads/test_resampling.py::"
 _SESSION = "tests/session/test_session.py::"
-_RUNS = "tests/dp/test_ledger_runs.py::"
+_RUNS = "tests/ledger/test_runs.py::"
 _WITHDRAWN = "tests/test_withdrawn.py::"
-_PRICE = "tests/dp/test_ledger_price.py::"
+_PRICE = "tests/ledger/test_price.py::"
 _HELD_OUT = "tests/engines/network/test_held_out.py::"
 _NODES = "tests/course/test_nodes.py::"
 _COURSE = "tests/threat_models/audits/test_course.py::"
@@ -28,9 +28,9 @@ _COURSE = "tests/threat_models/audits/test_course.py::"
 LEDGER_MUTANTS: dict[str, Mutant] = {
     "wrong adjacency in the ledger": Mutant(
         "the ledger charges an account under the adjacency that it does not have",
-        name_in("privstats.dp.ledger_price", "joint_mu", bugs.charged_by_the_other),
+        name_in("privstats.ledger.price", "joint_mu", bugs.charged_by_the_other),
         "shares",
-        ("tests/dp/test_ledger.py::test_another_adjacency_is_charged_what_it_costs_here",),
+        ("tests/ledger/test_book.py::test_another_adjacency_is_charged_what_it_costs_here",),
         (),
     ),
     "repeated record charged as one row": Mutant(
@@ -56,14 +56,14 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
     ),
     "a letter without noise is free": Mutant(
         "the ledger prices the noise that there is, whatever the schema sends beside it",
-        name_in("privstats.dp.ledger_price", "_check_named", lambda right: lambda schema, noise: None),
+        name_in("privstats.ledger.price", "_check_named", lambda right: lambda schema, noise: None),
         "shares",
         (_PRICE + "test_third_and_fourth_powers_are_not_for_nothing",),
         (),
     ),
     "noise is taken at its word": Mutant(
         "the ledger charges what the noise says of itself, also where it was sized for another schema",
-        name_in("privstats.dp.ledger_price", "_check_sized", lambda right: lambda schema, privacy, noise: None),
+        name_in("privstats.ledger.price", "_check_sized", lambda right: lambda schema, privacy, noise: None),
         "shares",
         (_PRICE + "test_noise_of_another_schema_is_refused",),
         (),
@@ -84,16 +84,16 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
     ),
     "an older ledger in its folder": Mutant(
         "a ledger that was restored together with its folder is not held against the head outside",
-        name_in("privstats.dp.ledger_file", "check_outside", lambda right: lambda *_: None),
+        name_in("privstats.ledger.file", "check_outside", lambda right: lambda *_: None),
         "shares",
-        ("tests/dp/test_ledger_chain.py::test_attack_a_folder_restored_in_place_spends_a_second_time",),
+        ("tests/ledger/test_chain.py::test_attack_a_folder_restored_in_place_spends_a_second_time",),
         (),
     ),
     "ledger keeps the largest": Mutant(
         "the ledger counts the dearest release instead of all of them",
-        name_in("privstats.dp.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),
+        name_in("privstats.ledger.accounts", "compose", lambda right: lambda mus: max(mus, default=0.0)),
         "shares",
-        ("tests/dp/test_ledger.py::test_totals_compose_like_gaussians_and_by_statistic",),
+        ("tests/ledger/test_book.py::test_totals_compose_like_gaussians_and_by_statistic",),
         (),
     ),
     "charge skipped": Mutant(
@@ -112,8 +112,8 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
     "run name not checked": Mutant(
         "a run's name is good for a second upload and for another plan",
         both(
-            name_in("privstats.dp.ledger", "same_spend", lambda right: lambda earlier, *asked: earlier),
-            name_in("privstats.dp.ledger", "check_nothing_left", lambda right: lambda accounts, run: None),
+            name_in("privstats.ledger.book", "same_spend", lambda right: lambda earlier, *asked: earlier),
+            name_in("privstats.ledger.book", "check_nothing_left", lambda right: lambda accounts, run: None),
         ),
         "shares",
         (
@@ -144,14 +144,14 @@ LEDGER_MUTANTS: dict[str, Mutant] = {
     ),
     "withdrawn although it left": Mutant(
         "a ledger gives back what was spent for an upload that has left",
-        name_in("privstats.dp.ledger", "check_waiting", lambda right: lambda entry: None),
+        name_in("privstats.ledger.book", "check_waiting", lambda right: lambda entry: None),
         "shares",
         (_WITHDRAWN + "test_what_has_left_is_not_withdrawn",),
         (),
     ),
     "upload after its withdrawal": Mutant(
         "an upload leaves under a spend that was given back",
-        name_in("privstats.dp.ledger", "check_unsent", lambda right: lambda entry: None),
+        name_in("privstats.ledger.book", "check_unsent", lambda right: lambda entry: None),
         "shares",
         (_WITHDRAWN + "test_a_second_machine_of_a_withdrawn_run_never_speaks",),
         (),

@@ -86,7 +86,7 @@ NOISE_LAYERS_MUTANTS: dict[str, Mutant] = {
     ),
     "openings not subtracted": Mutant(
         "a release says that excess noise was removed and still has it",
-        name_in("privstats.session.unmasked", "_without_excess", nothing_subtracted),
+        name_in("privstats.session.unmasked", "without_excess", nothing_subtracted),
         "layers",
         (_SESSION + "test_a_release_is_the_sum_of_what_every_client_left",),
         ("noise",),

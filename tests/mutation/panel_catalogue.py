@@ -65,7 +65,7 @@ PANEL_MUTANTS: dict[str, Mutant] = {
     ),
     "a leader's noise forgotten": Mutant(
         "the release of a panel's sum is made without the leader's noise",
-        name_in("privstats.session.unmasked", "_with_central_noise", lambda right: lambda plan, total, rng: total),
+        name_in("privstats.session.unmasked", "with_central_noise", lambda right: lambda plan, total, rng: total),
         "panel",
         (_MACHINES,),
         ("noise", "canary"),

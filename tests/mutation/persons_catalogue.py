@@ -10,8 +10,9 @@ from privstats.course import PersonRegistry
 from privstats.course.base import mu_of
 from privstats.course.planned import Planned
 from privstats.dp import joint_mu, units
-from privstats.encoding import PersonAverage, PersonClip
-from privstats.encoding.layout import blocks_of, flatten
+from privstats.encoding import PersonClip
+from privstats.encoding.client_clip import ClippedSums
+from privstats.encoding.person_average import AveragedSums
 from privstats.inference import evidence
 from privstats.moments.record_files import held_out
 from tests.mutation.mutant import Mutant
@@ -28,8 +29,9 @@ _SUMS = "tests/moments/test_persons.py::"
 _SPLIT = "tests/moments/test_persons_split.py::"
 
 
-def _in_full(_: PersonClip, moments: Any) -> tuple[dict[str, Any], bool]:
-    return blocks_of(moments.schema, flatten(moments)), False
+def _in_full(_: PersonClip, __: Any, ___: int, squares: Any) -> ClippedSums:
+    none = np.zeros(len(next(iter(squares.of_all().values()))), np.int64)
+    return ClippedSums(none, none)
 
 
 def _each_apart(_: Any) -> Any:
@@ -67,22 +69,18 @@ def _all_rows(right: Any) -> Any:
     return lambda batch, seen: right(batch, ())
 
 
-def _undivided(_: PersonAverage, *parts: Any) -> tuple[dict[str, Any], bool]:
-    return blocks_of(parts[0].schema, flatten(parts[0])), False
+def _undivided(_: AveragedSums, sums: Any, __: Any) -> Any:
+    return sums
 
 
-def _away_from_zero(right: Any) -> Any:
-    def average(parts: Any, row: Any, rows: int) -> Any:
-        total = right(parts, row, 1)
-        return np.sign(total) * -(-np.abs(total) // rows)
-
-    return average
+def _away_from_zero(of: AveragedSums, sums: Any, _: Any) -> Any:
+    return np.sign(sums) * np.ceil(np.abs(sums) / of.rows)
 
 
 PERSONS_MUTANTS: dict[str, Mutant] = {
     "person clip skipped": Mutant(
         "a person's rows all count in full, however many there are",
-        member(PersonClip, "clipped", _in_full),
+        member(PersonClip, "cut", _in_full),
         "persons",
         (_BOUNDS + "test_no_person_and_no_exchange_of_persons_passes_the_promise",),
         ("canary",),
@@ -101,16 +99,23 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         (_SUMS + "test_an_id_says_the_same_in_every_container_and_beside_whatever_else",),
         (),
     ),
+    "lost characters": Mutant(
+        "an id that lost a character in decoding is a person, whoever else lost one",
+        name_in("privstats.moments.person_ids", "LOST", lambda right: "no character"),
+        "persons",
+        ("tests/moments/test_person_ids.py::test_a_file_without_one_person_or_with_another_moves_by_the_promise",),
+        (),
+    ),
     "average not divided": Mutant(
         "a person whose rows are averaged adds their sum",
-        member(PersonAverage, "clipped", _undivided),
+        member(AveragedSums, "of", _undivided),
         "averages",
         (_AVERAGES + "test_no_average_and_no_exchange_of_averages_passes_the_bound",),
         ("canary",),
     ),
     "average away from zero": Mutant(
         "an average is cut away from zero, so that many small parts add up to more than a record",
-        name_in("privstats.encoding.person_average", "_average", _away_from_zero),
+        member(AveragedSums, "of", _away_from_zero),
         "averages",
         (_AVERAGES + "test_no_average_passes_the_distance_that_laplace_noise_pays",),
         (),

@@ -73,7 +73,7 @@ STREAM_MUTANTS: dict[str, Mutant] = {
     ),
     "a stream without a registry": Mutant(
         "the ledger begins nodes of a stream that no registry has seen",
-        name_in("privstats.dp.ledger", "check_mark", stream_bugs.anybody_begins),
+        name_in("privstats.ledger.book", "check_mark", stream_bugs.anybody_begins),
         "central",
         (_REGISTRY + "test_a_charge_that_somebody_makes_by_hand_is_refused_by_the_ledger",),
         (),

@@ -116,6 +116,12 @@ def _others() -> dict[str, ps.Plan]:
             made.promise(**CLIPPED),
             published=Published("1" * 64),
         ),
+        "score at cuts": made.plan(
+            ps.ScoringSchema("3" * 64, 1, classes=2, features=2, score_bins=4, cuts=(0.2, 0.5, 0.7)),
+            COHORT,
+            made.promise(),
+            published=Published("1" * 64),
+        ),
         "hazards": made.plan(
             ps.HazardSchema(
                 3,

@@ -43,6 +43,9 @@ def _scoring(chance: random.Random, common: dict[str, Any]) -> Schema:
     classes = chance.randint(2, 5)
     scale["by_class"] = classes > 2 and chance.random() < 0.5
     bins = 2 * chance.randint(1, 12)
+    if classes == 2 and not scale.get("reach") and chance.random() < 0.5:
+        scale["cuts"] = tuple(sorted({0.5, *(round(chance.uniform(0.01, 0.99), 4) for _ in range(bins))}))
+        bins = len(scale["cuts"]) + 1
     return ps.ScoringSchema("5" * 64, 900, classes=classes, features=common["features"], score_bins=bins, **scale)
 
 

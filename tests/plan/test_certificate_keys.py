@@ -28,7 +28,7 @@ Path = tuple[Any, ...]
 FREE = {  # keys that another plan of the same promise has not; every other one must stand there
     *("class_names", "feature_names", "validity", "merge", "spare_bits", "after", "other", "missing", "closed", "open"),
     *("rate", "expected_events", "module", "shares", "among", "edges", "gaps", "unit", "ordered"),
-    *("devices", "stated_epsilon", "words", "exact", "subgroups", "outcomes", "outcome_names", "groups"),
+    *("devices", "stated_epsilon", "words", "exact", "subgroups", "outcomes", "outcome_names", "groups", "cuts"),
 }
 
 

@@ -100,10 +100,11 @@ def test_without_noise_there_is_no_doubt():
 
 
 def test_a_plan_without_anything_special_tells_only_the_thresholds_and_whom_to_trust():
-    thresholds, server, poisoner, trust = facts(plan("central"))
+    thresholds, server, poisoner, recorded, trust = facts(plan("central"))
     assert "secrets need" in thresholds
     assert server.startswith("no server is trusted")
     assert poisoner.startswith("one client that sends false data")
+    assert recorded.startswith("keys are agreed on by X25519 alone")
     assert trust.startswith("trust in the central model: the server")
 
 

@@ -13,7 +13,7 @@ from privstats.plan.certificate import certificate_text
 from privstats.plan.certificate_checker import check
 from privstats.schema.public_values import Published
 from privstats.workflows import report
-from privstats.workflows.report import explanations
+from privstats.workflows.report import sessions
 from tests import made
 from tests.plan.devices import sample_devices
 from tests.plan.random_plans import PANEL
@@ -87,7 +87,7 @@ def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
     assert "patients (each with all rows at one party)" in page
     assert "parties at which a patient is" in page
     assert "by one factor, so that no patient weighs more" in page
-    comes = explanations.persons_in_sessions(ps.Stream(plan_of(), 4, deletions=True))
+    comes = sessions.persons_in_sessions(ps.Stream(plan_of(), 4, deletions=True))
     assert "Rows that come later are left out; who leaves is taken out with the rows that entered." in comes[0]
 
 

@@ -217,6 +217,8 @@ def test_what_a_panel_needs_is_asked_for_in_words() -> None:
         session.server(plain, parties.roster)
     with pytest.raises(LocalProtocolError, match="panel must be a Panel, got list"):
         parties.client(panel=[])
+    with pytest.raises(LocalProtocolError, match="panel must be a Panel, got list"):
+        session.server(plain, parties.roster, identity=parties.members[0], panel=[])  # type: ignore[arg-type]
     with pytest.raises(LocalProtocolError, match="roster must be a Roster"):
         session.helper(parties.plan, keys=parties.keys[1], roster=None, panel=parties.panel)
     with pytest.raises(LocalProtocolError, match="has no helpers"):

@@ -47,7 +47,7 @@ def test_the_example_of_the_readme_loads_what_it_uses() -> None:
         "secagg.upload",
         "moments.counts",
         "schema.counts",
-        "dp.ledger",
+        "ledger",
         "heads.ridge",
         "plan.claims",
         "cli",
@@ -60,7 +60,7 @@ def test_a_check_of_a_plan_loads_no_machine_no_records_no_course_and_no_head(tmp
     monkeypatch.chdir(tmp_path)
     loaded(RUN.format(["privstats", "plan", "init", "--example"]))
     names = ours(loaded(RUN.format(["privstats", "plan", "check", "plan.toml"])))
-    unused = ("course", "secagg.interactive.server", "moments", "session", "engines", "heads.estimator", "dp.ledger")
+    unused = ("course", "secagg.interactive.server", "moments", "session", "engines", "heads.estimator", "ledger")
     for room in unused:
         assert not within(names, f"privstats.{room}"), room
     assert len(names) <= 95, sorted(names)

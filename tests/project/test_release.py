@@ -149,7 +149,9 @@ def test_the_pack_for_readers_has_every_part_and_the_digest_of_each(tmp_path: Pa
     assert all(sha256((pack / name).read_bytes()).hexdigest() == digest for name, digest in listed.items())
     names = {"keys.md", "open_questions.md", "deliberate_bugs.md", "privstats.cdx.json", "specification/index.html"}
     assert names <= listed.keys()
-    assert "| identity | Ed25519" in (pack / "keys.md").read_text("utf-8")
+    (identity,) = re.findall(r"^\| identity \|.*$", (pack / "keys.md").read_text("utf-8"), re.MULTILINE)
+    assert "Ed25519" in identity
+    assert (pack / "deliberate_bugs.md").read_text("utf-8").count("\n| ") > 50
     counts = dict(line.split(",") for line in (pack / "tests.csv").read_text("utf-8").splitlines()[1:])
     assert int(counts["tests/secagg"]) > 100
     assert "tests/secagg/vectors/uploads.json" in {name.removeprefix("vectors/") for name in listed}
@@ -218,10 +220,81 @@ def test_only_what_publishes_may_sign() -> None:
         for job, said in read(FORGE / "workflows" / name)["jobs"].items()
         if "write" in said.get("permissions", {}).values()
     }
-    assert signs == {("release.yml", "build"), ("release.yml", "publish")}
-    publish = read(FORGE / "workflows" / "release.yml")["jobs"]["publish"]
-    assert (publish["environment"], publish["permissions"]) == ("release", {"id-token": "write"})
-    assert not any("run" in step for step in publish["steps"])  # no code of the project beside the right to publish
+    assert signs == {("release.yml", "attest"), ("release.yml", "publish")}
+    jobs = read(FORGE / "workflows" / "release.yml")["jobs"]
+    assert (jobs["publish"]["environment"], jobs["publish"]["permissions"]) == ("release", {"id-token": "write"})
+    assert {name: job.get("needs") for name, job in jobs.items()} == {
+        "build": None,
+        "materials": "build",
+        "attest": ["build", "materials"],
+        "publish": "attest",
+    }
+    for name in ("attest", "publish"):  # no code of the project, and none of a tool, beside the right to sign
+        used = [step["uses"].partition("@")[0] for step in jobs[name]["steps"]]
+        assert set(used) <= {
+            *("actions/download-artifact", "actions/attest-build-provenance", "actions/attest-sbom"),
+            "pypa/gh-action-pypi-publish",
+        }
+
+
+def locked() -> dict[str, tuple[str, str]]:
+    """The tools of a build: their version and the one hash of each."""
+    lines = [line for line in (ROOT / "build-lock.txt").read_text("utf-8").splitlines() if not line.startswith("#")]
+    found = [re.fullmatch(r"([a-z0-9-]+)==([\d.]+) --hash=sha256:([0-9a-f]{64})", line) for line in lines]
+    assert all(found), lines
+    return {each[1]: (each[2], each[3]) for each in found if each}
+
+
+def test_a_build_takes_its_tools_by_hash_and_asks_no_index() -> None:
+    tools = locked()
+    pinned = dict(re.findall(r"^([\w.-]+)==(\S+)$", (ROOT / "constraints.txt").read_text("utf-8"), re.MULTILINE))
+    normal = {name.lower().replace("_", "-"): version for name, version in pinned.items()}
+    assert {name: version for name, (version, _) in tools.items()} == {name: normal[name] for name in tools}
+    assert {re.split("[>=]", each)[0] for each in PROJECT["build-system"]["requires"]} | {"build"} <= tools.keys()
+    script = (ROOT / ".ci" / "build").read_text("utf-8")
+    for word in ("--require-hashes", "--no-deps", "--only-binary :all:", "build-lock.txt", "-m build --no-isolation"):
+        assert word in script
+    for name in ("release", "pack"):
+        text = (ROOT / ".ci" / name).read_text("utf-8")
+        assert ".ci/build " in text
+        assert "-m build" not in text
+    build = read(FORGE / "workflows" / "release.yml")["jobs"]["build"]
+    assert [step["run"] for step in build["steps"] if "run" in step] == [
+        "python -m venv .venv",
+        '.ci/release "$GITHUB_REF_NAME"',
+    ]
+
+
+def test_the_tools_of_a_build_are_whole_without_others() -> None:
+    """What these need is among them, as far as they are installed here."""
+    tools = locked()
+    for name in tools:
+        try:
+            asked = metadata.requires(name) or ()
+        except metadata.PackageNotFoundError:
+            continue
+        needed = {re.split(r"[^\w.-]", line)[0].lower().replace("_", "-") for line in asked if ";" not in line}
+        assert needed <= tools.keys(), name
+
+
+@pytest.mark.nightly
+def test_two_builds_are_the_same_bytes_and_a_tool_of_another_hash_is_refused(tmp_path: Path) -> None:
+    for place in ("one", "two"):
+        done = ci("build", str(tmp_path / place), "--wheel", SOURCE_DATE_EPOCH="1700000000")
+        assert done.returncode == 0, done.stderr
+    (one,), (two,) = ((tmp_path / place).iterdir() for place in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+    (tmp_path / "other" / ".ci").mkdir(parents=True)
+    shutil.copy(ROOT / ".ci" / "build", tmp_path / "other" / ".ci")
+    text = (ROOT / "build-lock.txt").read_text("utf-8")
+    digit = text[(at := text.index("sha256:") + 7)]
+    edited = f"{text[:at]}{'0' if digit != '0' else '1'}{text[at + 1 :]}"
+    (tmp_path / "other" / "build-lock.txt").write_text(edited, "utf-8")
+    told = {**os.environ, "PRIVSTATS_PYTHON": sys.executable}
+    script = [tmp_path / "other" / ".ci" / "build", tmp_path / "out"]
+    refused = subprocess.run(script, env=told, capture_output=True, text=True)
+    assert refused.returncode != 0
+    assert "DO NOT MATCH THE HASHES" in refused.stderr
 
 
 def test_hooks_run_the_tools_of_the_environment() -> None:

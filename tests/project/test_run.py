@@ -26,6 +26,10 @@ PYTHON = """#!/bin/sh
 echo "$* in $(basename "$PWD")"
 case "$*" in *{fails}*) exit 1;; esac
 """
+SLICE = """#!/bin/sh
+echo "the slice of the commit, ${{SLIPCOVER_ENABLED-not measured}}"
+case slice in {fails}) exit 1;; esac
+"""
 CI = "-m pytest -n auto -m ci and not nightly tests/test_marked.py in checkout"
 INSTALL = "mkdir -p .venv/bin && cp python .venv/bin && .venv/bin/python -m pytest"
 
@@ -48,7 +52,9 @@ def run(
     for name, text in {"README.md": README.format(demo=demo, test=test), ".gitignore": "ignored\n.venv\n"}.items():
         (checkout / name).write_text(text)
     (checkout / "python").write_text(PYTHON.format(fails=fails))
-    (checkout / "python").chmod(0o755)
+    (checkout / ".ci" / "slice").write_text(SLICE.format(fails=fails))
+    for name in ("python", ".ci/slice"):
+        (checkout / name).chmod(0o755)
     (checkout / "deleted").touch()
     (checkout / "tests").mkdir()
     for name, mark in (("marked", "ci"), ("plain", "slow")):
@@ -67,11 +73,12 @@ def test_each_command_starts_from_nothing_and_every_part_is_shown(tmp_path: Path
     done = run(tmp_path, demo, f"test ! -e .venv && {INSTALL}")
     assert done.returncode == 0, done.stdout + done.stderr
     said = [line for line in done.stdout.splitlines() if line and not line.startswith("$")]
-    tests, shown, ci, coverage = said
+    tests, shown, ci, coverage, night = said
     assert (tests, shown) == ("-m pytest in checkout", "all of it")
     assert "-m slipcover --merge" in coverage
     assert "--fail-under 98" in coverage
     assert ci == CI
+    assert night == "the slice of the commit, not measured"
     assert not (tmp_path / "checkout" / "left").exists()
     assert not list((tmp_path / "tmp").iterdir()), "what the run made for itself is gone with it"
 
@@ -95,8 +102,9 @@ def test_pip_does_not_compile_what_nobody_imports(tmp_path: Path) -> None:
         {"test": f"{INSTALL} tests", "fails": "tests"},
         {"fails": "merge"},
         {"fails": "ci"},
+        {"fails": "slice"},
     ],
-    ids=["demo", "tests", "coverage", "ci"],
+    ids=["demo", "tests", "coverage", "ci", "slice"],
 )
 def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, commands: dict[str, str]) -> None:
     done = run(tmp_path, **commands)
@@ -105,6 +113,7 @@ def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, comm
     last = done.stdout.split("$ what is marked ci\n")[1]
     assert last.startswith(f"{CI}\n")
     assert "-m slipcover --merge" in last
+    assert "\nthe slice of the commit, not measured\n" in last
     assert ("coverage is below 98 %" in done.stderr) == (commands.get("fails") == "merge")
 
 

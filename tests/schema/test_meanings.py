@@ -9,7 +9,7 @@ import pytest
 import privstats as ps
 from privstats.schema import KINDS, Schema
 from privstats.schema.statistic import Statistic
-from privstats.workflows.report import explanations
+from privstats.workflows.report import explanations, sessions
 from tests import made
 from tests.schema.samples import SCHEMAS
 
@@ -63,13 +63,13 @@ def test_what_kinds_say_of_records() -> None:
         "4 numbers, and a target of at most 2",
         "4 numbers and one of 3 classes",
     ]
-    assert records[10] == "the columns c0, c1, c2, c3, c4, c5, c6, c7 and 2 more"
+    assert records[10] == "the columns c0, c1, c2, c3, c4, c5, c6, c7, c8, c9"
 
 
 def test_the_officers_page_says_the_meaning_of_the_plans_own_kind() -> None:
     """N of a pooled kind counts all records: the page said "how many records each class has"."""
     plan = made.plan(ps.SitesSchema(5, 1.0), ps.Cohort(clients=30, min_survivors=20, max_records=900), made.promise())
-    told = {str(row[0]): row[1] for row in explanations.collected_table(plan).rows}
+    told = {str(row[0]): row[1] for row in sessions.collected_table(plan).rows}
     assert told == {row.letter: row.meaning for row in plan.schema.sent}
     assert told["N"] == "how many records there are"
     notes = [row[0].notes for row in explanations.budget_table(plan).rows if not isinstance(row[0], str)]

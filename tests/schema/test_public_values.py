@@ -191,7 +191,7 @@ def form(name: str = "M", **changes: object) -> str:
 )
 def test_a_file_that_contradicts_itself_is_refused(manifest: str, tmp_path: Path) -> None:
     from privstats.files.envelope import Content
-    from privstats.schema.public_values import FORMAT
+    from privstats.schema.published_file import FORMAT
 
     FORMAT.write(tmp_path / "good.values", Content(form().encode(), {"M": np.array([0b11_10_01_00], np.uint8)}))
     assert Published.load(tmp_path / "good.values").read()["M"].integers.size == 4

@@ -306,8 +306,8 @@ def test_the_ledger_itself_frees_single_releases_that_left(charge: session.Charg
 
 
 def test_a_record_that_frees_what_nobody_spent_is_damage() -> None:
-    from privstats.dp.accounts import LedgerState
-    from privstats.dp.ledger_records import Freed
+    from privstats.ledger.accounts import LedgerState
+    from privstats.ledger.records import Freed
 
     with pytest.raises(LedgerError, match="frees a release that no record allowed"):
         LedgerState.of([Freed(at="now", spend=1, proof="")])

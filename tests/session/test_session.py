@@ -396,7 +396,7 @@ def test_releases_of_one_run_that_race_are_drawn_for_one_spend_and_only_one_of_t
 ):
     """All of them find the spend unfinished, and each draws its own noise: one may be given out, or one abort."""
     subject, barrier, seen = plan(), threading.Barrier(4), []
-    draw = unmasked._with_central_noise
+    draw = unmasked.with_central_noise
     total = total_of(subject)
     if aborts:
         total = subject.ring.encode(np.full(subject.layout.size, subject.headroom[0].largest, np.int64))
@@ -413,7 +413,7 @@ def test_releases_of_one_run_that_race_are_drawn_for_one_spend_and_only_one_of_t
         except ps.LedgerError as refusal:
             seen.append(refusal)
 
-    monkeypatch.setattr(unmasked, "_with_central_noise", drawn)
+    monkeypatch.setattr(unmasked, "with_central_noise", drawn)
     threads = [threading.Thread(target=race) for _ in range(4)]
     for thread in threads:
         thread.start()

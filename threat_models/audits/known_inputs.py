@@ -6,10 +6,7 @@ as ``measure`` gives them. Arrays only: nothing in the file is executed.
 
 from __future__ import annotations
 
-import io
 import re
-import zipfile
-import zlib
 from collections import defaultdict
 from os import PathLike
 from typing import Any
@@ -18,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.files.atomic import read_whole
+from privstats.files.arrays import read_arrays
 from privstats.moments import Moments, exact_moments, kind_of
 from privstats.schema import Schema
 
 __all__ = ["known_inputs"]
 
 _NAME = re.compile(r"([A-Za-z])_(\d{1,7})")
-_MOST_UNPACKED = 16 << 30
 _FORM = "arrays X_<client> and y_<client>, or N_<client>, A_<client>, ... as measure gives them"
 
 
@@ -36,7 +32,7 @@ def known_inputs(path: str | PathLike[str], schema: Schema) -> dict[int, Moments
         DataError: not an .npz of plain arrays, unknown names, or arrays that do not fit the schema.
     """
     by_client: defaultdict[int, dict[str, NDArray[Any]]] = defaultdict(dict)
-    for name, array in _arrays(path).items():
+    for name, array in read_arrays(path).items():
         parts = _NAME.fullmatch(name)
         if parts is None:
             raise DataError(f"{path} holds an array {name[:40]!r}; name them {_FORM}")
@@ -44,22 +40,6 @@ def known_inputs(path: str | PathLike[str], schema: Schema) -> dict[int, Moments
     if not by_client:
         raise DataError(f"{path} is empty; store {_FORM}")
     return {client: _moments(schema, client, arrays) for client, arrays in by_client.items()}
-
-
-def _arrays(path: str | PathLike[str]) -> dict[str, NDArray[Any]]:
-    data = read_whole(path, DataError, "numpy.savez")
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            unpacked = sum(entry.file_size for entry in archive.infolist())
-        if unpacked <= _MOST_UNPACKED:
-            with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-                found = {name: arrays[name] for name in arrays.files}
-            if all(isinstance(array, np.ndarray) for array in found.values()):
-                return found
-            raise ValueError  # numpy hands on the bytes of what is no array
-    except (zipfile.BadZipFile, zlib.error, ValueError, OSError, EOFError, NotImplementedError):
-        raise DataError(f"{path} is no .npz of plain arrays; write it with numpy.savez") from None
-    raise DataError(f"{path} unpacks to {unpacked:,} bytes, more than 16 GiB; give the moments instead")
 
 
 def _moments(schema: Schema, client: int, arrays: dict[str, NDArray[Any]]) -> Moments:

@@ -21,7 +21,9 @@ export function wordsOf({ schema, cohort, privacy, devices }) {
     { about: "asked", text: askedOf(schema) },
     {
       about: "sent",
-      text: `One message, locked on this device. It can be read only if ${all} ${together} work together against you.`,
+      text:
+        `One message, locked on this device. It can be read only if ${all} ${together} work together against you, ` +
+        "or by somebody who keeps it until today’s locks are broken.",
     },
     { about: "made", text: `They publish only totals, over at least ${cohort.min_survivors} answers.` },
     { about: "promise", text: promiseOf(privacy, devices, epsilon, runs) },

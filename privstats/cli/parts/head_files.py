@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
+from privstats.cli.parts.expected import begins, together
 from privstats.cli.parts.verifying import NO, is_signed, key_of
 from privstats.errors import HeadError, PrivstatsError
 from privstats.files.atomic import read_whole
@@ -17,6 +18,9 @@ from privstats.heads import persistence, personal
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan
 from privstats.release import Release
+
+if TYPE_CHECKING:
+    from privstats.course import Course
 
 __all__ = ["HeadFile", "against_key", "against_plan", "against_releases", "facts_of"]
 
@@ -89,13 +93,15 @@ def facts_of(opened: HeadFile) -> dict[str, Any]:
     }
 
 
-def against_plan(promise: Provenance, plan: Plan) -> str:
-    """The verdict on whether it comes from this plan."""
+def against_plan(promise: Provenance, expected: Plan | Course) -> str:
+    """The verdict on whether it comes from this plan, or from the first session of this course."""
+    plan = begins(expected)
     if promise.plan is None:
         return f"{NO}the file names no plan"
     if promise.plan != plan.digest:
         return f"{NO}it comes from the plan {promise.plan}, and not from {plan.digest}"
-    return "good"
+    whole = together(expected)
+    return f"good: of the first session of the course ({whole})" if whole else "good"
 
 
 def against_key(path: Path, words: str) -> str:

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import privstats as ps
-
 if TYPE_CHECKING:
-    from privstats.dp.accounts import Account
     from privstats.engines.network.folder import Folder
     from privstats.engines.network.measuring import Records
     from privstats.engines.network.party import Party
+    from privstats.ledger.accounts import Account
 
 __all__ = ["facts_of", "record_facts", "standing"]
 
 
 def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
     """The facts for a party before it takes part; of a helper, or before records are measured, those of the run."""
+    from privstats.engines.network.key_agreement import offered
     from privstats.files.outside import state_folder
 
     course, kind, session = party.folder.course, party.folder.kind, party.first
@@ -29,6 +28,7 @@ def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
         "roster": roster.digest.hex(),
         "fingerprint": roster.fingerprint,
         "counters": str(state_folder()),
+        "tls_key_agreement": str(offered()),
         "upload_bytes": sum(each.masking.upload_bytes for each in course.priced) if client else 0,
     }
     if client and kind.part == "changes":
@@ -67,18 +67,20 @@ def _person_facts(moments: Any) -> dict[str, Any]:
 
 def _spending(party: Party, dataset: str) -> dict[str, Any]:
     """What the run spends of the account of these records, and what that account has spent."""
-    course, budget = party.folder.course, party.first.folder.plan.budget()
-    epsilon = budget.epsilon if party.folder.kind.single else course.epsilon(budget.delta)
-    spends = f"epsilon {epsilon:.4g} at delta {budget.delta:g}"
+    from privstats.course.whole import whole_of
+
+    whole = whole_of(party.folder.course)
+    spends = f"epsilon {whole.epsilon:.4g} at delta {whole.delta:g}"
     return {"spends": spends, "account": dataset, "ledger": _spent(party.folder, dataset)}
 
 
 def _stream_facts(folder: Folder) -> dict[str, Any]:
     """The facts on a stream for a party: its terms, its cost, and the records that go next."""
+    from privstats.course.whole import whole_of
     from privstats.engines.network import between_rounds
 
     stream: Any = folder.course
-    standing_here, delta = between_rounds.standing(folder), stream.first.budget().delta
+    standing_here, whole = between_rounds.standing(folder), whole_of(stream)
     epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
     repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
     unit = "record" if stream.plan.person_clip is None else "person, with all rows,"
@@ -89,7 +91,7 @@ def _stream_facts(folder: Folder) -> dict[str, Any]:
         "records": standing_here.inside,
         "gone": standing_here.gone,
         "goes_next": f"{standing_here.entering} that enter, {standing_here.leaving} that leave",
-        "spends": f"once, for all epochs together: epsilon {stream.epsilon(delta):.4g} at delta {delta:g}",
+        "spends": f"once, for all epochs together: epsilon {whole.epsilon:.4g} at delta {whole.delta:g}",
         "account": standing_here.account,
         "ledger": _spent(folder, standing_here.account),
     }
@@ -102,10 +104,12 @@ def _spent(folder: Folder, dataset: str) -> str:
 
 def standing(account: Account) -> str:
     """The spent and the remaining budget, in a line."""
+    from privstats.ledger.accounts import epsilon_of
+
     cap, delta = account.cap, account.quoted_delta
     if cap is None:
         return _exact(account)
-    most = cap.epsilon if cap.delta == delta else ps.dp.accounts.epsilon_of(account.mu_cap, delta)
+    most = cap.epsilon if cap.delta == delta else epsilon_of(account.mu_cap, delta)
     spent = f"spent epsilon {account.spent:.4g} of {most:.4g} at delta {delta:g}"
     masking = f"; to delta comes {account.masking_failure:.2g} for the masking" if account.masking_failure else ""
     return spent + masking + ("; MORE THAN THE CAP ADMITS" if account.exceeded else "")

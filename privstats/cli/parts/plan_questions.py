@@ -302,16 +302,7 @@ def _privacy(answers: Answers) -> ps.Privacy:
     of_unit = ("max_records_per_client", "max_records_per_person", "person_clip")
     names = ("model", "unit", "adjacency", "epsilon", "delta", *of_unit)
     choices: Any = {name: answers.get(name) for name in names}
-    return ps.Privacy(**{**choices, "person_clip": _person_clip(answers)})
-
-
-def _person_clip(answers: Answers) -> Any:
-    """A number where the answer is one."""
-    said = answers.get("person_clip")
-    try:
-        return said if said is None else float(said)
-    except ValueError:
-        return said
+    return ps.Privacy(**{**choices, "person_clip": score_questions.person_clip_of(answers.get("person_clip"))})
 
 
 def _check_person_clip(answers: Answers) -> None:

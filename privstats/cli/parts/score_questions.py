@@ -11,7 +11,7 @@ from privstats.cli.parts.output import writable
 from privstats.cli.parts.question import Question
 from privstats.cli.parts.terminal import say
 
-__all__ = ["QUESTIONS", "SCORE", "scoring_of", "write_scored"]
+__all__ = ["QUESTIONS", "SCORE", "person_clip_of", "scoring_of", "write_scored"]
 
 SCORE = "score"
 
@@ -36,6 +36,14 @@ def scoring_of(answers: Mapping[str, Any]) -> ps.Scoring:
     return ps.Scoring(ps.heads.load(answers["head"]))
 
 
+def person_clip_of(said: Any) -> Any:
+    """What a promise per person takes of an answer: a number where it is one."""
+    try:
+        return said if said is None else float(said)
+    except ValueError:
+        return said
+
+
 def write_scored(path: Path, plan: ps.Plan, text: str, *, force: bool) -> None:
     """Write a plan of a head's score, and the head beside it; say whether a promise covers it, and what is next.
 
@@ -44,6 +52,7 @@ def write_scored(path: Path, plan: ps.Plan, text: str, *, force: bool) -> None:
     """
     from privstats.files.atomic import atomic_write
     from privstats.heads.scoring import published_provenance
+    from privstats.inference.head_scores.expected import expected_sentences
     from privstats.schema.public_values import beside
 
     assert plan.published is not None  # noqa: S101  a plan of a score has one
@@ -54,5 +63,7 @@ def write_scored(path: Path, plan: ps.Plan, text: str, *, force: bool) -> None:
     promise = published_provenance(plan.published.read())
     if not promise.covered:
         say(f"WARNING: {head} publishes this head to all parties, and no promise covers it ({promise})")
+    for told in expected_sentences(plan):
+        say(told)
     say(f"wrote {path}, and {head} with the head; keep the two together. Check it: privstats plan check {path}")
     say("each party then names its records with: privstats flower records PARTY FILE --split SHARE --kept-out")

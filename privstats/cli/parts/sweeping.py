@@ -12,6 +12,7 @@ from privstats.cli.parts.output import prepare
 from privstats.cli.parts.terminal import escape, say, terminal
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
+from privstats.heads.diagnostics import RARE
 from privstats.heads.registry import head_class, named
 from privstats.moments import RecordFile, Records
 from privstats.moments.code_rows import columns_asked
@@ -41,8 +42,7 @@ __all__ = ["heads_named", "run"]
 _DONE = "sweep.json"
 _BALANCED = (
     "balanced accuracy (in brackets where epsilon alone varies) is the mean of the classes' accuracies; far below the "
-    'accuracy it says that rare classes are missed, for which most heads have priors="uniform"; AUC beside it does not '
-    "depend on where the head draws the line"
+    f"accuracy it says that rare classes are missed, which the AUC beside it does not depend on: {RARE}"
 )
 _TOLD = (
     "cut points of {} are open in the plan: here they are quantiles of the records, without noise; what finding them "

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from privstats.engines.flower.connection_limits import ConnectionLimiter, Limits
+from privstats.engines.door.connection_limits import MOST_HEADER_BYTES, ConnectionLimiter, Limits
 from privstats.engines.network import operator_log
 from privstats.engines.network.status_file import keep_connections
 from privstats.errors import PrivstatsError
@@ -50,7 +50,6 @@ MOST_REQUEST = 6 << 20
 _FLEET, _CONTROL = "/v1/fleet/", "/v1/control/"
 _LAYERS = "flwr.superlink.routers.control.middlewares"
 _BACKLOG = 2048
-_MOST_HEADER_BYTES = 16 << 10
 _LEAVE_SECONDS = 3
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -149,11 +148,11 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
     uvicorn = importlib.import_module("uvicorn")
     superlink = importlib.import_module("flwr.superlink.cli.flower_superlink")
     app = importlib.import_module("flwr.superlink.main").create_app(lifespan_config, superlink.SuperLinkLifespan)
-    limiter = ConnectionLimiter(Limits.of_descriptors(raise_open_files()))
+    limiter = ConnectionLimiter(Limits().within(raise_open_files()))
     config = uvicorn.Config(
         FleetOnly(app, _authenticated(app, limiter), lifespan_config.port),
         http="h11",  # the parser that bounds headers
-        h11_max_incomplete_event_size=_MOST_HEADER_BYTES,
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
         ws="none",
         log_config=importlib.import_module("flwr.supercore.http_logging").get_uvicorn_log_config(
             superlink.console_handler.level
@@ -165,7 +164,7 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
     )
     logging.getLogger("uvicorn.error").addFilter(_is_no_strangers_line)
     operator_log.configure()
-    server = importlib.import_module("privstats.engines.flower.fleet_server").FleetServer(
+    server = importlib.import_module("privstats.engines.door.server").DoorServer(
         config, _listening(*host_and_port(fleet)), limiter, partial(keep_connections, home)
     )
     server.run(sockets=[_listening(LOOPBACK, lifespan_config.port)])

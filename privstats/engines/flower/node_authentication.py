@@ -26,10 +26,10 @@ from flwr.supercore.primitives import asymmetric
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 
+from privstats.engines.door.connection_limits import CONNECTION, AdmittedConnection, ConnectionLimiter, Why
 from privstats.engines.flower.addresses import MOST_REQUEST, App, Receive, Scope, Send, refuse
-from privstats.engines.flower.connection_limits import AdmittedConnection, ConnectionLimiter, Why
 
-__all__ = ["CONNECTION", "MOST_OF_A_MESSAGE", "MOST_OF_A_STRANGER", "Logins", "NodeAuthentication", "remembered"]
+__all__ = ["MOST_OF_A_MESSAGE", "MOST_OF_A_STRANGER", "Logins", "NodeAuthentication", "remembered"]
 
 MOST_OF_A_MESSAGE = 64 << 10
 """The most bytes of a node's request without content: names of some 800 pieces, which are 4 GiB.
@@ -39,9 +39,6 @@ Two bytes of a list are an empty message, for which the parser takes 90 to 230: 
 
 MOST_OF_A_STRANGER = 4 << 10
 """The most bytes of a request that no registered node has signed: Flower's node introduces itself in 250."""
-
-CONNECTION = "privstats.connection"
-"""Where a request's scope holds the :class:`AdmittedConnection` of its connection."""
 
 _CONTENT = "/v1/fleet/push-object"  # one field of bytes, which are not parsed
 _MOST_HEADERS = 64

@@ -1,7 +1,8 @@
 """The administration of a leader on a socket of its own: health, metrics, the release, the close.
 
-A Unix socket that its owner alone may open, or a port of the loopback address. Release and statements list by index who
-took part, so nothing of it is on the public port. A request that changes something names a header that no page of
+A Unix socket that its owner alone may open, or a port of the loopback address, which every account of the machine
+reaches: there a request shows the token in a file that its owner alone may read. Release and statements list by index
+who took part, so nothing of it is on the public port. A request that changes something names a header that no page of
 another origin may send, and a loopback port is answered under a loopback name only.
 """
 
@@ -11,6 +12,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from hmac import compare_digest
 from pathlib import Path
 from typing import TypeAlias
 
@@ -24,10 +26,13 @@ from privstats.engines.http.standing import Standing, exposition
 from privstats.engines.network.supervision import Supervision
 from privstats.errors import PrivstatsError
 
-__all__ = ["ADMIN_SOCKET", "ASKED", "Administration", "socket_name"]
+__all__ = ["ADMIN_SOCKET", "ADMIN_TOKEN", "ASKED", "Administration", "bearer", "socket_name"]
 
 ADMIN_SOCKET = "admin.sock"
 """The Unix socket in the leader's folder."""
+
+ADMIN_TOKEN = "admin.token"  # noqa: S105  a file's name
+"""The file beside it, where there is a port in its place: what a request shows that its owner sends."""
 
 ASKED = "privstats-admin"
 """The header of requests that change something."""
@@ -38,7 +43,13 @@ _LONGEST = 100
 _HOST = re.compile(r"(?i)(?:localhost|127\.0\.0\.1|\[::1\]|privstats)(?::[0-9]+)?")
 _TEXT, _PROMETHEUS = "text/plain; charset=utf-8", "text/plain; version=0.0.4; charset=utf-8"
 _BYTES = "application/octet-stream"
+_OPEN = frozenset({"/healthz", "/readyz"})  # a probe hears a word
 Handler: TypeAlias = Callable[[], Awaitable[Answer]]
+
+
+def bearer(token: str) -> str:
+    """The value of the header ``Authorization`` that shows a token."""
+    return f"Bearer {token}"
 
 
 @contextmanager
@@ -64,6 +75,7 @@ class Administration:
         standing: the current standing, asked in the owner's thread.
         held: the process that leads.
         now: Unix seconds.
+        token: what requests show on a port; empty on a Unix socket.
     """
 
     def __init__(
@@ -73,7 +85,9 @@ class Administration:
         standing: Callable[[], Standing],
         held: Callable[[], Supervision | None],
         now: Callable[[], float],
+        token: str = "",
     ) -> None:
+        self._token = token
         self._run, self._owner, self._standing, self._held, self._now = run, owner, standing, held, now
         self._handlers: Mapping[tuple[str, str], Handler] = {
             ("GET", "/healthz"): self._healthy,
@@ -98,6 +112,8 @@ class Administration:
         handler = self._handlers.get((request.method, request.path))
         if handler is None:
             return _said(404, "no such resource")
+        if self._token and request.path not in _OPEN and not self._shown(request):
+            return _said(401, f"show the token in {ADMIN_TOKEN} of the leader's folder: Authorization: Bearer TOKEN")
         if request.method == "POST" and ASKED not in request.headers:
             return _said(403, f"name the header {ASKED}")
         try:
@@ -106,6 +122,9 @@ class Administration:
             return _said(503, refused.code)
         except PrivstatsError as error:
             return _said(409, str(error))
+
+    def _shown(self, request: Request) -> bool:
+        return compare_digest(request.headers.get("authorization", "").encode(), bearer(self._token).encode())
 
     async def _healthy(self) -> Answer:
         await self._owner.call(lambda: None)

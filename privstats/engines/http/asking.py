@@ -6,8 +6,9 @@ import socket
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 
-from privstats.engines.http.admin import ASKED, socket_name
+from privstats.engines.http.admin import ADMIN_TOKEN, ASKED, bearer, socket_name
 from privstats.errors import PrivstatsError
+from privstats.files.atomic import read_whole
 
 __all__ = ["ask"]
 
@@ -34,14 +35,18 @@ def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[in
     Args:
         home: the leader's folder.
         method, path: of the request.
-        port: of 127.0.0.1, where the leader was started with one.
+        port: of 127.0.0.1, where the leader was started with one; its token is then read from the folder.
 
     Raises:
-        PrivstatsError: nobody answers there.
+        PrivstatsError: nobody answers there, or there is no token in the folder.
     """
+    headers = {ASKED: "1"}
+    if port is not None:
+        token = read_whole(home / ADMIN_TOKEN, PrivstatsError, "privstats http lead --admin-port")
+        headers["authorization"] = bearer(token.decode(errors="replace").strip())
     line = _UnixConnection(home) if port is None else HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
     try:
-        line.request(method, path, headers={ASKED: "1"})
+        line.request(method, path, headers=headers)
         reply = line.getresponse()
         return reply.status, reply.read()
     except (OSError, HTTPException) as error:

@@ -15,7 +15,7 @@ Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 PROVED = "privstats.proved"
-"""A function in the scope, where a server has one: it hears that this connection has shown what costs no bucket."""
+"""A function in the scope, where a server has one: it hears which key has signed on this connection."""
 
 
 class Gone(Exception):  # noqa: N818 - the end of a connection, and no answer can be sent
@@ -31,7 +31,7 @@ class Request:
         headers: the last value of each, by its name in lower case.
         address: of the client, as far as the server knows it.
         chunks: the next piece of the body, empty at its end.
-        proved: called when the request has shown what costs no bucket.
+        proved: called with the name of a known key that has signed this request.
     """
 
     method: str
@@ -39,14 +39,14 @@ class Request:
     headers: Mapping[str, str]
     address: str
     chunks: Callable[[], Awaitable[bytes]]
-    proved: Callable[[], None]
+    proved: Callable[[bytes], object]
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive) -> Request:
         """The request in an ASGI scope."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         client = scope.get("client") or ("", 0)
-        proved = scope.get(PROVED, lambda: None)
+        proved = scope.get(PROVED, lambda _: None)
         return cls(scope["method"], scope["path"], headers, client[0], _chunks(receive), proved)
 
 

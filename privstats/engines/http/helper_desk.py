@@ -79,7 +79,6 @@ class HelperDesk:
             except Refused:
                 self._intake.penalties.add(peer)
                 raise
-        request.proved()
         return Answer(201 if kept is None else 200)
 
     async def exchange(self, request: Request, place: int) -> Answer:
@@ -91,7 +90,7 @@ class HelperDesk:
             stale = problem("stale_nonce")
             return Answer(stale.status, stale.body, stale.media, self._nonce(place), stale.code)
         self.heard[place] = self._now()
-        request.proved()
+        request.proved(b"helper %d" % place)
         following = await self._owner.call(partial(self._run.exchange, place, payload))
         self._nonces[place].append(os.urandom(_NONCE_BYTES))
         if following is None:

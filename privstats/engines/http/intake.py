@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 
 from privstats.engines.http.answered import named
 from privstats.engines.http.exchange import Request
-from privstats.engines.http.limits import BytesInFlight, Openings, Penalties, one_at_a_time, peer_of
+from privstats.engines.http.limits import BrokenOff, BytesInFlight, Openings, Penalties, one_at_a_time, peer_of
 from privstats.engines.http.manifest import Manifest
 from privstats.engines.http.owner import Verdict
 from privstats.engines.http.problems import CODES, Refused
@@ -30,6 +30,7 @@ _SMALL = 64 << 10
 """Bytes of a body that is read before its signature is known, and of what is dropped after a refusal."""
 _SECONDS, _BYTES_PER_SECOND = 30.0, 64 << 10
 _DRAIN_SECONDS = 2.0
+_PART_OF_AGAIN = 4
 _HEX = re.compile(r"[0-9a-f]{128}")
 _DIGITS = re.compile(r"[0-9]{1,12}")
 
@@ -78,6 +79,7 @@ class Intake:
 
     Attributes:
         flight: bodies that are being received.
+        again: those of them whose sender broke one off within the hour, or has its report here: a quarter at most.
         penalties: bad signatures, by address.
     """
 
@@ -91,8 +93,10 @@ class Intake:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._report, self._heard, self._limits, self._full = report, heard, limits, full
-        self.flight = BytesInFlight(limits.in_flight_mib << 20)
+        most = limits.in_flight_mib << 20
+        self.flight, self.again = BytesInFlight(most), BytesInFlight(most // _PART_OF_AGAIN)
         self.penalties, self._openings = Penalties(limits.bad_signatures, clock), Openings(clock)
+        self._broken = BrokenOff(clock)
         self._sending: set[int] = set()
 
     def peer(self, request: Request) -> str:
@@ -115,7 +119,7 @@ class Intake:
                 peer = self.peer(request)
                 told = bytes(head[-SIGNATURE_BYTES:]) if signature is None else signature
                 self._verify(early, sender, head, told, peer)
-                request.proved()
+                request.proved(b"sender %d" % sender)
                 return await self._rest(sender, request, head, length, told, peer)
         except TimeoutError:
             raise Refused("slow") from None
@@ -133,23 +137,36 @@ class Intake:
     ) -> Verdict:
         """Read on, for a key of the roster, one body at a time."""
         self._openings.check(sender)
-        if self._heard(sender) not in (None, named(signature)):
+        kept = self._heard(sender)
+        if kept not in (None, named(signature)):
             raise Refused("already_here")
         with one_at_a_time(self._sending, sender):
             if self._full():
                 raise Refused("busy")
-            await self.flight.take(length)
-            try:
+            async with self._room(sender, length, again=kept is not None or self._broken.lately(sender)):
                 body = await _whole(request, head, length)
                 if bytes(body[-SIGNATURE_BYTES:]) != signature:
                     self.penalties.add(peer)
                     raise Refused("bad_signature")
                 verdict = await self._report(sender, body)
-            finally:
-                self.flight.give_back(length)
         if verdict == "bad_body":
             self._openings.add(sender)
         return verdict
+
+    @asynccontextmanager
+    async def _room(self, sender: int, length: int, *, again: bool) -> AsyncIterator[None]:
+        """Room for a body in the block; that of a sender that comes again is in the share of all such."""
+        rooms = (self.again, self.flight) if again else (self.flight,)
+        taken: list[BytesInFlight] = []
+        try:
+            for room in rooms:
+                await room.take(length)
+                taken.append(room)
+            with self._broken.unless_it_ends(sender):
+                yield
+        finally:
+            for room in taken:
+                room.give_back(length)
 
 
 def _checked_length(request: Request, wanted: int) -> int:

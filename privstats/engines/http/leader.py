@@ -141,7 +141,6 @@ class Leader:
         manifest = self._run.manifest
         if manifest is None:
             raise Refused("no_panel")
-        request.proved()  # it costs nothing: the bytes were rendered once
         headers = {"etag": manifest.etag, "cache-control": f"public, max-age={_MANIFEST_SECONDS}"}
         if request.headers.get("if-none-match") == manifest.etag:
             return Answer(304, headers=headers)
@@ -163,11 +162,10 @@ class Leader:
             raise _after_the_end(refused) if ended else refused from None
         return Answer(_STATUS[verdict])
 
-    async def _end(self, request: Request, _: int) -> Answer:
+    async def _end(self, _request: Request, _: int) -> Answer:
         end = self._run.end
         if end is None:
             raise Refused("not_yet")
-        request.proved()
         return Answer(200, end.data, END)
 
     def _shared(self, request: Request) -> dict[str, str]:
@@ -184,7 +182,6 @@ class Leader:
     def _preflight(self, request: Request, name: str) -> Answer:
         if name not in _FOR_PAGES or "access-control-allow-origin" not in self._shared(request):
             return Answer(204)
-        request.proved()
         allowed = {
             "access-control-allow-methods": "GET, PUT",
             "access-control-allow-headers": f"content-type, {SIGNATURE}, if-none-match",

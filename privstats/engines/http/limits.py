@@ -6,19 +6,19 @@ Counted in one event loop, in memory; no decision about a report's content is ma
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from ipaddress import IPv6Address, ip_address
 
+from privstats.engines.door.connection_limits import network_of
 from privstats.engines.http.problems import Refused
 
-__all__ = ["BytesInFlight", "Openings", "Penalties", "one_at_a_time", "peer_of"]
+__all__ = ["BrokenOff", "BytesInFlight", "Openings", "Penalties", "one_at_a_time", "peer_of"]
 
 _MOST_ADDRESSES = 1 << 16
 _MOST_OPENINGS, _HOUR = 5, 3600.0
-_NET = 64
 _FOR = re.compile(r'(?i)(?:^|;)\s*for="?(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?"?\s*(?:;|$)')
 
 
@@ -32,14 +32,7 @@ def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) 
     """
     if address in proxies and (found := _FOR.search(headers.get("forwarded", "").rpartition(",")[2])):
         address = found[1] or found[2]
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, IPv6Address):
-        mapped = parsed.ipv4_mapped
-        return str(mapped) if mapped else f"{IPv6Address(int(parsed) >> _NET << _NET)}/{_NET}"
-    return str(parsed)
+    return network_of(address)
 
 
 class Penalties:
@@ -88,6 +81,25 @@ class Openings:
     def add(self, sender: int) -> None:
         """Count one."""
         self._times.setdefault(sender, deque()).append(self._clock())
+
+
+class BrokenOff:
+    """Senders that have held room for a body within the hour and did not bring it to its end."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._times: dict[int, float] = {}
+
+    def lately(self, sender: int) -> bool:
+        """Whether this sender's last body ended early, within the hour."""
+        return self._clock() - self._times.get(sender, -math.inf) < _HOUR
+
+    @contextmanager
+    def unless_it_ends(self, sender: int) -> Iterator[None]:
+        """Count this sender from now on, until the block has come to its end."""
+        self._times[sender] = self._clock()
+        yield
+        del self._times[sender]
 
 
 class BytesInFlight:

@@ -22,6 +22,7 @@ from privstats.errors import LocalProtocolError
 __all__ = ["BUNDLE", "Page", "client_file", "page_of"]
 
 BUNDLE = "privstats.bundle.js"
+_TLS_ONLY_SECONDS = 365 * 86_400  # people type the address: from the first visit on the browser asks by TLS alone
 _HERE = {"localhost", "127.0.0.1", "[::1]"}
 
 
@@ -110,6 +111,7 @@ def _headers(leader: str, script: str, style: str) -> dict[str, str]:
     return {
         "Content-Type": "text/html; charset=utf-8",
         "Content-Security-Policy": "; ".join(allowed),
+        "Strict-Transport-Security": f"max-age={_TLS_ONLY_SECONDS}",
         "Referrer-Policy": "no-referrer",
         "Cross-Origin-Opener-Policy": "same-origin",
         "X-Content-Type-Options": "nosniff",

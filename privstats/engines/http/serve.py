@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -16,23 +17,26 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from ipaddress import ip_address
 from pathlib import Path
 
 import uvicorn
 
-from privstats.engines.http.admin import ADMIN_SOCKET, Administration, socket_name
+from privstats.engines.door.connection_limits import ConnectionLimiter, Limits
+from privstats.engines.door.server import DoorServer
+from privstats.engines.http.admin import ADMIN_SOCKET, ADMIN_TOKEN, Administration, socket_name
 from privstats.engines.http.leader import Leader
 from privstats.engines.http.owner import Owner
 from privstats.engines.http.part_sums import Cluster, PartSums
-from privstats.engines.http.protocol import Doorway, protocol_for
+from privstats.engines.http.protocol import protocol_for
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.http.standing import Standing, keep, standing_of
 from privstats.engines.network.operator_log import WarningLine, reason_of
 from privstats.engines.network.supervision import supervised, supervision
 from privstats.errors import LocalProtocolError, PrivstatsError
+from privstats.files.atomic import atomic_write
 from privstats.system import raise_open_files
 
 __all__ = ["Address", "Serving", "serve"]
@@ -41,6 +45,8 @@ _GRACE_SECONDS = 4
 _TICK_SECONDS, _STATUS_SECONDS, _LINE_SECONDS = 1.0, 5.0, 60.0
 _KEEP_ALIVE_SECONDS = 5
 _BACKLOG = 2048
+_OF_DEVICES = Limits(strangers=2048, of_node=4)
+_OF_THE_MACHINE = Limits(connections=64, strangers=64)
 _SPARE = 1.15
 _ROOM_LEFT = 0.05
 
@@ -92,8 +98,8 @@ class Serving:
     stop: Callable[[], None]
 
 
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: two of them share a process."""
+class _Server(DoorServer):
+    """A server without its signal handlers: two of them share a process."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -114,7 +120,8 @@ def serve(
     Args:
         run: as :meth:`LeaderRun.open` gave it; it is closed at the end.
         address: of the public socket.
-        admin_port: a port of 127.0.0.1 for the administration; a Unix socket in the folder when None.
+        admin_port: a port of 127.0.0.1 for the administration, whose requests show the token in ``admin.token`` of
+            the folder; a Unix socket in the folder when None.
         cluster: sums settled parts up, of a run that ``defers``; the leader itself when None.
         started: called when both sockets take connections.
         signals: whether this process ends it by signals.
@@ -123,16 +130,23 @@ def serve(
         The exit code: 0, or 1 where the journal could not be written.
 
     Raises:
+        LedgerError: the leader's account is to be charged and cannot pay.
         PrivstatsError: another process leads the folder, an address cannot be used, or the disk has too little room.
     """
-    raise_open_files()
+    files = raise_open_files()
     room = _Room(run)
     room.require()
-    with _listening(address.host, address.port) as public, _administered(run, admin_port) as private:
+    if run.ended is None:
+        run.folder.ask_charge()
+    with _listening(address.host, address.port) as public:
         name = "{}:{}".format(*public.getsockname()[:2])
-        with supervised(run.folder.base, "served", name, _certificate_end(address)):
+        with (
+            supervised(run.folder.base, "served", name, _certificate_end(address)),
+            _administered(run, admin_port) as (private, token),
+        ):
             try:
-                return asyncio.run(_Process(run, address, room, cluster, started, signals).main(public, private, name))
+                process = _Process(run, address, room, files, token, cluster, started, signals)
+                return asyncio.run(process.main(public, private, name))
             finally:
                 run.close()
 
@@ -142,6 +156,8 @@ class _Process:
     run: LeaderRun
     address: Address
     room: _Room
+    files: int
+    token: str
     cluster: Cluster | None
     started: Callable[[Serving], None]
     signals: bool
@@ -152,13 +168,20 @@ class _Process:
         self.ending = asyncio.Event()
         self.owner = Owner(self.run, self._failed)
         self.leader = Leader(self.run, self.owner, full=lambda: self.room.full)
+        limits = self.run.settings.limits
+        most = replace(_OF_DEVICES, of_address=limits.connections).within(self.files)
+        self.limiter = ConnectionLimiter(most, proxies=limits.proxies, names=False)
         self.owner.start()
         sums = self._sums()
         home = self.run.folder.base
-        admin = Administration(self.run, self.owner, self._standing, lambda: supervision(home, "served"), time.time)
-        servers = [_Server(self._public()), _Server(_config(admin))]
-        pairs = zip(servers, (public, private), strict=True)
-        tasks = [asyncio.create_task(server.serve([each])) for server, each in pairs]
+        admin = Administration(
+            self.run, self.owner, self._standing, lambda: supervision(home, "served"), time.time, self.token
+        )
+        servers = [
+            _server(self.leader, public, self.limiter, self.address.tls),
+            _server(admin, private, ConnectionLimiter(_OF_THE_MACHINE, names=False)),
+        ]
+        tasks = [asyncio.create_task(server.serve([])) for server in servers]
         clock = asyncio.create_task(self._clock())
         self._listen_to_signals()
         while not all(server.started for server in servers) and not any(task.done() for task in tasks):
@@ -187,14 +210,6 @@ class _Process:
         sums.start()
         return sums
 
-    def _public(self) -> uvicorn.Config:
-        limits, tls = self.run.settings.limits, self.address.tls
-        connection = protocol_for(Doorway(limits.connections, limits.proxies))
-        config = _config(self.leader, http=connection)
-        if tls is not None:
-            config.ssl_certfile, config.ssl_keyfile = tls
-        return config
-
     def _failed(self, error: Exception) -> None:
         self.run.say(WarningLine(f"the journal could not be written, so the leader ends: {reason_of(error)}"))
         self.code = 1
@@ -207,7 +222,7 @@ class _Process:
                     asyncio.get_running_loop().add_signal_handler(number, self.ending.set)
 
     def _standing(self) -> Standing:
-        return standing_of(self.run, self.leader, self.owner, self.began, time.time())
+        return standing_of(self.run, self.leader, self.owner, self.limiter.status, self.began, time.time())
 
     async def _clock(self) -> None:
         """Close steps when their time has come, keep the status, and say what was refused."""
@@ -252,20 +267,25 @@ class _Room:
         return shutil.disk_usage(self._home).free < self._need * _ROOM_LEFT
 
 
-def _config(app: object, **named: object) -> uvicorn.Config:
-    return uvicorn.Config(
+def _server(
+    app: object, door: socket.socket, limiter: ConnectionLimiter, tls: tuple[str, str] | None = None
+) -> DoorServer:
+    certificate, key = tls or (None, None)
+    config = uvicorn.Config(
         app,  # type: ignore[arg-type]
-        **{"http": "httptools", **named},  # type: ignore[arg-type]
+        http=protocol_for(limiter),
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        backlog=_BACKLOG,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=_GRACE_SECONDS,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
     )
+    return _Server(config, door, limiter)
 
 
 @contextmanager
@@ -280,11 +300,16 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _administered(run: LeaderRun, port: int | None) -> Iterator[socket.socket]:
-    """The administration's socket: a file of mode 0600 in the folder, or a loopback port."""
+def _administered(run: LeaderRun, port: int | None) -> Iterator[tuple[socket.socket, str]]:
+    """The administration's socket, a file of mode 0600 in the folder; or a loopback port, and the token it asks for."""
     if port is not None:
+        path, token = run.folder.base / ADMIN_TOKEN, secrets.token_hex(32)
         with _listening("127.0.0.1", port) as made:
-            yield made
+            atomic_write(path, f"{token}\n".encode(), durable=False)
+            try:
+                yield made, token
+            finally:
+                path.unlink(missing_ok=True)
         return
     path = run.folder.base / ADMIN_SOCKET
     path.unlink(missing_ok=True)
@@ -300,7 +325,7 @@ def _administered(run: LeaderRun, port: int | None) -> Iterator[socket.socket]:
         os.umask(before)
     with made:
         made.listen()
-        yield made
+        yield made, ""
     path.unlink(missing_ok=True)
 
 

@@ -37,13 +37,13 @@ class Limits:
     """What an unauthenticated host may cost.
 
     Attributes:
-        connections: open ones of one address that have shown no good signature.
+        connections: open ones of one address that have shown no good signature; for one more, one makes room.
         bad_signatures: a second and address.
         in_flight_mib: bodies of all senders that are being received, in MiB.
         proxies: addresses whose ``Forwarded`` header counts.
     """
 
-    connections: int = 64
+    connections: int = 2048
     bad_signatures: int = 20
     in_flight_mib: int = 256
     proxies: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ class Settings:
         >>> from privstats.engines.http.settings import Settings
         >>> day = {"closes": datetime(2027, 3, 1, tzinfo=UTC), "until": datetime(2027, 3, 20, tzinfo=UTC)}
         >>> Settings("https://leader.example.org", **day, origins=("https://survey.example.org",)).limits.connections
-        64
+        2048
     """
 
     address: str

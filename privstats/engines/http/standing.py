@@ -18,8 +18,9 @@ import msgspec
 from privstats.engines.http.leader import Leader
 from privstats.engines.http.owner import Owner
 from privstats.engines.http.run import LeaderRun
-from privstats.engines.network.metrics import family, gauge
-from privstats.engines.network.status_file import STATUS, read_status
+from privstats.engines.network.key_agreement import offered
+from privstats.engines.network.metrics import connections_of, family, gauge
+from privstats.engines.network.status_file import STATUS, ConnectionStatus, read_status
 from privstats.engines.network.supervision import Supervision, supervision
 from privstats.files.atomic import atomic_write
 
@@ -54,6 +55,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         in_flight: bytes of bodies that are being received.
         groups, grouped, seconds: groups that were written, their reports, and the seconds that they took.
         unsummed: settled parts whose sum is still to come from other machines.
+        connections: open ones at the public door, and what it turned away.
         trouble: why the sum is not released; empty otherwise.
         ended: the end of the run in a sentence; empty before.
     """
@@ -81,9 +83,12 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str
     ended: str
     unsummed: int = 0
+    connections: ConnectionStatus | None = None
 
 
-def standing_of(run: LeaderRun, leader: Leader, owner: Owner, began: float, now: float) -> Standing:
+def standing_of(
+    run: LeaderRun, leader: Leader, owner: Owner, connections: ConnectionStatus, began: float, now: float
+) -> Standing:
     """The standing; called in the owner's thread, as it asks the journal."""
     offering, cohort = set(run.offering), run.folder.plan.cohort
     places = range(1, 1 + run.folder.plan.helpers)
@@ -115,6 +120,7 @@ def standing_of(run: LeaderRun, leader: Leader, owner: Owner, began: float, now:
         trouble=run.trouble,
         ended=run.sentence,
         unsummed=0 if run.journal is None else len(run.journal.unsummed),
+        connections=connections,
     )
 
 
@@ -134,12 +140,11 @@ def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, 
     now = time.time() if now is None else now
     held, found = supervision(home, "served"), read_status(home, Standing)
     served = "no" if held is None else f"by process {held.process}, {held.address}"
+    begun = {"role": "leader", "run": run, "served": served, "tls_key_agreement": str(offered())}
     if found is None or found.run != run:
-        return {"role": "leader", "run": run, "served": served, "step": "not begun"}, held
+        return {**begun, "step": "not begun"}, held
     facts: dict[str, Any] = {
-        "role": "leader",
-        "run": run,
-        "served": served,
+        **begun,
         "step": found.step,
         "step_since": _time(found.since),
         "reports": f"{found.reports:,} of {found.clients:,}, {found.least:,} are needed",
@@ -171,6 +176,7 @@ def _lines(status: Standing, held: Supervision | None, now: float) -> Iterator[s
     yield from gauge("http_parts_without_sum", "Settled parts whose sum is still to come.", status.unsummed)
     yield from family("received_bytes_total", "counter", "Bytes received.", {"": status.received})
     yield from family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent})
+    yield from connections_of(status.connections)
     yield from family("http_requests_total", "counter", "Requests by status.", _labelled("code", status.answers))
     yield from family("http_refused_total", "counter", "Refusals by code.", _labelled("code", status.refused))
     yield from gauge("http_in_flight_bytes", "Bytes of bodies that are being received.", status.in_flight)

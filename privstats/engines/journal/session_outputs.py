@@ -21,7 +21,7 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, bound_to
 from privstats.release import Release
 from privstats.secagg.machines import Aggregator
-from privstats.session.accounting import CHARGED_BEFORE, Charging, charge_of, on_upload, spend
+from privstats.session.accounting import CHARGED_BEFORE, Account, Charging, charge_of, on_upload, spend
 
 __all__ = ["SessionOutputs", "noise_of"]
 
@@ -91,7 +91,7 @@ class SessionOutputs:
                 "keep the release that was made"
             )
 
-    def _settle(self, plan: Plan, account: session.Charge | session.RoundCharge | None) -> None:
+    def _settle(self, plan: Plan, account: Account | None) -> None:
         """Record the release in the journal, then in the ledger; in the reverse order a crash would lose the release.
 
         Between the two records the spend can still be withdrawn. So a third record marks that the ledger has the

@@ -39,7 +39,8 @@ from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Identity, Roster
-from privstats.session.accounting import CHARGED_BEFORE, Charge, Charging, RoundCharge
+from privstats.session.accounting import CHARGED_BEFORE, Charging
+from privstats.session.charges import Charge, RoundCharge
 
 __all__ = ["RELEASE", "Folder", "RoundFolder", "account_of"]
 
@@ -48,6 +49,7 @@ RELEASE = "release.safetensors"
 UNNAMED = "records"
 """Name of the data set in the ledger, where the plan has no DP and no name was given."""
 
+_SERVERS_REMEDY = "keep only the one that is meant in it"
 _REMEDY = 'say in records.py which is meant, dataset = "..."'
 _NO_SUM, _AGREED = "without-a-sum", "agreed"
 
@@ -288,14 +290,31 @@ class RoundFolder:
         Raises:
             LedgerError: the account to charge is not determined, or the cap would be exceeded.
         """
-        remedy = "keep only the one that is meant in it"
         if self.kind.single:
-            return Charge(self.ledger, account_of(self, remedy=remedy))
+            return Charge(self.ledger, account_of(self, remedy=_SERVERS_REMEDY))
         if not self.begun:
-            account, run = account_of(self, remedy=remedy), self.above.roster.run
+            account, run = account_of(self, remedy=_SERVERS_REMEDY), self.above.roster.run
             entry = spend(self.above.course, self.ledger, account, run, sums_only=True)
             self.ledger.mark_started(entry, self.place, sums_only=True)
         return CHARGED_BEFORE
+
+    def ask_charge(self) -> None:
+        """Refuse what :meth:`release_charge` would refuse now, before anybody works for a release; nothing is spent.
+
+        A server whose account is not charged, and a run that is charged already, are not asked.
+
+        Raises:
+            LedgerError: the account to charge is not determined, or the cap would be exceeded.
+        """
+        accounts, noise, run = self.ledger.accounts(), self.plan.noise, self.above.roster.run
+        pays = self.totals is not None or (noise is not None and (noise.trust.at_release or len(accounts) == 1))
+        if not pays or any(account.of_run(run) is not None for account in accounts):
+            return
+        account, ledger = account_of(self, remedy=_SERVERS_REMEDY), self.ledger.asking()
+        if self.kind.single:
+            Charge(ledger, account).spend(self.plan, run)
+        else:
+            spend(self.above.course, ledger, account, run, sums_only=True)
 
     @property
     def agreed(self) -> tuple[int, ...] | None:

@@ -22,6 +22,7 @@ from privstats.course.kinds import CourseKind, course_kind
 from privstats.dp import Ledger
 from privstats.errors import DataError, LedgerError, LocalProtocolError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new
+from privstats.ledger.anchor import head_path
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
 from privstats.system import others_can_read, others_can_write
@@ -243,7 +244,8 @@ def _ledger_of(path: Path) -> Ledger:
         except LedgerError as lost:
             found = refusal if path.exists() else lost
             raise found from found.__cause__  # which says whether it passes
-    path.chmod(_OWNER_ONLY)
+    for each in (path, head_path(path)):
+        each.chmod(_OWNER_ONLY)
     return ledger
 
 

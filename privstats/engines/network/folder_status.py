@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from privstats.engines.network.folder_documents import FolderDocuments, session_name
+from privstats.engines.network.key_agreement import offered
 from privstats.engines.network.session_history import EndedSession, SessionHistory
 from privstats.engines.network.status_codes import CODES
 from privstats.engines.network.status_file import (
@@ -81,7 +82,7 @@ class HostStatus:
             "role": "server",
             **_documents(self.documents),
             "served": _held(self.held),
-            **_certificate(self.held),
+            **_tls(self.held),
             "session": self._session,
             "rounds_ended": len(self.ended),
             "rounds": self.documents.course.most,
@@ -180,7 +181,7 @@ class HomeStatus:
             "place": "none: identity.pem is not on roster.toml" if place is None else _called(self.documents, place),
             **_documents(self.documents),
             "joined": _held(self.held),
-            **_certificate(self.held),
+            **_tls(self.held),
             "connected": self.held is not None and self.held.connected,
             "round": max(status.place, 0),
             **({"step": status.step} if status.step else {}),
@@ -261,11 +262,12 @@ def _held(held: Supervision | None) -> str:
     return "no" if held is None else f"by process {held.process} since {_time(held.since)}, {held.address}"
 
 
-def _certificate(held: Supervision | None) -> dict[str, Any]:
+def _tls(held: Supervision | None) -> dict[str, Any]:
+    agreed = {"tls_key_agreement": str(offered())}
     if held is None or not held.certificate_ends:
-        return {}
+        return agreed
     days = (held.certificate_ends - time.time()) // _DAY
-    return {"certificate_ends": _time(held.certificate_ends), "certificate_days_left": int(days)}
+    return {**agreed, "certificate_ends": _time(held.certificate_ends), "certificate_days_left": int(days)}
 
 
 def _why(why: str) -> str:

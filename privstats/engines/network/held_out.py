@@ -11,11 +11,11 @@ import math
 
 from privstats.course import Course
 from privstats.dp import Privacy, joint_mu
-from privstats.dp.accounts import TOLERANCE, Account
 from privstats.dp.privacy import Adjacency
 from privstats.engines.network.folder import Folder
 from privstats.errors import DataError
 from privstats.heads.scoring import published_provenance
+from privstats.ledger.accounts import TOLERANCE, Account
 from privstats.moments import RecordFile
 from privstats.moments.split_notes import note_split, notes_path, require_same_split
 from privstats.plan import Plan

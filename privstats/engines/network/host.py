@@ -84,12 +84,16 @@ class Host:
 
         Raises:
             SessionEndedError: it ended before; a new session needs a roster with a new run name.
+            LedgerError: the server's account is to be charged and cannot pay; no party was asked for anything.
             AggregationError: as for :meth:`RoundHost.run`, for a plan alone; a longer course continues.
             PrivstatsError: another process runs it, or a file cannot be read or written; nothing is lost.
         """
         carrying = Carrying(transport, deadlines, clock, sleep, say or log_line)
         if self.folder.kind.single:
-            return self._run(self.folder.round(0), carrying, say=carrying.say)
+            only = self.folder.round(0)
+            if SessionHistory(only.home).of(only.session) is None:
+                only.ask_charge()
+            return self._run(only, carrying, say=carrying.say)
         releases: list[Release | None] = []
         asked = False
         for round_ in iter_rounds(self.folder.course, releases):
@@ -148,6 +152,7 @@ class Host:
         if round_.place and self.folder.kind.gives_back:
             self._parted(self.folder.round(round_.place - 1), carrying)
         folder = self._begun(round_, releases)
+        folder.ask_charge()
         say = self._prefixed(round_.place, carrying.say)
         if self._lost(folder):
             SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=_LOST))

@@ -20,7 +20,7 @@ from privstats.engines.network.status_file import ConnectionStatus, PartyStatus,
 from privstats.engines.network.supervision import Supervision
 from privstats.errors import PrivstatsError
 
-__all__ = ["exposition", "family", "gauge", "metrics_served"]
+__all__ = ["connections_of", "exposition", "family", "gauge", "metrics_served"]
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOOPBACK = "127.0.0.1"
@@ -52,16 +52,16 @@ def _host(found: HostStatus, now: float) -> Iterator[str]:
     yield from family("missing_seconds", "gauge", "Seconds for which an answer is missing for that reason.", absent)
     closed = {f'round="{each.place}",step="{each.step}"': each.seconds for each in status.closed}
     yield from family("step_seconds", "gauge", "Seconds of a closed step.", closed)
-    yield from _connections(read_connections(found.documents.home) if found.alive else None)
+    yield from connections_of(read_connections(found.documents.home) if found.alive else None)
     yield from _both(status, *(sum(getattr(each, name) for each in status.closed) for name in ("received", "sent")))
 
 
-def _connections(found: ConnectionStatus | None) -> Iterator[str]:
-    """What the carrier's server says of its address for parties; nothing where it does not run, or says nothing."""
+def connections_of(found: ConnectionStatus | None) -> Iterator[str]:
+    """What the carrier's server says of its door; nothing where it does not run, or says nothing."""
     if found is None:
         return
     open_now = {'signed="yes"': found.nodes, 'signed="no"': found.strangers}
-    yield from family("connections", "gauge", "Open connections of parties, by whether a node has signed.", open_now)
+    yield from family("connections", "gauge", "Open connections, by whether a known key has signed.", open_now)
     closed = {f'why="{why}"': number for why, number in found.closed.items()}
     yield from family("turned_away_total", "counter", "Connections or requests turned away, by the reason.", closed)
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from privstats.course import Pending, PersonRegistry, RecordRegistry
-from privstats.dp.registry_fold import record_keys
-from privstats.dp.registry_log import RegistryLog
 from privstats.engines.network.stream_inbox import Batch, RecordInbox, picked
 from privstats.errors import DataError, UnreadableRecordsWarning
+from privstats.ledger.registry_fold import record_keys
+from privstats.ledger.registry_log import RegistryLog
 from privstats.moments import Moments, MomentsDelta, PersonRows
 from privstats.moments.person_ids import names_of
 

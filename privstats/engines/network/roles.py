@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from privstats import session
-from privstats.dp.ledger_rules import check_waiting
 from privstats.engines.journal import JournaledClient, JournaledHelper
 from privstats.engines.journal.client_file import client_outside, never
 from privstats.engines.network.folder import RoundFolder
@@ -24,6 +23,7 @@ from privstats.errors import (
     RestoredError,
     SessionEndedError,
 )
+from privstats.ledger.rules import check_waiting
 from privstats.secagg.machines import ENDS, Peer, session_id
 from privstats.session.validation import check_opening, required_survivors
 

@@ -8,12 +8,11 @@ objects.
 from __future__ import annotations
 
 import re
-import zlib
+import unicodedata
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +20,15 @@ from numpy.typing import NDArray
 from privstats.course import Pending, RecordRegistry, Stream
 from privstats.course.record_registry import LONGEST_ID
 from privstats.dp import Privacy
-from privstats.dp.registry_log import RegistryLog
 from privstats.errors import DataError, PrivstatsError
+from privstats.files.arrays import read_arrays
 from privstats.files.atomic import atomic_write, write_new
+from privstats.ledger.registry_log import RegistryLog
 from privstats.moments import Moments, MomentsDelta, exact_moments, remarks_on
+from privstats.transforms.one_value import LOST
 
 __all__ = ["Batch", "RecordInbox", "picked", "read_batch", "written_apart"]
 
-_MOST_BYTES = 1 << 34
 _WHOLE = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]+?)(?:\.0*)?", re.ASCII)
 _RECORDS = "records"
 Waiting: TypeAlias = Callable[[Collection[str]], int]
@@ -64,15 +64,7 @@ def read_batch(path: Path) -> Batch:
     Raises:
         DataError: it cannot be read, is no such file, or holds arrays of different lengths.
     """
-    try:
-        small = path.stat().st_size <= _MOST_BYTES
-        with np.load(path, allow_pickle=False) as arrays:
-            held = {name: arrays[name] for name in arrays.files} if small else {}
-    except (OSError, ValueError, EOFError, KeyError, AttributeError, TypeError, BadZipFile, zlib.error) as error:
-        why = f"cannot read {path} as records ({type(error).__name__}); save ids, X and y with np.savez"
-        raise DataError(why) from None
-    if not small:
-        raise DataError(f"{path} is larger than {_MOST_BYTES} bytes; bring fewer records in one epoch")
+    held = read_arrays(path)
     named = "persons" if "persons" in held and "ids" not in held else "ids"
     if set(held) - {named, "X", "y", "leave"} or not {named, "X", "y"} <= set(held):
         raise DataError(
@@ -80,7 +72,7 @@ def read_batch(path: Path) -> Batch:
             "records only leave, save ids=[], X=np.empty((0, FEATURES)) and y=[] beside it; under a promise per person "
             "save persons, an id for each row, in place of ids"
         )
-    if not all(isinstance(each, np.ndarray) for each in held.values()) or not held["X"].ndim or not held["y"].ndim:
+    if not held["X"].ndim or not held["y"].ndim:
         raise DataError(f"{path} must hold X with one row and y with one entry for every record; it has less")
     texts = {name: _texts(path, name, held[name]) for name in (named, "leave") if name in held}
     if len(texts[named]) != len(held["X"]) or len(texts[named]) != len(held["y"]):
@@ -109,7 +101,8 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
-    """How many ids are an earlier one, or another of these, written in another way: ``7``, ``007`` and ``7.0``.
+    """How many ids are an earlier one, or another of these, written in another way: ``7``, ``007`` and ``7.0``, in
+    another form of Unicode, or with spaces around.
 
     A table's column of ids is of numbers on one day and of texts on the next, if one of them holds a letter; a record
     with two ids would enter twice.
@@ -119,9 +112,10 @@ def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
 
 
 def _plain(record: str) -> str:
-    """A whole number in its shortest form, of any length; another text as it stands."""
-    number = _WHOLE.fullmatch(record.strip())
-    return record if number is None else ("-" if number["sign"] == "-" else "") + number["digits"]
+    """A whole number in its shortest form, of any length; another text in NFC, without spaces around."""
+    text = unicodedata.normalize("NFC", record).strip()
+    number = _WHOLE.fullmatch(text)
+    return text if number is None else ("-" if number["sign"] == "-" else "") + number["digits"]
 
 
 def _texts(path: Path, name: str, array: NDArray[Any]) -> tuple[str, ...]:
@@ -182,9 +176,12 @@ class RecordInbox:
         batch = self._admitted(who, batch, number)
         before = [each for at, each in self.batches().items() if number is None or at < number]
         earlier = {record for each in before for record in each.names}
+        if not all(0 < len(record) <= LONGEST_ID and LOST not in record for record in batch.names):
+            raise DataError(
+                f"{who} has an id that is none: an id is a text of 1 to {LONGEST_ID} characters, and no U+FFFD, which "
+                "stands for one that was lost in decoding; read the ids in their own encoding"
+            )
         self._check_once(who, batch, earlier)
-        if not all(0 < len(record) <= LONGEST_ID for record in batch.names):
-            raise DataError(f"{who} has an id that is none: an id is a text of 1 to {LONGEST_ID} characters")
         self._check_leavers(who, batch, earlier.difference(*(each.leave for each in before)))
         self._check_price(who, len(earlier) + len(batch.names))
         moved = self.weigh(batch.names, batch) + self.weigh(batch.leave)
@@ -208,8 +205,8 @@ class RecordInbox:
             raise DataError(f"{who} brings {len(twice) or 'some'} records a second time; a record enters once")
         if apart := written_apart(earlier, batch.ids):
             raise DataError(
-                f"{who} brings {apart} ids that are numbers written in another way, such as 007 for 7: a record with "
-                "two ids enters twice; write them as before"
+                f"{who} brings {apart} ids that are written in another way than before, such as 007 for 7: a record "
+                "with two ids enters twice; write them as before"
             )
 
     def _measured(self, batch: Batch) -> Moments:

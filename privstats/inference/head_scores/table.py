@@ -15,6 +15,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.spectrum import Array
+from privstats.heads.diagnostics import RARE
 from privstats.inference.counts.statistics import confusion_of
 from privstats.inference.counts.table import CountTable, Interval, ratio, z_of
 from privstats.inference.evidence import require_gaussian, require_records
@@ -102,7 +103,8 @@ class HeadScore(RowTable):
             return ()
         return (
             f"This head predicts one class, {self.only!r}, for every record as far as the noise tells: its accuracy is "
-            "that class's share, and its balanced accuracy that of guessing.",
+            f"that class's share, and its balanced accuracy that of guessing. So it may be of classes that the AUC "
+            f"tells apart: {RARE}.",
         )
 
     def to_rows(self) -> list[dict[str, Any]]:
@@ -242,15 +244,15 @@ def _tables(schema: ScoringSchema, T: Array) -> dict[tuple[str, ...], Array]:
 
 
 def _of_two(schema: ScoringSchema, tables: Mapping[tuple[str, ...], Array], sigma: float, z: float) -> _Counted:
-    (counts,), half = tables.values(), schema.score_bins // 2
-    confusion = counts.reshape(2, 2, half).sum(axis=2)
-    right = counts[1, half:] + counts[0, half - 1 :: -1]
-    wrong = counts[0, half:] + counts[1, half - 1 :: -1]
+    (counts,), half = tables.values(), schema.first_half
+    confusion = np.add.reduceat(counts, [0, half], axis=1)
+    sums = np.array([confusion[0, 1] + confusion[1, 0], confusion.trace()])
     diagram = None
-    if schema.score == "probability":
+    if schema.score == "probability" and schema.cuts is None:
+        right = counts[1, half:] + counts[0, half - 1 :: -1]
+        wrong = counts[0, half:] + counts[1, half - 1 :: -1]
         diagram = reliability(np.array(schema.edges[half:]), wrong, right, sigma, 2, z)
-    root = float(np.sqrt(half))
-    sums = np.array([wrong.sum(), right.sum()])
+    root = float(np.sqrt(max(half, schema.score_bins - half)))  # of the class with more bins, where they differ
     return _Counted(
         confusion, sigma * root, sums, sigma * root * 2**0.5, {str(schema.labels[1]): (counts[0], counts[1])}, diagram
     )

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
-from privstats.secagg.interactive.failure_words import failures
+from privstats.secagg.keys import RECORDED
 from privstats.secagg.noise_layers import check_levels
 
 __all__ = [
@@ -299,7 +299,10 @@ class Parameters:
             f"{self.colluders} clients work together they may read single clients' vectors",
             "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
             "nothing about inputs",
+            RECORDED,
         )
+        from privstats.secagg.interactive.failure_words import failures
+
         return [thresholds, *trust, *self._framing(), *failures(self.bounds, self.server_may_lie)]
 
     def _framing(self) -> list[str]:

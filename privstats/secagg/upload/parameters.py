@@ -14,6 +14,7 @@ import msgspec
 
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
+from privstats.secagg.keys import RECORDED
 from privstats.secagg.upload.proof.claims import Claim, statement_of
 from privstats.secagg.upload.proof.group import Prime
 from privstats.secagg.upload.proof.statement import Statement
@@ -195,6 +196,7 @@ def facts(parameters: UploadParameters) -> list[str]:
         f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
         f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
         _learned(parameters.noisy_helpers),
+        RECORDED,
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
         *_bytes(parameters),

@@ -14,13 +14,18 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.call import with_progress as with_progress
     from privstats.workflows.rehearsal.dialects import written_as as written_as
     from privstats.workflows.rehearsal.page import STAMP as STAMP
+    from privstats.workflows.rehearsal.page import UNSURE as UNSURE
+    from privstats.workflows.rehearsal.page import Bar as Bar
     from privstats.workflows.rehearsal.page import bars as bars
+    from privstats.workflows.rehearsal.page import before_a_score as before_a_score
     from privstats.workflows.rehearsal.page import costs as costs
     from privstats.workflows.rehearsal.page import facts as facts
     from privstats.workflows.rehearsal.page import next_commands as next_commands
+    from privstats.workflows.rehearsal.page import oddities as oddities
     from privstats.workflows.rehearsal.page import promised as promised
     from privstats.workflows.rehearsal.page import scored_on as scored_on
     from privstats.workflows.rehearsal.page import taken as taken
+    from privstats.workflows.rehearsal.page import worths as worths
     from privstats.workflows.rehearsal.page import write_page as write_page
     from privstats.workflows.rehearsal.run import Opened as Opened
     from privstats.workflows.rehearsal.run import Rehearsal as Rehearsal

@@ -18,6 +18,7 @@ import numpy as np
 from privstats.errors import DataError, SchemaError
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.transforms.columns import days_of
+from privstats.transforms.one_value import LOST
 from privstats.transforms.reading import Readings
 
 __all__ = ["Assumed", "Sentence", "assumed_of", "kinds_of"]
@@ -170,7 +171,8 @@ def _of_texts(name: str, found: Readings, given: int) -> Column | str:
     listed = sum(times for _, times in counts.most_common(_VALUES))
     if len(counts) > max(_VALUES, _FREE * given) or listed < _TOLD * given:
         return _RECURRING if len(counts) <= _RECURS * given else _IDS
-    frequent = tuple(sorted(text for text, _ in sorted(counts.items(), key=_by_count)[:_VALUES]))
+    told = sorted(((text, times) for text, times in counts.items() if LOST not in text), key=_by_count)
+    frequent = tuple(sorted(text for text, _ in told[:_VALUES]))
     return _first_accepted(lambda: Categories(name, frequent), lambda: Categories(name, ()))
 
 

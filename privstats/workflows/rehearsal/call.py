@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from privstats.errors import DataError
+from privstats.files.atomic import require_place
 from privstats.moments import RecordFile
 from privstats.progress import progress_bar
 from privstats.randomness import Generator
@@ -57,6 +58,7 @@ def rehearse(
             class.
         SchemaError: more columns than a plan may declare.
         PlanError: a promise out of its bounds.
+        PrivstatsError: the page cannot be written there.
         MissingExtraError: a page, and jinja2 or matplotlib is not installed.
 
     Example:
@@ -66,6 +68,8 @@ def rehearse(
         >>> list(found.alone), found.exact.value > 0.9
         (['north', 'south'], True)
     """
+    if page is not None:
+        require_place(page)
     asked = Asked(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
     found = with_progress(opened(_sources_of(tables, target), asked), rng)
     if page is not None:

@@ -25,24 +25,35 @@ from privstats.workflows.rehearsal.shapes import decisive, drawn
 from privstats.workflows.report.layout import Cell, Figure, Table, render
 
 if TYPE_CHECKING:
-    from privstats.workflows.rehearsal.run import Opened, Rehearsal
+    from privstats.workflows.rehearsal.run import Opened, Own, Rehearsal
 
 __all__ = [
     "STAMP",
+    "UNSURE",
     "Bar",
+    "Worth",
     "bars",
+    "before_a_score",
     "costs",
     "facts",
     "next_commands",
+    "oddities",
     "promised",
     "scored_on",
     "study_plan",
     "taken",
     "text_of",
+    "worths",
     "write_page",
 ]
 
 STAMP = "A REHEARSAL: read from the files themselves"
+UNSURE = (
+    "± is the standard error over the records held out; that of a difference is of both models on the same ones. It "
+    "leaves out the noise, which was drawn once, and what other records to learn from would have given."
+)
+_SURE = 2.0
+"""Standard errors that a difference is told from."""
 _OPEN = "?"
 _LEFT = {
     "untold": "records without a class, left out",
@@ -71,7 +82,11 @@ class Bar:
     @property
     def shown(self) -> str:
         """The area, as a person reads it."""
-        return f"{self.value:.3f}" + ("" if self.error is None else f" ± {self.error:.3f}")
+        return f"{self.value:.3f}{_spread(self.error)}"
+
+
+def _spread(error: float | None) -> str:
+    return "" if error is None else f" ± {error:.3f}"
 
 
 def taken(what: Opened) -> tuple[Sentence, ...]:
@@ -106,16 +121,60 @@ def scored_on(what: Opened) -> str:
     """Which records the areas are of."""
     if what.asked.persons is None:
         return "records of all parties that were in no sum"
-    return "records of persons who were in no sum; errors as if all these records were of different persons"
+    return "records of persons of all parties who were in no sum"
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What the model of all parties is worth to one of them, on its own records held out.
+
+    Attributes:
+        bars: its own model, and that of all under the promise.
+        said: the difference, in a sentence.
+    """
+
+    bars: tuple[Bar, Bar]
+    said: str
+
+
+def worths(found: Rehearsal) -> list[Worth]:
+    """Of every party, in order."""
+    joint = f"all together, epsilon {found.opened.privacy.epsilon:g}"
+    whose = "records" if found.opened.asked.persons is None else "patients"
+    return [
+        Worth(
+            (
+                Bar(f"{name}'s own: alone, no privacy", own.alone.value, own.alone.error),
+                Bar(f"{name}'s own: {joint}", own.private.value, own.private.error, True),
+            ),
+            _worth(f"{name}'s own {whose}", own),
+        )
+        for name, own in found.own.items()
+    ]
+
+
+def _worth(whose: str, own: Own) -> str:
+    value, error = own.gain.value, own.gain.error
+    said = f"For {whose} the joint model is worth {value:+.3f}{_spread(error)}"
+    if error is None:
+        return f"{said}: too few of a class are held out to say how sure that is."
+    if abs(value) < _SURE * error:
+        return f"{said}: its {own.records:,} records held out cannot tell that from nothing."
+    return f"{said}." if value > 0 else f"{said}: its own model is better for them."
 
 
 def bars(found: Rehearsal) -> list[Bar]:
-    """Each party alone, all without noise, all under the promise."""
+    """Each party alone, all without noise, all under the promise; on the records that all of them hold out."""
     alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in found.alone.items()]
     part = f", on {MOST_EXACT:,} records at most" if found.opened.public.records > MOST_EXACT else ""
     whole = Bar(f"all together, no privacy{part}", found.exact.value, found.exact.error)
     epsilon = found.opened.privacy.epsilon
     return [*alone, whole, Bar(f"all together, epsilon {epsilon:g}", found.private.value, found.private.error, True)]
+
+
+def oddities(what: Opened) -> list[str]:
+    """What looks odd in each file."""
+    return [said for party in what.parties for said in party.odd]
 
 
 def costs(found: Rehearsal) -> list[tuple[str, str]]:
@@ -130,8 +189,9 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         *((f"{unit} summed", f"{summed:,}") for unit, summed, _ in sizes),
         *((f"{unit} held out to score on", f"{held:,}") for unit, _, held in sizes),
         *((said, f"{count:,}") for said, count in left if count),
-        ("balanced accuracy under the promise", f"{found.classes[0]:.1%}"),
-        *([("this head predicts one class", "for all records held out")] if found.classes[1] else []),
+        ("balanced accuracy under the promise", f"{found.decided.balanced:.1%}"),
+        *([("what that means, and what to do", remark)] if (remark := found.decided.remark) else []),
+        *([("this head predicts one class", "for all records held out")] if found.decided.one_class else []),
         *_faint(what.course),
         ("sessions", f"{len(found.releases)}"),
         ("bytes that each party sent, masked", f"{found.upload_bytes:,}"),
@@ -141,7 +201,16 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
 
 def text_of(found: Rehearsal) -> str:
     """Areas and costs as plain text."""
-    lines = [STAMP, "", *(f"{bar.name}: {bar.shown}" for bar in bars(found)), ""]
+    lines = [
+        STAMP,
+        "",
+        *(f"- {said}" for said in oddities(found.opened)),
+        "",
+        "On each party's own records that were in no sum:",
+    ]
+    for each in worths(found):
+        lines += [*(f"{bar.name}: {bar.shown}" for bar in each.bars), each.said]
+    lines += [UNSURE, "", f"On {scored_on(found.opened)}:", *(f"{bar.name}: {bar.shown}" for bar in bars(found)), ""]
     return "\n".join([*lines, *(f"- {what}: {here}" for what, here in costs(found))])
 
 
@@ -149,16 +218,31 @@ def facts(found: Rehearsal) -> dict[str, Any]:
     """What came of it as plain values, for scripts."""
     return {
         "stamp": STAMP,
+        "own_records": {name: _own_facts(own) for name, own in found.own.items()},
         "auc": found.private.value,
-        "balanced_accuracy": found.classes[0],
-        "one_class": found.classes[1],
+        "balanced_accuracy": found.decided.balanced,
+        "balanced_accuracy_by_shares": found.decided.by_shares,
+        "balanced_accuracy_by_mean_probabilities": found.decided.by_expected,
+        "missed_classes": found.decided.remark,
+        "one_class": found.decided.one_class,
         "auc_no_privacy": found.exact.value,
         "auc_alone": {name: auc.value for name, auc in found.alone.items()},
         "promise": promised(found.opened),
+        "odd": oddities(found.opened),
         "assumed_public": [f"{each.what}: {each.taken}" for each in taken(found.opened)],
         "sessions": len(found.releases),
         "upload_bytes": found.upload_bytes,
         "seconds": found.seconds,
+    }
+
+
+def _own_facts(own: Own) -> dict[str, Any]:
+    return {
+        "records": own.records,
+        "auc_alone": own.alone.value,
+        "auc": own.private.value,
+        "gain": own.gain.value,
+        "gain_error": own.gain.error,
     }
 
 
@@ -216,6 +300,18 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
     return commands[1:] if kept else commands
 
 
+def before_a_score(what: Opened) -> tuple[str, str]:
+    """What every party does in the study itself if the model is to be scored later, on records in none of its sums."""
+    file, persons = _words(what.files[0]), what.asked.persons
+    whose = "" if persons is None else f" --persons {quote(persons)}"
+    return (
+        f"privstats flower records STUDY/party {file} --target {quote(what.asked.target)} --split "
+        f"{what.asked.test:g}{whose}",
+        "in the study, at every party: keeps this share out of every sum. Without --split nothing is kept out, and no "
+        "record is left on which privstats score could score the model",
+    )
+
+
 def _of_persons(column: str) -> tuple[str, str, str]:
     """What the making of a plan and a look at a file say of persons, and what a party says later."""
     return (
@@ -261,8 +357,10 @@ def write_page(found: Rehearsal, path: str | os.PathLike[str], *, kept: bool = F
         stamp=STAMP,
         target=what.asked.target,
         names=[party.name for party in what.parties],
+        oddities=oddities(what),
+        worths=worths(found),
         bars=bars(found),
-        epsilon=what.privacy.epsilon,
+        unsure=UNSURE,
         scored_on=scored_on(what),
         taken=Table(
             "taken for public",
@@ -273,6 +371,7 @@ def write_page(found: Rehearsal, path: str | os.PathLike[str], *, kept: bool = F
         costs=Table("what it cost", ("what", "here"), costs(found), words=True),
         plan=study_plan(what),
         commands=next_commands(what, kept=kept),
+        score=before_a_score(what),
         card=shape(found),
     )
     atomic_write(path, html.encode(), shared=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,10 +17,12 @@ from privstats.moments.record_files import held_out
 from privstats.transforms import Cells
 from privstats.transforms.column_names import places_in
 from privstats.transforms.reading import Readings, read
+from privstats.workflows.rehearsal.areas import Held
 from privstats.workflows.rehearsal.assumed import Assumed
 from privstats.workflows.rehearsal.held_tables import Source, name_of
+from privstats.workflows.rehearsal.odd_values import odd
 
-__all__ = ["Auc", "Found", "Party", "auc", "parties_of", "read_file", "shared_names"]
+__all__ = ["Found", "Party", "parties_of", "read_file", "shared_names", "tested"]
 
 Columns: TypeAlias = Mapping[str, Readings]
 
@@ -42,6 +43,7 @@ class Party:
         broken: lines that are no records.
         ids: whose each of them is, ``(n,)``; None where no column tells.
         unowned: records with a class and without an id, which are left out where a column tells.
+        odd: what its holder may want to mend, in sentences.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Party:
     broken: int
     ids: NDArray[np.object_] | None = None
     unowned: int = 0
+    odd: tuple[str, ...] = ()
 
     @property
     def shard(self) -> tuple[Any, ...]:
@@ -68,15 +71,6 @@ class Party:
     def persons(self, *, test: bool) -> int:
         """How many persons are held out, or are summed; none where no column tells."""
         return 0 if self.ids is None else len(set(self.ids[self.test == test]))
-
-
-@dataclass(frozen=True)
-class Auc:
-    """Area under the ROC curve, with its standard error of Hanley and McNeil (1982); of more classes one against the
-    rest, the mean over them, without one."""
-
-    value: float
-    error: float | None
 
 
 def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None) -> list[str]:
@@ -136,7 +130,11 @@ def parties_of(files: Sequence[Source], found: Sequence[Found], public: Assumed,
         DataError: a file has no record to learn from or to score on, or no class of its own two.
     """
     cells = Cells(public.columns)
-    return tuple(_party(name, each, public, cells, share) for name, each in zip(_names(files), found, strict=True))
+    named = zip(_names(files), files, found, strict=True)
+    return tuple(
+        replace(_party(name, each, public, cells, share), odd=odd(file, public.columns, each.columns))
+        for name, file, each in named
+    )
 
 
 def _names(files: Sequence[Source]) -> list[str]:
@@ -161,6 +159,12 @@ def _party(name: str, found: Found, public: Assumed, cells: Cells, share: float)
     return Party(name, table, codes, y, test, int((~told).sum()), found.broken, ids, int((told & ~kept).sum()))
 
 
+def tested(parties: Sequence[Party]) -> Held:
+    """The records that these parties hold out."""
+    ids = [party.ids[party.test] for party in parties if party.ids is not None]
+    return Held(np.concatenate([party.y[party.test] for party in parties]), np.concatenate(ids) if ids else None)
+
+
 def _values(found: Readings) -> NDArray[Any]:
     """The readings as one array: of numbers, or of numbers, texts and None."""
     if not found.texts:
@@ -170,18 +174,3 @@ def _values(found: Readings) -> NDArray[Any]:
     for place, text in found.texts.items():
         out[place] = text
     return out
-
-
-def auc(y: NDArray[np.intp], probabilities: NDArray[np.float64]) -> Auc:
-    """How well probabilities ``(n, C)`` order records of the classes ``y``, every one of which occurs."""
-    from sklearn.metrics import roc_auc_score
-
-    classes = probabilities.shape[1]
-    if classes > 2:
-        return Auc(float(roc_auc_score(y, probabilities, multi_class="ovr")), None)
-    area = float(roc_auc_score(y, probabilities[:, 1]))
-    ill = int(y.sum())
-    well = len(y) - ill
-    one, other = area / (2 - area), 2 * area**2 / (1 + area)
-    spread = area * (1 - area) + (ill - 1) * (one - area**2) + (well - 1) * (other - area**2)
-    return Auc(area, math.sqrt(max(spread, 0.0) / (ill * well)))

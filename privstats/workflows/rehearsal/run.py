@@ -6,9 +6,9 @@ The masks, the messages, the noise and the course are the real ones. What a stud
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import fmean
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +19,7 @@ from privstats.course import Binned, Centred, Rounds
 from privstats.course.base import Course
 from privstats.dp import Privacy
 from privstats.dp.models import MODELS
-from privstats.errors import DataError, SchemaError
+from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
 from privstats.heads import LDA, RefinedSoftmax
 from privstats.inference import Scorecard, scorecard
 from privstats.plan import Cohort, Plan
@@ -29,13 +29,15 @@ from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.transforms.column_names import place_of
 from privstats.transforms.one_value import same
+from privstats.workflows.rehearsal.areas import Auc, Shares, auc, gain
 from privstats.workflows.rehearsal.asked import MOST_EXACT, Asked
 from privstats.workflows.rehearsal.assumed import Assumed, assumed_of
+from privstats.workflows.rehearsal.decided import Decided
 from privstats.workflows.rehearsal.held_tables import Source
-from privstats.workflows.rehearsal.parties import Auc, Party, auc, parties_of, read_file, shared_names
+from privstats.workflows.rehearsal.parties import Party, parties_of, read_file, shared_names, tested
 from privstats.workflows.simulate import simulate
 
-__all__ = ["Opened", "Rehearsal", "opened", "rehearsed"]
+__all__ = ["Opened", "Own", "Rehearsal", "opened", "rehearsed"]
 
 _PAIR = 2
 _DRAWS = 40
@@ -86,27 +88,46 @@ class Opened:
         return Binned.within(self.plan, "rounds" if two else "centred", expected_records=size)
 
 
+@dataclass(frozen=True)
+class Own:
+    """What a party gains on its own records held out, which its own model was made for.
+
+    Attributes:
+        records: how many they are.
+        alone: of the recipe on its own records, without any promise.
+        private: of the model of all parties under the promise.
+        gain: how much better the second is than the first.
+    """
+
+    records: int
+    alone: Auc
+    private: Auc
+    gain: Auc
+
+
 @dataclass(frozen=True, repr=False)
 class Rehearsal:
     """What came of it: ``print`` shows areas and costs.
 
     Attributes:
         opened: what went in.
-        private: of the model of all parties under the promise.
-        exact: of the same recipe on the exact sums of all of them, without any promise.
-        alone: of that recipe on each party's own records.
+        own: by party, on its own records held out.
+        private: of the model of all parties under the promise, on the records that all of them hold out.
+        exact: of the same recipe on the exact sums of all of them, without any promise, on the same.
+        alone: of that recipe on each party's own records, on the same: what a party's model is worth to the others.
+        decided: what the private model predicts for them.
         releases: of every session.
-        classes: balanced accuracy of the private model, and whether it predicts one class for all of these records.
         card: the points of the private model, with bands of the noise.
         upload_bytes: that each party sent, of masked numbers.
         seconds: from the files to here.
     """
 
     opened: Opened
+    own: Mapping[str, Own]
     private: Auc
-    classes: tuple[float, bool]
     exact: Auc
     alone: Mapping[str, Auc]
+    decided: Decided
     releases: tuple[Release, ...]
     card: Scorecard
     upload_bytes: int
@@ -160,25 +181,43 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
     start = perf_counter()
     names = np.array(what.public.classes)
     shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
-    releases = simulate(what.course, shards, rng=rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableRecordsWarning)  # of values: ``Party.odd`` says which file's
+        releases = simulate(what.course, shards, rng=rng)
     kept = tuple(release for release in releases if release is not None)
     head = _fitted(_head(what), kept)
-    y = np.concatenate([party.y[party.test] for party in what.parties])
-    shares = _stacked([head.predict_proba(party.held_out) for party in what.parties])
-    private, said = auc(y, shares), shares.argmax(axis=1)
-    recalls = [float((said[y == label] == label).mean()) for label in np.unique(y)]
-    classes = fmean(recalls), bool((said == said[0]).all())
+    private = [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
     advance(1)
     card = scorecard(head, kept, draws=_DRAWS)
     advance(1)
     exact = _without_noise(what, what.parties)
     advance(1)
-    alone = {}
-    for party in what.parties:
+    alone, own = {}, {}
+    for place, party in enumerate(what.parties):
         alone[party.name] = _without_noise(what, (party,))
+        own[party.name] = _own(party, alone[party.name][place], private[place])
         advance(1)
+    held, summed = tested(what.parties), np.concatenate([party.y[~party.test] for party in what.parties])
+    areas = {name: auc(held, np.concatenate(shares)) for name, shares in alone.items()}
     sent = sum(release.plan.masking.upload_bytes for release in kept)
-    return Rehearsal(what, private, classes, exact, alone, kept, card, sent, what.seconds + perf_counter() - start)
+    return Rehearsal(
+        opened=what,
+        own=own,
+        private=auc(held, np.concatenate(private)),
+        exact=auc(held, np.concatenate(exact)),
+        alone=areas,
+        decided=Decided.of(what.public.classes, summed, held.y, np.concatenate(private)),
+        releases=kept,
+        card=card,
+        upload_bytes=sent,
+        seconds=what.seconds + perf_counter() - start,
+    )
+
+
+def _own(party: Party, alone: Shares, private: Shares) -> Own:
+    """From probabilities for the records that a party holds out, of its own model and of that of all."""
+    held = tested((party,))
+    return Own(len(held.y), auc(held, alone), auc(held, private), gain(held, private, alone))
 
 
 def _head(what: Opened) -> Any:
@@ -190,15 +229,14 @@ def _fitted(head: Any, releases: Sequence[Release]) -> Any:
     return head.fit_releases(releases) if hasattr(head, "fit_releases") else head.fit_release(list(releases))
 
 
-def _without_noise(what: Opened, learned: Sequence[Party]) -> Auc:
-    """The recipe on the exact cells of some parties' records, scored on what all of them hold out."""
+def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
+    """The recipe on the exact cells of some parties' records: probabilities for what each of all holds out."""
     codes = np.concatenate([party.codes[~party.test] for party in learned])
     cells = _at_quantiles(Cells(what.public.columns), codes)
     y = np.concatenate([party.y[~party.test] for party in learned])
     codes, y = (each[:: -(-len(y) // MOST_EXACT)] for each in (codes, y))
     head = _head(what).fit(cells.apply(codes), y)
-    scored = [head.predict_proba(cells.apply(party.codes[party.test])) for party in what.parties]
-    return auc(np.concatenate([party.y[party.test] for party in what.parties]), _stacked(scored))
+    return [np.asarray(head.predict_proba(cells.apply(party.codes[party.test])), np.float64) for party in what.parties]
 
 
 def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
@@ -212,7 +250,3 @@ def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
         points = sorted({same(float(each)) for each in np.quantile(known, ranks)}) if len(known) else [0.0]
         found[column.name] = points
     return cells.with_edges(found)
-
-
-def _stacked(parts: Sequence[Any]) -> NDArray[np.float64]:
-    return np.concatenate([np.asarray(part, np.float64) for part in parts])

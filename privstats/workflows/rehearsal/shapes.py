@@ -7,6 +7,7 @@ stepped curve with the band of its noise.
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ _INK, _GREY = "#1f4e79", "#b5b5b5"
 _WIDE, _HIGH = 4.2, 1.45
 _MARGIN = 0.1
 _LONGEST = 10
+_APART, _SLANT, _ROOM = 4, 40, 0.4
+"""Of names below a panel: dots between two, degrees, and inches that slanted ones need."""
 _NOTHING = 1e-6
 """Of the span of the cut points: what is nearer 0 is shown as 0."""
 
@@ -59,10 +62,23 @@ def drawn(card: Scorecard) -> bytes:
         axes.set_title(column.name, loc="left", fontsize=9, fontweight="bold", parse_math=False)
         axes.tick_params(labelsize=8)
         axes.spines[["top", "right"]].set_visible(False)
+    _part(figure, panels)
     figure.supylabel(f"log odds of {card.outcomes[row]}", fontsize=8, parse_math=False)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue()
+
+
+def _part(figure: Any, panels: Any) -> None:
+    """Slant the names below a panel, and make room for them, where two of them would touch."""
+    figure.draw_without_rendering()
+    for axes in panels:
+        boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+        if any(right.x0 - left.x1 < _APART for left, right in pairwise(sorted(boxes, key=lambda box: box.x0))):
+            axes.tick_params(axis="x", labelrotation=_SLANT)
+            for label in axes.get_xticklabels():
+                label.set(ha="right", rotation_mode="anchor")
+            figure.set_figheight(figure.get_figheight() + _ROOM)
 
 
 def _curve(axes: Any, column: ColumnPoints, declared: Numeric | Dates, marks: NDArray[Any], row: int) -> None:

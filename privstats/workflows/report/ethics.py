@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import groupby
 
-from privstats.course import Course, DisjointRounds
+from privstats.course import Course
 from privstats.course.kinds import course_kind
+from privstats.course.whole import whole_of
 from privstats.dp import Guarantee, Noise, Privacy
 from privstats.plan import Devices, Plan
 from privstats.plan.devices import exchanged_mu
@@ -20,6 +19,7 @@ from privstats.workflows.report import explanations
 from privstats.workflows.report.ethics_words import HIDDEN, UNITS, WORDS, keys_of, made_of, sessions_of, word_for
 from privstats.workflows.report.layout import Table, render
 from privstats.workflows.report.privacy_report import Statement
+from privstats.workflows.report.sessions import Session, persons_in_sessions, records_of, sessions_in
 
 __all__ = ["ethics_page"]
 
@@ -43,20 +43,6 @@ _WITHDRAWN = {
 }
 
 
-@dataclass(frozen=True)
-class _Session:
-    """Sessions that follow one another and sum the same."""
-
-    name: str
-    times: int
-    plan: Plan
-
-    @property
-    def numbers(self) -> int:
-        """How many numbers a party sends each time."""
-        return self.plan.layout.size
-
-
 def ethics_page(statement: Statement) -> str:
     """The pages as HTML in one file, A4 in print, with nothing to fetch.
 
@@ -77,7 +63,7 @@ def ethics_page(statement: Statement) -> str:
         (True, True, True)
     """
     plan, course = statement.plan, statement.course
-    sessions = list(_sessions(plan, course))
+    sessions = list(sessions_in(plan, course))
     kept, told = _kept(plan, statement.guarantee), [] if course is None else [sessions_of(course)]
     return render(
         __package__,
@@ -85,37 +71,18 @@ def ethics_page(statement: Statement) -> str:
         plan=plan,
         course=course,
         in_short=[*_taking_part(plan), *told, *_leaves(sessions)],
-        records=[*_records(sessions), *explanations.persons(plan), *explanations.persons_in_sessions(course)],
+        records=[*records_of(sessions), *explanations.persons(plan), *persons_in_sessions(course)],
         sums=_sums(sessions),
         made=[*_made(sessions), _OPENED_EXACT if plan.noise is None else _OPENED],
         headline=explanations.headline(plan, statement.guarantee),
         private=not math.isinf(kept.mu),
         promise=_promise(plan, course, kept),
-        not_promised=[*_chosen(plan), *explanations.not_promised(plan)],
+        not_promised=[*_chosen(plan), *explanations.not_promised(plan, course)],
         keys=Table("keys", ("who", "holds", "which opens"), [*keys_of(plan), *_more_keys(plan)], words=True),
         kept=_retention(plan, course),
         counts=[*_least(plan), *explanations.left_out(plan)],
         words=WORDS,
     )
-
-
-def _sessions(plan: Plan, course: Course | None) -> Iterator[_Session]:
-    if course is None:
-        yield _Session("the one session", 1, plan)
-        return
-    if isinstance(course, DisjointRounds):
-        yield _Session(f"each of {course.most}", course.most, course.priced[0])
-        return
-    begin = 1
-    for _, alike in groupby(course.priced, key=_alike):
-        plans = list(alike)
-        last = begin + len(plans) - 1
-        yield _Session(str(begin) if last == begin else f"{begin} to {last}", len(plans), plans[0])
-        begin = last + 1
-
-
-def _alike(plan: Plan) -> tuple[str, str, int]:
-    return plan.schema.task, plan.schema.statistics, plan.layout.size
 
 
 def _taking_part(plan: Plan) -> Iterator[str]:
@@ -133,13 +100,7 @@ def _taking_part(plan: Plan) -> Iterator[str]:
     )
 
 
-def _records(sessions: list[_Session]) -> list[str]:
-    """What a record is and what bounds it in the first session, and what it is in the others."""
-    first, *others = (explanations.bounded(each.plan.schema) for each in sessions)
-    return list(dict.fromkeys([*first, *(lines[0] for lines in others)]))
-
-
-def _leaves(sessions: list[_Session]) -> Iterator[str]:
+def _leaves(sessions: list[Session]) -> Iterator[str]:
     """How many numbers leave a party, and how they are covered."""
     numbers, size = sum(each.numbers * each.times for each in sessions), sessions[0].plan.masking.upload_bytes
     times = sum(each.times for each in sessions)
@@ -147,12 +108,13 @@ def _leaves(sessions: list[_Session]) -> Iterator[str]:
     first = "" if times == 1 else " in the first"
     yield (
         f"What leaves a party are {numbers:,} numbers{over}, {size:,} bytes{first}: sums over "
-        "its records, and no record. They are masked: nobody can read those of one party, and only the total over "
-        "parties is opened. What else it sends are keys, signatures and messages that tell nothing of a record."
+        "its records, and no record. They are masked: nobody can read those of one party while the keys "
+        "of the masks hold, and only the total over parties is opened. What else it sends are keys, signatures and "
+        "messages that tell nothing of a record."
     )
 
 
-def _sums(sessions: list[_Session]) -> Table:
+def _sums(sessions: list[Session]) -> Table:
     """What is summed in which session, how many numbers it is, and how much noise is added to each."""
     rows = [
         (each, row, row.blocks(sizes) * row.entries(sizes))
@@ -180,7 +142,7 @@ def _noise(plan: Plan, letter: str) -> str:
     return "none" if plan.noise is None else f"{plan.noise.released_sigma(plan.cohort.clients)[letter]:.3g}"
 
 
-def _made(sessions: list[_Session]) -> list[str]:
+def _made(sessions: list[Session]) -> list[str]:
     """What is made of the sums, once for each kind of them."""
     phrases: dict[str, list[str]] = {}
     for each in sessions:
@@ -212,7 +174,7 @@ def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None
     rows = [
         ("to whom", word_for(UNITS, privacy.unit, "the unit")),
         ("what is hidden", _hidden(privacy, plan.devices)),
-        ("how well", _how_well(plan, course, privacy)),
+        ("how well", _how_well(plan, course)),
         ("a guess", _guess(kept)),
         *_several(plan, course, noise, kept),
         ("it rests on", f"{explanations.rests_on(plan, noise)}."),
@@ -227,12 +189,10 @@ def _hidden(privacy: Privacy, devices: Devices | None) -> str:
     return f"Nobody can tell well {word_for(HIDDEN, privacy.adjacency, 'the adjacency').format(unit=unit)}."
 
 
-def _how_well(plan: Plan, course: Course | None, privacy: Privacy) -> str:
-    budget, devices = plan.budget(), plan.devices
-    epsilon, delta, what = budget.epsilon, budget.delta, "of the study"
+def _how_well(plan: Plan, course: Course | None) -> str:
+    whole, devices = whole_of(course or plan), plan.devices
+    epsilon, delta, what = whole.epsilon, whole.delta, "of the study"
     if course is not None:
-        epsilon = course.epsilon(privacy.delta)
-        delta = privacy.delta + sum(each.masking.failure for each in course.priced)
         what = "of all sessions together"
     elif devices is not None and devices.stated_epsilon is not None:
         epsilon, what = devices.stated_epsilon, f"of at most {devices.most_runs} runs together"

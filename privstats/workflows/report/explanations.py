@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from privstats.course import Course, Stream
-from privstats.course.kinds import course_kind
+from privstats.course import Course
+from privstats.course.whole import Whole, whole_of
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
@@ -23,19 +23,14 @@ __all__ = [
     "bounded",
     "budget_table",
     "chance",
-    "collected",
-    "collected_table",
     "conditions",
-    "course_table",
     "dropouts",
     "found",
-    "guarantee_of",
     "headline",
     "left_out",
     "not_promised",
     "of_group",
     "persons",
-    "persons_in_sessions",
     "promised",
     "rests_on",
     "worth",
@@ -55,11 +50,6 @@ _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
 """By unit, of what somebody may have several, and for how many the worth of a promise is shown."""
 
 
-def guarantee_of(plan: Plan) -> Guarantee:
-    """What a release of the plan keeps; nothing without DP."""
-    return Guarantee(math.inf) if plan.noise is None else plan.noise.guarantee
-
-
 def found(kept: Guarantee) -> float:
     """Of 100 records, the most that anybody finds at 1 false alarm in 100; rounded up to a tenth."""
     return math.ceil(1000 * kept.tpr(_FALSE_ALARMS)) / 10
@@ -67,7 +57,7 @@ def found(kept: Guarantee) -> float:
 
 def headline(plan: Plan, kept: Guarantee | None = None) -> str:
     """What the promise of a plan, or of the course that it begins, is worth, in one sentence."""
-    kept = guarantee_of(plan) if kept is None else kept
+    kept = whole_of(plan).guarantee if kept is None else kept
     if math.isinf(kept.mu):
         return (
             "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
@@ -80,21 +70,6 @@ def headline(plan: Plan, kept: Guarantee | None = None) -> str:
         f"At most {found(kept):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
         "however they try. Guessing finds 1."
     )
-
-
-def collected(plan: Plan) -> list[str]:
-    """What leaves a party, and what bounds it."""
-    schema, cohort = plan.schema, plan.cohort
-    parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
-    if schema.whole_parties:
-        parts = "each with any number of records. Each computes one direction from all of its own records"
-    return [
-        f"{cohort.clients} parties take part, {parts} "
-        f"and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party.",
-        *bounded(schema),
-        *persons(plan),
-        *left_out(plan),
-    ]
 
 
 def left_out(plan: Plan) -> list[str]:
@@ -132,22 +107,6 @@ def persons(plan: Plan) -> list[str]:
     return [f"{weighed} {whose}"]
 
 
-def persons_in_sessions(course: Course | None) -> list[str]:
-    """What becomes of a patient's rows in every session of a course."""
-    if course is None or course.first.person_clip is None:
-        return []
-    limit = "The limit counts what one patient adds to all sessions together."
-    if isinstance(course, Stream):
-        leaves = "; who leaves is taken out with the rows that entered" if course.deletions else ""
-        return [
-            "All rows of a patient enter in one epoch, and a party keeps to them by a keyed hash. Rows that come later "
-            f"are left out{leaves}. {limit}"
-        ]
-    return [
-        "Every session shrinks the rows of a patient anew, by those rows and the public plan of the session. " + limit
-    ]
-
-
 def _mapped(schema: Schema) -> list[str]:
     """What becomes of a record before it is added up."""
     cells, maps = cells_of(schema), ", ".join(step.kind for step in schema.transform)
@@ -166,53 +125,31 @@ def _mapped(schema: Schema) -> list[str]:
     return out
 
 
-def collected_table(plan: Plan) -> Table:
-    """The statistics that are summed, and how many numbers each has."""
-    sizes = plan.schema.sizes
-    rows = [(row.letter, row.meaning, f"{row.blocks(sizes) * row.entries(sizes):,}") for row in plan.schema.sent]
-    return Table("what is collected", ("statistic", "what it is", "numbers"), rows, words=True)
-
-
-def course_table(course: Course) -> Table:
-    """The sessions of a course, what each collects and what it spends."""
-    header: tuple[Text, ...] = (
-        Cell("session", ("in the order in which they are run",)),
-        Cell("statistics", ("what is summed",)),
-        Cell("mu", ("what can be told of one record from it: 0 is nothing, 1 much, 4 nearly all",)),
-        Cell("epsilon alone", ("the promise if nothing else were released",)),
-        Cell("bytes", ("that a party sends",)),
-    )
-    rows = []
-    for label, plan in zip(course_kind(course).labels(course), course.priced, strict=True):
-        budget = plan.budget()
-        numbers = (f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
-        rows.append((label, plan.schema.statistics, *numbers))
-    return Table("the sessions of the course", header, rows)
-
-
-def promised(plan: Plan) -> Table:
-    """Who is promised what, and what it rests on."""
-    rows = [*_people(plan), _parties(plan)]
+def promised(plan: Plan, course: Course | None = None) -> Table:
+    """Who is promised what of all that is released, and what it rests on."""
+    rows = [*_people(plan, whole_of(course or plan)), _parties(plan)]
     return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
 
 
-def conditions(plan: Plan) -> list[str]:
-    """What has to hold beside the plan for the promise to mean what it says; nothing without DP."""
-    return [f"{_sentence(condition)}." for condition in plan.budget().conditions]
+def conditions(plan: Plan, course: Course | None = None) -> list[str]:
+    """What has to hold beside the plans for the promise to mean what it says; nothing without DP."""
+    plans = (plan,) if course is None else course.priced
+    every = dict.fromkeys(condition for each in plans for condition in each.budget().conditions)
+    return [f"{_sentence(condition)}." for condition in every]
 
 
-def not_promised(plan: Plan) -> list[str]:
+def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
     """What somebody could take for promised and must not."""
-    budget = plan.budget()
+    whole = whole_of(course or plan)
     out = []
     if plan.noise is None:
         out.append("That single records stay hidden: the exact total is released, and exact totals can be taken apart.")
     else:
         out += list(_limits(plan, plan.noise))
-        if budget.delta:
+        if whole.delta:
+            which = "for each release" if whole.sessions == 1 else "for all sessions together"
             out.append(
-                f"Certainty: with a chance of at most {chance(budget.delta)} for each release, more is learned than "
-                "epsilon says."
+                f"Certainty: with a chance of at most {chance(whole.delta)} {which}, more is learned than epsilon says."
             )
     if plan.devices is not None:
         out.append(
@@ -221,19 +158,30 @@ def not_promised(plan: Plan) -> list[str]:
         )
     if plan.schema.whole_parties:
         out.append("That a single record stays hidden within its party: it may turn the party's whole direction.")
+    out.append(_recorded(plan.noise))
     out += [
         "That the sums teach nothing. What holds for many people, such as a link between a habit and a disease, is "
         "what they are for, and it is learned of those who did not take part, too.",
-        "That a second release costs nothing. Each release of the same records adds to the last, and only a ledger "
-        "keeps the total.",
+        f"That {'a second' if whole.sessions == 1 else 'any other'} release costs nothing. Each release of the same "
+        "records adds to the last, and only a ledger keeps the total.",
         "Secrecy of who took part: the names of the parties, this plan, its classes and its columns are known.",
         "True sums from a party that lies: it can shift the total by anything, and nobody sees it.",
     ]
     return out
 
 
-def worth(plan: Plan, noise: Noise) -> Table:
+def _recorded(noise: Noise | None) -> str:
+    """What a recording of all messages is worth once X25519 is broken: what each party sent, as it sent it."""
+    own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
+    return (
+        "Secrecy for good: keys are agreed on by X25519 alone. Who keeps every message of today and breaks X25519 "
+        f"later, as a large quantum computer would, reads the sums of each party, with no noise {own}."
+    )
+
+
+def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
     """What the promise is worth to somebody, by how many of the records are theirs."""
+    whole = whole_of(course or plan)
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
         Cell("found of 100", ("at most, at 1 false alarm in 100; guessing finds 1",)),
@@ -241,7 +189,7 @@ def worth(plan: Plan, noise: Noise) -> Table:
     )
     rows = []
     for count in _SEVERAL[_unit(plan)][1]:
-        kept = noise.guarantee if count == 1 else of_group(plan, noise, count)
+        kept = of_group(plan, noise, count) if whole.sessions == 1 < count else whole.guarantee.of_group(count)
         rows.append((str(count), f"{found(kept):g}", f"{math.ceil(1000 * kept.auc) / 10:g}"))
     return Table("what the promise is worth", header, rows)
 
@@ -253,13 +201,17 @@ def of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
     return Guarantee(max(noise.mu, group_mu(plan.schema, noise.sigma, _adjacency(plan), count)))
 
 
-def dropouts(plan: Plan) -> Table:
-    """What happens when parties vanish, in numbers of parties."""
-    cohort, noise = plan.cohort, plan.noise
+def dropouts(plan: Plan, course: Course | None = None) -> Table:
+    """What happens when parties vanish from a session, in numbers of parties."""
+    cohort, noise, whole = plan.cohort, plan.noise, whole_of(course or plan)
+    of = "of the release" if whole.sessions == 1 else "of the first session's release alone"
+    together = (
+        "" if whole.sessions == 1 or noise is None else f"of all sessions together at most {_short(whole.epsilon)}"
+    )
     header: tuple[Text, ...] = (
         Cell("parties that vanish"),
         Cell("that stay"),
-        Cell("epsilon", ("of the release, whatever colluders take off",)),
+        Cell("epsilon", tuple(filter(None, (f"{of}, whatever colluders take off", together)))),
         Cell("what happens"),
     )
     if noise is None:
@@ -282,9 +234,9 @@ def dropouts(plan: Plan) -> Table:
     return Table("dropouts", header, told)
 
 
-def budget_table(plan: Plan) -> Table:
-    """The budget, every term explained where it stands, and the whole in the last row."""
-    budget = plan.budget()
+def budget_table(plan: Plan, course: Course | None = None) -> Table:
+    """The budget of a plan, every term explained where it stands; in the last row the whole, or the whole course."""
+    budget, together = plan.budget(), whole_of(course or plan)
     private = math.isfinite(budget.mu)
     meanings = {row.letter: row.meaning for row in plan.schema.sent}
     shown = columns(private=private)
@@ -293,10 +245,20 @@ def budget_table(plan: Plan) -> Table:
         for row in budget.rows
     ]
     if private:
+        one = "all together" if together.sessions == 1 else "the first session alone"
         whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0%")
-        rows.append((Cell("all together", (f"at delta {budget.delta:.3g}",)), "", "", *whole, "", ""))
+        rows.append((Cell(one, (f"at delta {budget.delta:.3g}",)), "", "", *whole, "", ""))
+    if private and together.sessions > 1:
+        mu, epsilon = f"{together.guarantee.mu:.4f}", _short(together.epsilon)
+        every = Cell(f"all {together.sessions} sessions", (f"at delta {together.delta:.3g}",))
+        rows.append((every, "", "", mu, epsilon, "", "", ""))
     header = [Cell("statistic", ("what is summed",)), *(Cell(each.heading, (each.meaning,)) for each in shown)]
     return Table("budget", header, rows)
+
+
+def times_as_likely(whole: Whole) -> str:
+    """How much likelier one record makes any outcome, at most."""
+    return f"{math.exp(min(whole.epsilon, 700)):.3g} times"
 
 
 def _told_apart(plan: Plan, noise: Noise, runs: int) -> Guarantee:
@@ -320,24 +282,23 @@ def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]
     )
 
 
-def _people(plan: Plan) -> Iterator[tuple[str, str, str]]:
+def _people(plan: Plan, whole: Whole) -> Iterator[tuple[str, str, str]]:
     if plan.noise is None:
         return
     if plan.devices is not None:
         yield _invited(plan, plan.devices, plan.noise)
         return
-    budget, noise = plan.budget(), plan.noise
-    unit = _unit(plan)
+    noise, unit = plan.noise, _unit(plan)
     whom = {"client": "Each party, with all its records", "person": "Each patient, with all rows at one party"}.get(
         unit, "The person behind each record"
     )
     change = "added or taken away" if _adjacency(plan) == "add-remove" else "exchanged for another"
     what = {"client": "party", "person": "rows"}.get(unit, "record")
+    together = "" if whole.sessions == 1 else f" in all {whole.sessions} sessions together"
     yield (
         whom,
-        f"With their {what} {change}, nothing that is released gets more than {math.exp(budget.epsilon):.3g} times as "
-        f"likely (epsilon {_short(budget.epsilon)}){_unless(budget.delta)}. So nobody can tell well whether they are "
-        "in.",
+        f"With their {what} {change}, nothing that is released{together} gets more than {times_as_likely(whole)} as "
+        f"likely (epsilon {_short(whole.epsilon)}){_unless(whole.delta)}. So nobody can tell well whether they are in.",
         rests_on(plan, noise),
     )
     yield (

@@ -37,6 +37,7 @@ class Finding:
         notes: sentences under the tables.
         figures: pictures under the notes.
         violated: whether it contradicts a promise of the plan.
+        whole: whether it is of all that was released, and not of the plan alone, which may begin a course.
 
     Example:
         >>> from privstats.workflows.report import Finding
@@ -51,6 +52,7 @@ class Finding:
     notes: Sequence[str] = ()
     figures: Sequence[Figure] = ()
     violated: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -56,4 +56,5 @@ def model_finding(head: Any, plan: Plan) -> Finding:
             "Only a signature on the model's file keeps somebody from writing this; `privstats head verify` checks it.",
         ],
         violated=plan.noise is not None and not found.covered,
+        whole=True,
     )

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from privstats.course import Course
+from privstats.course.kinds import course_kind
+from privstats.course.whole import whole_of
 from privstats.dp import Account, Guarantee, NoPrivacy
 from privstats.errors import ReleaseError
 from privstats.notebook import framed
@@ -24,6 +26,7 @@ from privstats.workflows.report import explanations, spending
 from privstats.workflows.report.findings import Finding
 from privstats.workflows.report.layout import render
 from privstats.workflows.report.review import review_table
+from privstats.workflows.report.sessions import collected, collected_table, course_table
 
 __all__ = ["Statement", "page_of"]
 
@@ -71,7 +74,7 @@ class Statement:
     @property
     def guarantee(self) -> Guarantee:
         """What everything that is promised keeps together; its mu is infinite without DP."""
-        return explanations.guarantee_of(self.plan) if self.course is None else Guarantee(self.course.mu)
+        return whole_of(self.course or self.plan).guarantee
 
     def _repr_html_(self) -> str:
         return framed(page_of(self))
@@ -96,7 +99,7 @@ def page_of(statement: Statement) -> str:
         >>> "not promised" in html, "http://" in html
         (True, False)
     """
-    plan = statement.plan
+    plan, course = statement.plan, statement.course
     at = statement.at or datetime.now(UTC)
     digests = _digests(statement)
     found = spending.together(plan, statement.guarantee, digests, statement.accounts or ())
@@ -107,26 +110,39 @@ def page_of(statement: Statement) -> str:
         headline=spending.headline(plan, statement.guarantee, found),
         found=_worst(statement.guarantee, found),
         several=bool(found),
-        course=None if statement.course is None else explanations.course_table(statement.course),
-        course_digest=None if statement.course is None else statement.course.digest,
-        collected=[*explanations.collected(plan), *explanations.persons_in_sessions(statement.course)],
-        collected_table=explanations.collected_table(plan),
-        promised=explanations.promised(plan),
-        conditions=explanations.conditions(plan),
-        not_promised=explanations.not_promised(plan),
-        worth=None if plan.noise is None else explanations.worth(plan, plan.noise),
-        budget=explanations.budget_table(plan),
-        dropouts=explanations.dropouts(plan),
-        review=review_table(plan, statement.guarantee, **_together(statement)),
+        course=None if course is None else course_table(course),
+        course_digest=None if course is None else course.digest,
+        part=None if course is None or course.most == 1 else plan.budget().epsilon,
+        whole=whole_of(course or plan),
+        collected=collected(plan, course),
+        collected_table=collected_table(plan, course),
+        promised=explanations.promised(plan, course),
+        conditions=explanations.conditions(plan, course),
+        not_promised=explanations.not_promised(plan, course),
+        worth=None if plan.noise is None else explanations.worth(plan, plan.noise, course),
+        budget=explanations.budget_table(plan, course),
+        dropouts=explanations.dropouts(plan, course),
+        review=review_table(plan, course),
         facts=[f"{fact[:1].upper()}{fact[1:]}." for fact in facts(plan)],
-        released=None if statement.release is None else _released(statement.release),
+        released=None if statement.release is None else _released(statement.release, course),
         accounts=None if statement.accounts is None else spending.accounts_table(statement.accounts),
         rooms=spending.rooms(statement.accounts or ()),
         spends=list(spending.charges(digests, statement.accounts or ())),
         findings=statement.findings,
         violated=statement.violated,
+        documents=_documents(plan, course),
         origin=_origin(plan, at),
     )
+
+
+def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
+    """Of what the page is made, file by file: of a course what it was made of, which states the promise as a whole."""
+    if course is None or course_kind(course).single:
+        return [("The plan itself", plan.to_toml())]
+    from privstats.course.document import texts
+
+    files: dict[str, bytes] = dict(texts("course.toml", course))  # type: ignore[arg-type]
+    return [(name, text.decode()) for name, text in files.items()]
 
 
 def _digests(statement: Statement) -> list[str]:
@@ -140,11 +156,7 @@ def _worst(kept: Guarantee, found: Sequence[spending.Together]) -> float | None:
     return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.found, every))
 
 
-def _together(statement: Statement) -> dict[str, str]:
-    return {} if statement.course is None else {"releases": "all releases of the course together"}
-
-
-def _released(release: Release) -> list[tuple[str, str]]:
+def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
     """What the release file says, as terms and sentences."""
     plan, cohort = release.plan, release.plan.cohort
     out = [
@@ -154,7 +166,7 @@ def _released(release: Release) -> list[tuple[str, str]]:
     if plan.noise is not None:
         honest = len(release.survivors) - cohort.colluders
         epsilon = plan.noise.released_epsilon(honest)
-        told = "epsilon with these parties"
+        told = "epsilon with these parties" if course is None else "epsilon of this session, with these parties"
         if plan.noise.trust.drawn_by == "member":  # who knows the noise of all but one is promised no more than that
             told = "epsilon for a reader outside the panel"
         out.append((told, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))

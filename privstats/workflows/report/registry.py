@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from privstats.course import DisjointRounds
-from privstats.dp import Noise, Privacy, gaussian_epsilon
+from privstats.course.whole import whole_of
+from privstats.dp import Noise, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Plan
 from privstats.version import __version__
@@ -89,15 +90,13 @@ def _variant(plan: Plan) -> dict[str, Any]:
 
 
 def _loss(statement: Statement, privacy: Privacy) -> dict[str, Any]:
-    budget = statement.plan.budget()
-    alone = statement.course is None
-    epsilon = budget.epsilon if alone else gaussian_epsilon(statement.guarantee.mu, budget.delta)
-    whole = "one release" if alone else "all releases of the course together"
+    promise = whole_of(statement.course or statement.plan)
+    whole = "one release" if statement.course is None else "all releases of the course together"
     return {
         "privacy_unit": f"{privacy.unit}-level",
         "privacy_unit_details": f"Adjacent data sets differ in {privacy.held}, {_ADJACENT[privacy.adjacency]}.",
-        "privacy_parameters": {"epsilon": epsilon, "delta": budget.delta},
-        "privacy_parameters_details": f"Of {whole}: {_accounted(privacy, statement.guarantee.mu)}.",
+        "privacy_parameters": {"epsilon": promise.epsilon, "delta": promise.delta},
+        "privacy_parameters_details": f"Of {whole}: {_accounted(privacy, promise.guarantee.mu)}.",
     }
 
 
@@ -173,7 +172,8 @@ def _administrative(statement: Statement) -> dict[str, Any]:
         digests.append(f"course {statement.course.digest}")
     if statement.release is not None:
         digests.append(f"release {statement.release.digest}")
-    conditions = "; ".join(statement.plan.budget().conditions)
+    plans = (statement.plan,) if statement.course is None else statement.course.priced
+    conditions = "; ".join(dict.fromkeys(each for plan in plans for each in plan.budget().conditions))
     return {
         "sources": f"{TO_WRITE}links to what describes it",
         "notes": f"SHA-256: {', '.join(digests)}. The promise rests on: {conditions}.",

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 
-from privstats.dp import Guarantee, NoPrivacy
+from privstats.course import Course
+from privstats.course.whole import whole_of
+from privstats.dp import NoPrivacy
 from privstats.plan import Plan
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Table
@@ -18,16 +20,15 @@ __all__ = ["review_table"]
 _ADJACENT = {"add-remove": "added or taken away", "replace-one": "exchanged for another"}
 
 
-def review_table(plan: Plan, kept: Guarantee, *, releases: str = "one release") -> Table:
+def review_table(plan: Plan, course: Course | None = None) -> Table:
     """One row per factor: what follows from the plan, and what its owners have to say.
 
     Args:
         plan: the plan, or the first one of a course.
-        kept: by everything that is promised together.
-        releases: what that is.
+        course: the course that it begins, if it does.
     """
     rows = [
-        ("epsilon", _epsilon(plan, kept, releases), "why this epsilon, and who decided it"),
+        ("epsilon", _epsilon(plan, course), "why this epsilon, and who decided it"),
         ("unit of privacy", _unit(plan), "how many records one person has, in how many parties"),
         ("algorithms and their proof", _algorithms(plan), "nothing: `privstats plan certify` proves the arithmetic"),
         ("accuracy", _accuracy(plan), "the error that matters to the use, on public data or by a sweep"),
@@ -54,15 +55,16 @@ def review_table(plan: Plan, kept: Guarantee, *, releases: str = "one release") 
     return Table("for a review", ("factor", "what the plan says", "what its owners add"), rows, words=True)
 
 
-def _epsilon(plan: Plan, kept: Guarantee, releases: str) -> str:
-    if math.isinf(kept.mu):
+def _epsilon(plan: Plan, course: Course | None) -> str:
+    whole = whole_of(course or plan)
+    if math.isinf(whole.guarantee.mu):
         return "None: the exact total is released."
-    budget = plan.budget()
+    releases = "one release" if course is None else "all releases of the course together"
     pure = plan.noise is not None and plan.noise.pure
     curve = "without exception, by Laplace noise" if pure else "on the exact curve of Gaussian noise"
     return (
-        f"Of {releases}: mu {kept.mu:.4g}; of this plan epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g}, "
-        f"{curve}. {explanations.headline(plan, kept)}"
+        f"Of {releases}: mu {whole.guarantee.mu:.4g}, epsilon {whole.epsilon:.4g} at delta {whole.delta:.3g}, "
+        f"{curve}. {explanations.headline(plan, whole.guarantee)}"
     )
 
 

@@ -1,12 +1,13 @@
 """A federation of processes on this machine: one SuperLink, a node per folder, and what a test does to them.
 
 Everything is started as an operator starts it, under observation (``observed``). Whatever happens, nothing that was
-started here is left when it is closed.
+started here is left when it is closed, or when the process that started it has ended (``watchdog``).
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -23,10 +24,14 @@ from privstats.engines.flower.certificates import write_certificates, write_node
 from privstats.engines.flower.registering import register
 from tests.engines.flower.observed import OBSERVED
 from tests.engines.network.fake import Study
+from tests.watchdog import watch
 
 ROOT = Path(__file__).parents[3]
 FLWR = Path(sysconfig.get_path("scripts")) / "flwr"
 PATIENCE = 300.0
+ENDED_SECONDS = 20.0  # for what a run that has ended leaves behind
+_ERROR = re.compile(r"^.*\w(?:Error|Exception)\b.*$", re.MULTILINE)
+_SAID = 160  # letters of an error: its end says what it was and where
 
 
 class Federation:
@@ -46,6 +51,7 @@ class Federation:
         self.address = f"127.0.0.1:{port}"
 
     def __enter__(self) -> Self:
+        watch()
         self.marks.mkdir(parents=True)
         write_certificates(self.certificates, ["localhost"], days=1)
         try:
@@ -145,7 +151,7 @@ class Federation:
     def finish_session(self, run: subprocess.Popen[bytes]) -> None:
         """Wait for the end of a run, and for the release, which alone is success."""
         self.wait(lambda: run.poll() is not None, "flwr run ends")
-        self.wait((self.study.host / "release.safetensors").exists, "the release is written")
+        self.wait((self.study.host / "release.safetensors").exists, "the release is written", ENDED_SECONDS)
 
     def flwr(self, *words: object) -> str:
         """One command of Flower's, to its end."""
@@ -156,11 +162,12 @@ class Federation:
         return ended.stdout
 
     def wait(self, ready: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
-        """Wait for something to be so; a test that waits in vain shows what everybody said last."""
+        """Wait for something to be so; who waits in vain shows what everybody said last, and in the last line why."""
         until = time.monotonic() + seconds
         while not ready():
             if time.monotonic() > until:
-                raise AssertionError(f"waited {seconds:g} s for: {what}\n{self.said()}")
+                errors = "; ".join(self.errors()) or "no log names an error"
+                raise AssertionError(f"{self.said()}\nwaited {seconds:g} s for: {what}; {errors}")
             time.sleep(0.1)
 
     def wait_for(self, *marks: str) -> None:
@@ -220,6 +227,13 @@ class Federation:
         """The last lines of every log."""
         logs = sorted(self.place.glob("*.log"))
         return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-2500:]}" for log in logs)
+
+    def errors(self) -> list[str]:
+        """The last error that each log names, each once."""
+        logs = sorted(self.place.glob("*.log"))
+        named = ((log.stem, _ERROR.findall(log.read_text(errors="replace"))) for log in logs)
+        said = {found[-1].strip()[-_SAID:]: name for name, found in named if found}
+        return [f"{name}: {error}" for error, name in said.items()]
 
     @property
     def _environment(self) -> dict[str, str]:

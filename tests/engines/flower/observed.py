@@ -10,10 +10,12 @@ what has happened and never for a time.
 from __future__ import annotations
 
 import atexit
+import inspect
 import os
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -44,6 +46,16 @@ def command(name: str) -> list[str]:
     return [sys.executable, "-P", "-m", "tests.engines.flower.observed", name]
 
 
+def replace(owner: object, name: str, double: Callable[..., object]) -> None:
+    """Put a double in the place of a function, whose parameters it must have: nothing but the night would see that it
+    lacks one, after minutes, in the log of another process."""
+    wanted, given = (list(inspect.signature(each).parameters.values()) for each in (getattr(owner, name), double))
+    differ = [(one.name, one.kind) for one in wanted] != [(one.name, one.kind) for one in given]
+    if differ:
+        raise TypeError(f"{name} takes ({', '.join(map(str, wanted))}), its double ({', '.join(map(str, given))})")
+    setattr(owner, name, double)
+
+
 def number_of(home: str, data: bytes) -> int:
     """Which message of the session this is: the same bytes have the same number, in whatever process they arrive."""
     kept = folder() / f"{home}.seen"
@@ -64,15 +76,15 @@ def observe_party() -> None:
 
     answer, as_contribution = party.answer, machines.as_contribution
 
-    def answered(home, kind, data):
+    def answered(home, kind, data, *, simulated):
         if Envelope.decode(data).kind not in ("open", "step"):
-            return answer(home, kind, data)
+            return answer(home, kind, data, simulated=simulated)
         name = Path(home).name
         number = number_of(name, data)
         mark(f"{name}.{number}.asked", os.getpid())
         atexit.register(lambda: mark(f"{name}.{number}.seconds", time.process_time()))
         pause(f"{name}.{number}")
-        said = answer(home, kind, data)
+        said = answer(home, kind, data, simulated=simulated)
         mark(f"{name}.{number}.answered", said.code)
         return said
 
@@ -82,7 +94,8 @@ def observe_party() -> None:
         (folder() / f"{place}.vector").write_bytes(mine.vector.pack())
         return mine
 
-    party.answer, machines.as_contribution = answered, kept
+    replace(party, "answer", answered)
+    replace(machines, "as_contribution", kept)
 
 
 def observe_host() -> None:
@@ -101,7 +114,7 @@ def observe_host() -> None:
                 taken.add(reply.data)
             yield name, reply
 
-    GridTransport.pull_many = observed
+    replace(GridTransport, "pull_many", observed)
 
 
 def shift_clock(seconds: float) -> None:
@@ -111,12 +124,12 @@ def shift_clock(seconds: float) -> None:
 
     module = import_module("flwr.supernode.node_auth_http_interceptor")
     now = module.now
-    module.now = lambda: now() + timedelta(seconds=seconds)
+    replace(module, "now", lambda: now() + timedelta(seconds=seconds))
 
 
 def main(words: Sequence[str]) -> None:
     name, *options = words
-    entrypoint_guard.command = command
+    replace(entrypoint_guard, "command", command)
     if name in ("join", "serve"):
         supervise(name, options)
     if name in ("flower-supernode", "flower-superlink"):
@@ -131,12 +144,10 @@ def main(words: Sequence[str]) -> None:
 
 
 def supervise(name: str, options: Sequence[str]) -> None:
-    """``privstats flower join``, or ``serve``, that ends with the test that started it."""
-    from flwr.supercore.app_utils import start_parent_process_monitor
-
+    """``privstats flower join``, or ``serve``, that ends at SIGINT, which a shell lets its background jobs ignore."""
     from privstats.cli import main as privstats
 
-    start_parent_process_monitor(os.getppid())
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["privstats", "flower", name, *options]
     privstats()
 

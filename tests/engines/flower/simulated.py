@@ -17,6 +17,7 @@ import tomli_w
 import privstats as ps
 from privstats.engines.flower import client_app, server_app
 from tests.engines.network.fake import Study, study_of
+from tests.watchdog import watch
 
 ROOT = Path(__file__).parents[3]
 PROGRAMS = Path(sysconfig.get_path("scripts"))
@@ -37,6 +38,7 @@ def study_of_many(place: Path, parties: int) -> Study:
 @contextmanager
 def simulation(study: Study, place: Path) -> Iterator[Callable[[], subprocess.CompletedProcess[str]]]:
     """``flwr run`` of the app on a SuperLink of simulations, which ends with the block."""
+    watch()
     parties = len(study.identities)
     nodes = f"num-supernodes={parties} client-resources-num-cpus=1 init-args-num-cpus=2"
     with socket.socket() as probe:

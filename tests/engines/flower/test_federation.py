@@ -79,15 +79,22 @@ def test_what_a_party_puts_in_is_seen_where_it_is_observed(tmp_path, monkeypatch
     assert (tmp_path / "party 2.vector").read_bytes() == study.plan.ring.encode(study.exact([2])).pack()
 
 
-@pytest.mark.nightly
+@pytest.mark.ci
 @pytest.mark.waits
-def test_five_processes_give_the_exact_sum(tmp_path):
-    """Where nothing fails: the first minute of the test below, to be run alone."""
-    study = study_of(tmp_path, "split", **with_noise())
+def test_five_processes_give_the_exact_sum_when_one_is_killed_and_comes_back(tmp_path):
+    """The one session in every run of ``.ci/run`` that sees Flower's programs and ours meet, over TLS."""
+    study = study_of(tmp_path, **with_noise())
     open_accounts(study)
     app = hostile_app(tmp_path)
     with Federation(study, tmp_path / "federation") as federation:
-        nothing_fails(federation, app)
+        back = federation.homes[2]
+        federation.shut(f"{back.name}.{MASK}")
+        run = federation.start_session(app)
+        federation.wait_for(f"{back.name}.{MASK}.asked")
+        federation.kill_node(back)
+        federation.open(f"{back.name}.{MASK}")
+        federation.finish_session(run)
+        check(federation, range(5))
         assert not (tmp_path / shipped.RAN).exists(), "what was shipped ran, on a node or on the SuperLink"
 
 

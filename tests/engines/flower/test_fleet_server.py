@@ -11,11 +11,11 @@ from contextlib import contextmanager, suppress
 import pytest
 import uvicorn
 
-from privstats.engines.flower import fleet_server
+from privstats.engines.door import server as door_server
+from privstats.engines.door.connection_limits import PATIENCE_SECONDS, ConnectionLimiter, Limits
+from privstats.engines.door.server import DoorServer
 from privstats.engines.flower.addresses import FleetOnly
 from privstats.engines.flower.certificates import write_certificates
-from privstats.engines.flower.connection_limits import PATIENCE_SECONDS, ConnectionLimiter, Limits
-from privstats.engines.flower.fleet_server import FleetServer
 from privstats.engines.flower.node_authentication import Logins, NodeAuthentication
 from tests.engines.flower.signing import KEY, PUBLIC, signed
 
@@ -58,7 +58,7 @@ class Served:
             ssl_keyfile=certificates / "server.key",
             timeout_graceful_shutdown=1,
         )
-        self.server = FleetServer(config, self._fleet, self.limiter, self.kept.append)
+        self.server = DoorServer(config, self._fleet, self.limiter, self.kept.append)
         self._trust = ssl.create_default_context(cafile=certificates / "ca.pem")
         self.control = control
 
@@ -90,7 +90,7 @@ class Served:
 
 @pytest.fixture(params=["uvloop", "asyncio"])
 def served(request, certificates, monkeypatch):
-    monkeypatch.setattr(fleet_server, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(door_server, "_TICK_SECONDS", 0.01)
     with Served(certificates, request.param).running() as made:
         yield made
 
@@ -205,7 +205,7 @@ class TestStrangers:
 
 
 def test_a_machine_without_descriptors_is_told_of_and_accepts_again(certificates, monkeypatch):
-    monkeypatch.setattr(fleet_server, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(door_server, "_TICK_SECONDS", 0.01)
     made = Served(certificates, "asyncio")
     accept, left = asyncio.SelectorEventLoop.sock_accept, [OSError(24, "Too many open files")] * 3
 

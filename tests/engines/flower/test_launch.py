@@ -28,7 +28,7 @@ from tests.engines.flower.tls import showing
 
 REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
 RETRYING = "print('WARNING : Connection attempt failed, retrying in 1.77 seconds', flush=True)"
-ONLINE = "print('INFO : SuperNode ID: 1444')"
+ONLINE = "print('INFO : SuperNode ID: 1444', flush=True)"
 
 
 @pytest.fixture

@@ -11,10 +11,15 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
 from flwr.supercore.primitives import asymmetric
 from starlette.datastructures import Headers
 
-from privstats.engines.flower.addresses import MOST_REQUEST
-from privstats.engines.flower.connection_limits import BYTES_A_SECOND, PATIENCE_SECONDS, ConnectionLimiter, Limits
-from privstats.engines.flower.node_authentication import (
+from privstats.engines.door.connection_limits import (
+    BYTES_A_SECOND,
     CONNECTION,
+    PATIENCE_SECONDS,
+    ConnectionLimiter,
+    Limits,
+)
+from privstats.engines.flower.addresses import MOST_REQUEST
+from privstats.engines.flower.node_authentication import (
     MOST_OF_A_MESSAGE,
     MOST_OF_A_STRANGER,
     Login,

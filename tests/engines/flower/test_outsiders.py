@@ -14,11 +14,10 @@ import pytest
 from starlette.middleware import Middleware
 
 from privstats.engines import flower
+from privstats.engines.door.connection_limits import CONNECTION, ConnectionLimiter, Limits
 from privstats.engines.flower import addresses
 from privstats.engines.flower.addresses import FleetOnly
 from privstats.engines.flower.certificates import write_node_key
-from privstats.engines.flower.connection_limits import ConnectionLimiter, Limits
-from privstats.engines.flower.node_authentication import CONNECTION
 from privstats.errors import PrivstatsError
 from tests.engines.flower.federation import FLWR, Federation
 from tests.engines.flower.signing import signed
@@ -206,7 +205,7 @@ class TestServeBoth:
             def run(self, sockets):
                 assert len(sockets) == 1
 
-        monkeypatch.setattr("privstats.engines.flower.fleet_server.FleetServer", Server)
+        monkeypatch.setattr("privstats.engines.door.server.DoorServer", Server)
         monkeypatch.setattr("flwr.superlink.main.create_app", lambda *_: None)
         monkeypatch.setattr(addresses, "_listening", lambda *_: None)
         monkeypatch.setattr(addresses.operator_log, "configure", lambda: None)

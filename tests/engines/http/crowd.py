@@ -27,13 +27,14 @@ import numpy as np
 import privstats as ps
 from privstats.encoding import flatten
 from privstats.engines.http import registrar
-from privstats.engines.http.admin import ASKED
+from privstats.engines.http.admin import ADMIN_TOKEN, ASKED, bearer
 from privstats.engines.http.dial import Dial, UnreachableError
 from privstats.engines.http.settings import Settings
 from privstats.plan.devices import EXACT
 from privstats.secagg import Identity
 from tests import made
 from tests.engines.http.desk import Study
+from tests.watchdog import watch
 
 __all__ = ["Crowd", "Leading", "Outcome", "crowd_of"]
 
@@ -81,10 +82,11 @@ class Leading:
     def start(self) -> None:
         """Start it, and wait until it takes connections."""
         told = [sys.executable, "-c", _LEADER, str(self.home), str(self.port), str(self.admin)]
-        self.process = subprocess.Popen(told, stdout=subprocess.PIPE, text=True)
+        log = self.home.with_name(f"{self.home.name}.log")
+        self.process = subprocess.Popen(told, stdout=subprocess.PIPE, stderr=log.open("ab"), text=True)
         assert self.process.stdout is not None
         for word in ("open", "serves"):
-            assert self.process.stdout.readline().strip() == word, "the leader did not start"
+            assert self.process.stdout.readline().strip() == word, f"the leader did not start: {_said(log)}"
             self._base = self._memory("VmRSS") if word == "open" else self._base
         self._begun = self._spent()
 
@@ -122,7 +124,9 @@ class Leading:
     def asked(self, method: str, path: str) -> tuple[int, bytes]:
         """The administration's answer."""
         line = HTTPConnection("127.0.0.1", self.admin, timeout=60)
-        line.request(method, path, headers={ASKED: "1"})
+        line.request(
+            method, path, headers={ASKED: "1", "authorization": bearer((self.home / ADMIN_TOKEN).read_text().strip())}
+        )
         reply = line.getresponse()
         return reply.status, reply.read()
 
@@ -206,9 +210,8 @@ class Crowd:
         }
         path = self.study.place / f"told {number}.json"
         path.write_text(json.dumps(told))
-        with subprocess.Popen(
-            ["node", str(_SCRIPT), str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as node:
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": path.with_suffix(".log").open("wb")}
+        with subprocess.Popen(["node", str(_SCRIPT), str(path)], **pipes, text=True) as node:
             try:
                 yield node
             finally:
@@ -249,8 +252,14 @@ class Crowd:
 def _line(node: subprocess.Popen[str]) -> str:
     assert node.stdout is not None
     line = node.stdout.readline()
-    assert line, "a process of Node ended early"
+    assert line, f"a process of Node ended early: {_said(Path(node.args[-1]).with_suffix('.log'))}"  # type: ignore[index]
     return line
+
+
+def _said(log: Path) -> str:
+    """The last error of a program's log: Node writes the line of code above it, its own version below it."""
+    lines = [line for line in log.read_text(errors="replace").splitlines() if "Error" in line]
+    return lines[-1].strip() if lines else "it said nothing"
 
 
 @contextmanager
@@ -269,6 +278,7 @@ def crowd_of(
     One more is invited and stays silent, so that reports stay open until they are closed. ``max_records``, of all
     devices together, makes entries wider; two a device where it is not given.
     """
+    watch()
     port = _free_port()
     study, links = _invited(place, devices + 1, features, port, max_records or 2 * devices)
     leading = Leading(study.leader, port, _free_port())

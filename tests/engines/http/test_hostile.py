@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -313,6 +314,68 @@ def test_a_body_beyond_the_bytes_in_flight_is_not_read_and_then_refused(calm, mo
 
     assert desk.does(play()) == (1, 503, 201)
     assert flight.held == 0
+
+
+class Gone(Slow):
+    """A body whose connection ends before its last bytes."""
+
+    async def receive(self):
+        self.taken += 1
+        if self.taken == 1:
+            return {"type": "http.request", "body": self.first, "more_body": True}
+        return {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize("confirmed", [False, True], ids=["broken off", "confirmed"])
+def test_attack_codes_that_come_again_leave_room_for_the_others(tmp_path: Path, monkeypatch, confirmed: bool) -> None:
+    """Four codes that broke off, or whose report is here, held all the room for reports by coming again for ever."""
+    study = study_of_devices(tmp_path, 6)
+    with Desk(study.leader) as desk:
+        pumped(study, desk)
+        run = opened(desk, study)
+        reports = [run.report(study.moments(index), index, study.identities[index]) for index in range(6)]
+        size = max(map(len, reports))
+        monkeypatch.setattr(desk.app.intake, "flight", limits.BytesInFlight(4 * size, 0.2))
+        monkeypatch.setattr(desk.app.intake, "again", limits.BytesInFlight(size, 5.0), raising=False)
+
+        async def first(sender: int) -> None:
+            with suppress(IndexError):  # no answer
+                await asked_slowly(desk, study, sender, reports[sender], Gone(reports[sender][:-32], b""))
+
+        async def play() -> int:
+            slow = [Slow(reports[sender][:-32], reports[sender][-32:]) for sender in range(4)]
+            held = [asyncio.create_task(asked_slowly(desk, study, k, reports[k], each)) for k, each in enumerate(slow)]
+            await asyncio.sleep(0.05)
+            fresh = await asked_slowly(desk, study, 5, reports[5], at_once(reports[5]))
+            for each in slow:
+                each.go.set()
+            assert set(await asyncio.gather(*held)) == {200 if confirmed else 201}
+            return fresh
+
+        for sender in range(4):
+            if confirmed:
+                assert put(desk, study, sender, reports[sender]) == "201"
+            else:
+                desk.does(first(sender))
+        assert desk.does(play()) == 201
+        assert desk.app.intake.flight.held == 0
+
+
+def at_once(report: bytes) -> Slow:
+    """A body that comes without a pause."""
+    whole = Slow(report[:-32], report[-32:])
+    whole.go.set()
+    return whole
+
+
+def test_a_body_that_came_to_its_end_after_a_break_counts_no_longer(calm) -> None:
+    study, desk, run, _ = calm
+    intake, report = desk.app.intake, run.report(study.moments(0), 0, study.identities[0])
+    with suppress(IndexError):
+        desk.does(asked_slowly(desk, study, 0, report, Gone(report[:-32], b"")))
+    assert intake._broken.lately(0)
+    assert put(desk, study, 0, report) in ("201", "200")
+    assert not intake._broken.lately(0)
 
 
 def test_a_slow_body_ends_at_its_deadline(calm, monkeypatch) -> None:

@@ -17,6 +17,11 @@ def hash_of(text):
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+def test_a_browser_that_was_here_once_asks_by_tls_alone() -> None:
+    """People type the address without https://, and the first answer to that may be anybody's."""
+    assert PAGE.headers["Strict-Transport-Security"] == "max-age=31536000"
+
+
 def test_the_policy_allows_this_script_this_style_and_this_leader_alone():
     policy = dict(part.split(" ", 1) for part in PAGE.headers["Content-Security-Policy"].split("; "))
     (script,), (style,) = (

@@ -21,6 +21,7 @@ from privstats.engines.dask import PartTasks, _part_sum
 from privstats.engines.http import part_sums
 from privstats.engines.http.part_sums import Cluster
 from privstats.engines.http.standing import exposition, facts_of, keep, standing_of
+from privstats.engines.network.status_file import ConnectionStatus
 from privstats.engines.part_store import PartStore, StoredPart
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.secagg.upload import batching
@@ -224,7 +225,7 @@ def test_the_step_of_checks_waits_for_sums_and_another_start_goes_on_without_a_c
         pumped(study, desk)
         assert desk.run.step.name == "check"
         assert desk.call(lambda: set(desk.run.journal.unsummed)) == {0, 1, 2}
-        standing = desk.call(lambda: standing_of(desk.run, desk.app, desk.owner, 0.0, 1.0))
+        standing = desk.call(lambda: standing_of(desk.run, desk.app, desk.owner, ConnectionStatus(), 0.0, 1.0))
         keep(study.leader, standing)
         assert facts_of(study.leader, study.run)[0]["parts_without_sum"] == 3
         assert "privstats_http_parts_without_sum 3\n" in exposition(standing, None, 1.0)

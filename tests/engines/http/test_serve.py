@@ -19,7 +19,7 @@ import pytest
 
 import privstats as ps
 from privstats.engines.http import protocol
-from privstats.engines.http.admin import ASKED
+from privstats.engines.http.admin import ADMIN_TOKEN, ASKED, bearer
 from privstats.engines.http.asking import ask
 from privstats.engines.http.device import DeviceRun
 from privstats.engines.http.dial import Dial, UnreachableError
@@ -29,7 +29,7 @@ from privstats.engines.http.run import LeaderRun
 from privstats.engines.http.serve import Address, Serving, serve
 from privstats.engines.http.settings import Limits, Settings
 from privstats.engines.network.folder import Folder
-from privstats.errors import InUseError, LocalProtocolError, PrivstatsError
+from privstats.errors import InUseError, LedgerError, LocalProtocolError, PrivstatsError
 from tests.engines.http.desk import Study, study_of_devices
 
 
@@ -62,10 +62,16 @@ class Server:
             heard += piece
         return heard
 
+    @property
+    def token(self) -> str:
+        """What its owner's requests to the administration show."""
+        return bearer((self.study.leader / ADMIN_TOKEN).read_text().strip())
+
     def asked(self, method: str, path: str, **headers: str) -> tuple[int, bytes]:
         """The administration's answer."""
         line = HTTPConnection("127.0.0.1", self.admin, timeout=10)
-        line.request(method, path, headers={ASKED: "1", **headers})
+        told = {ASKED: "1", "authorization": self.token}
+        line.request(method, path, headers={**told, **headers})
         reply = line.getresponse()
         return reply.status, reply.read()
 
@@ -171,7 +177,7 @@ def test_the_administration_takes_no_page_of_another_origin(tmp_path: Path) -> N
     study = study_of_devices(tmp_path)
     with served(study) as server:
         line = HTTPConnection("127.0.0.1", server.admin, timeout=10)
-        line.request("POST", "/give-up")
+        line.request("POST", "/give-up", headers={"authorization": server.token})
         assert line.getresponse().status == 403
         assert server.asked("GET", "/status", host="attacker.example.org")[0] == 421
         assert server.asked("POST", "/give-up")[0] == 409  # nothing has begun
@@ -230,16 +236,6 @@ def test_the_second_request_of_a_connection_has_a_deadline_too(tmp_path: Path, m
         assert b"408" in server.rest(line)
 
 
-def test_requests_in_a_row_are_answered_in_their_order(tmp_path: Path) -> None:
-    with served(study_of_devices(tmp_path)) as server:
-        one = b"GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n"
-        two = f"GET /v1/runs/{'ab' * 16} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".encode()
-        heard = server.raw(one + two)
-        assert heard.index(b"no_resource") < heard.index(b"unknown_run")
-        assert heard.lower().count(b"\r\ndate: ") == 2
-        assert b"server:" not in heard.lower()
-
-
 def test_a_body_in_chunks_and_one_of_a_false_length_are_refused(tmp_path: Path) -> None:
     study = study_of_devices(tmp_path)
     with served(study) as server, server.dial() as dial:
@@ -255,26 +251,6 @@ def test_a_body_in_chunks_and_one_of_a_false_length_are_refused(tmp_path: Path) 
         assert b"400" in server.raw(head.encode() + b"content-length: 3\r\ncontent-length: 4\r\n\r\nabcd")
         server.asked("POST", "/give-up")
         helpers.join()
-
-
-def test_connections_of_one_address_that_show_nothing_wait_and_are_served_in_turn(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(protocol, "HEADER_SECONDS", 1.0)
-    with served(study_of_devices(tmp_path), limits=Limits(connections=4)) as server:
-        idle = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(4)]
-        time.sleep(0.2)
-        began = time.monotonic()
-        assert b"unknown_run" in server.raw(
-            f"GET /v1/runs/{'ab' * 16} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n".encode()
-        )
-        assert time.monotonic() - began > 0.5
-        for each in idle:
-            each.close()
-        many = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(20)]
-        for line in many:
-            line.sendall(b"GET /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
-        assert all(b"no_resource" in server.rest(line) for line in many)
-        for line in many:
-            line.close()
 
 
 def test_a_leader_with_a_certificate_serves_devices_and_helpers_by_tls(tmp_path: Path) -> None:
@@ -306,3 +282,21 @@ def test_a_leader_with_too_little_room_does_not_begin(tmp_path: Path, monkeypatc
     with pytest.raises(PrivstatsError, match=r"may need 0 MiB, and 0 are free: make room"):
         serve(run, Address(), signals=False)
     run.close()
+
+
+def test_a_leader_whose_account_cannot_pay_takes_no_report(tmp_path: Path) -> None:
+    """A plan at delta 1e-5 under a cap at 1e-6 started, and said so when everybody had answered."""
+    named = {"unit": "client", "adjacency": "add-remove", "max_records_per_client": 4}
+    privacy = ps.Privacy(model="panel", epsilon=3.0, delta=1e-5, **named)
+    study = study_of_devices(tmp_path, privacy=privacy)
+    ledger = ps.dp.Ledger.create(study.leader / "ledger")
+    ledger.set_cap("survey", unit="client", adjacency="add-remove", epsilon=3.0, delta=1e-6)
+    run = LeaderRun.open(study.leader, say=lambda _: None)
+    with pytest.raises(LedgerError, match="would reach epsilon .* at delta 1e-06: .* nothing was spent"):
+        serve(run, Address(), started=lambda each: each.stop(), signals=False)
+    run.close()
+    assert ledger.account("survey").entries == ()
+    ledger.set_cap("survey", unit="client", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+    run = LeaderRun.open(study.leader, say=lambda _: None)
+    assert serve(run, Address(), started=lambda each: each.stop(), signals=False) == 0
+    assert ledger.account("survey").entries == (), "it was asked, and nothing is spent before the release"

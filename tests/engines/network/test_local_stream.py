@@ -281,8 +281,8 @@ def test_attack_what_an_epoch_was_drawn_for_is_half_gone(tmp_path: Path, records
 
 
 PLACES = [
-    ("privstats.dp.ledger_file.Log.append", 2),  # while records are noted
-    ("privstats.dp.ledger_file.Log.append", 9),  # as a node is marked
+    ("privstats.ledger.file.Log.append", 2),  # while records are noted
+    ("privstats.ledger.file.Log.append", 9),  # as a node is marked
     ("privstats.engines.journal.JournaledClient._write", 1),  # marked, not journaled
     ("privstats.engines.journal.JournaledClient._write", 5),
     ("privstats.course.RegistryCharge.finish", 2),  # as the second vector leaves
@@ -412,8 +412,8 @@ def test_a_file_that_is_too_large_is_not_read_whole(
     tmp_path: Path, records: Records, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study, changes = study_of(tmp_path / "study", exact()), records.epoch(0)
-    monkeypatch.setattr("privstats.engines.network.stream_inbox._MOST_BYTES", 100)
-    with pytest.raises(DataError, match="larger than 100 bytes"):
+    monkeypatch.setattr("privstats.files.arrays.MOST_BYTES", 100)
+    with pytest.raises(DataError, match="and at most 100 are read"):
         run_epoch(study, changes)
 
 

@@ -239,9 +239,18 @@ def test_an_id_that_is_written_in_another_way_is_no_new_record(inbox: RecordInbo
     for ids in (np.array([7, 8]), np.array(["9", "x7"])):
         np.savez(tmp_path / "batch.npz", ids=ids, X=X, y=y)
         inbox.bring(tmp_path / "batch.npz")
-    for ids in ([again, "10"], ["11", "011"]):
+    for ids in ([again, "10"], ["11", "011"], [" x7", "10"], ["\u00e9", "e\u0301"]):
         np.savez(tmp_path / "batch.npz", ids=np.array(ids), X=X, y=y)
-        with pytest.raises(DataError, match="brings 1 ids that are numbers written in another way"):
+        with pytest.raises(DataError, match="brings 1 ids that are written in another way than before"):
             inbox.bring(tmp_path / "batch.npz")
     np.savez(tmp_path / "batch.npz", ids=np.array(["70", "77", "x007"]), X=np.ones((3, 4)) / 8, y=np.zeros(3, int))
     assert inbox.bring(tmp_path / "batch.npz").ids == ("70", "77", "x007")
+
+
+def test_an_id_that_lost_a_character_in_decoding_is_none(inbox: RecordInbox, tmp_path: Path) -> None:
+    """Two records may have it, of which one would be taken for the other."""
+    inbox.home.mkdir()
+    ids = np.array([each.decode("utf-8", "replace") for each in (b"M\xfcller", b"M\xf6ller")])
+    np.savez(tmp_path / "batch.npz", ids=ids, X=np.ones((2, 4)) / 8, y=np.zeros(2, int))
+    with pytest.raises(DataError, match=r"has an id that is none: .* no U\+FFFD"):
+        inbox.bring(tmp_path / "batch.npz")

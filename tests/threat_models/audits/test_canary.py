@@ -158,13 +158,13 @@ def test_an_abort_that_hangs_on_a_record_is_flagged(monkeypatch):
 
 def test_a_check_of_what_is_plausible_before_the_noise_is_an_oracle(monkeypatch):
     """A malicious client holds an entry at the bound: an abort in one world only is a release of the record."""
-    right = unmasked._with_central_noise
+    right = unmasked.with_central_noise
 
     def noisy(plan, total, rng):
         check_plausible(plan, total.lift())
         return right(plan, total, rng)
 
-    monkeypatch.setattr(unmasked, "_with_central_noise", noisy)
+    monkeypatch.setattr(unmasked, "with_central_noise", noisy)
     report = audit_canary(target(), seeded(1), trials=400)
     verdicts = column(report, "verdict")
     assert [name for name, verdict in verdicts.items() if verdict == "violates"] == ["plausible"]
@@ -180,8 +180,8 @@ def test_a_wrap_before_the_noise_is_flagged_where_nothing_is_refused(monkeypatch
         noise = right(plan, plan.ring.zeros(), rng).lift()
         return SimpleNamespace(lift=lambda: total.lift() + noise)
 
-    right = unmasked._with_central_noise
-    monkeypatch.setattr(unmasked, "_with_central_noise", lifted)
+    right = unmasked.with_central_noise
+    monkeypatch.setattr(unmasked, "with_central_noise", lifted)
     assert column(audit_canary(target(), seeded(1), trials=400), "verdict")["wrap"] == "violates"
 
 

@@ -13,7 +13,7 @@ from privstats.course.promise import Promise
 from privstats.dp import gaussian_epsilon
 from privstats.errors import PlanError
 from privstats.randomness import seeded
-from privstats.session.accounting import RoundCharge
+from privstats.session.charges import RoundCharge
 from tests.course.cases import HELPERS, RIDGE, SOFTMAX, parties_plan, plan_of, rounds
 from threat_models.audits.course import audit_course, joined
 

@@ -73,6 +73,7 @@ def test_the_promise_is_one_per_person_and_is_said(found: rehearsal.Rehearsal) -
     assert "weigh at most one row" in said["unit"].elsewhere
     assert said["not read"].taken == "patient: whose a record is"
     assert found.exact.value > 0.9
+    assert "For north's own patients the joint model is worth" in str(found)
     assert found.private.value > 0.6
 
 
@@ -92,7 +93,7 @@ def test_no_id_stands_among_the_columns_on_the_page_or_in_the_object(
     assert "one person at one party" in shown
     assert "id-0" not in shown
     assert "id-1" not in shown
-    assert "records of persons who were in no sum" in shown
+    assert "records of persons of all parties who were in no sum" in shown
 
 
 def test_files_and_tables_are_read_alike(found: rehearsal.Rehearsal, folder: Path) -> None:
@@ -111,6 +112,7 @@ def test_the_next_commands_and_the_plan_say_persons(found: rehearsal.Rehearsal) 
     assert names.endswith("--from north.csv --drop patient")
     assert plan.endswith("--target ill --unit person --person-clip 1 --max-records-per-person 1")
     assert look.endswith("--plan plan.toml --key patient")
+    assert rehearsal.before_a_score(found.opened)[0].endswith("--target ill --split 0.25 --persons patient")
     assert why.endswith("privstats flower records takes --persons patient")
 
 

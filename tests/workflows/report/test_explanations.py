@@ -10,7 +10,7 @@ from privstats.dp import Guarantee, operating_point
 from privstats.dp.models import MODELS
 from privstats.plan import dropout_table
 from privstats.plan.devices import least_epsilon
-from privstats.workflows.report import explanations
+from privstats.workflows.report import Cell, Statement, explanations, page_of, sessions
 from tests import made
 from tests.course.cases import rounds
 from tests.plan.devices import devices_plan, sample_devices
@@ -43,21 +43,21 @@ def test_the_headline_is_what_the_promise_is_worth(plan, changed):
 
 
 def test_what_is_collected_is_counted(plan, changed):
-    told = " ".join(explanations.collected(plan))
+    told = " ".join(sessions.collected(plan))
     assert "12 parties take part, with at most 1,000 records" in told
     assert f"sends {plan.masking.upload_bytes:,} bytes" in told
     assert "4 numbers and one of the classes ash, beech, elm" in told
     assert "public maps are applied to it: unit-norm" in told
     assert "noisy count is below 5" in told
-    assert [row[0::2] for row in flat(explanations.collected_table(plan))] == [["N", "3"], ["A", "12"], ["B", "10"]]
+    assert [row[0::2] for row in flat(sessions.collected_table(plan))] == [["N", "3"], ["A", "12"], ["B", "10"]]
     schema = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=3.0, feature_names=("a", "b", "c", "d"))
-    ridge = " ".join(explanations.collected(changed(schema=schema, min_count=0)))
+    ridge = " ".join(sessions.collected(changed(schema=schema, min_count=0)))
     assert "the columns a, b, c, d, and 2 targets of at most 3" in ridge
     assert "maps" not in ridge
     assert "noisy count" not in ridge
     many = ps.ClassSchema(20, 4, "NA", 1.0, class_names=tuple(f"c{i}" for i in range(20)))
-    assert "c7 and 12 more" in " ".join(explanations.collected(changed(schema=many)))
-    assert "one of 20 classes" in " ".join(explanations.collected(changed(schema=replace(many, class_names=None))))
+    assert "c18, c19." in " ".join(sessions.collected(changed(schema=many)))
+    assert "one of 20 classes" in " ".join(sessions.collected(changed(schema=replace(many, class_names=None))))
 
 
 @pytest.mark.parametrize(
@@ -167,9 +167,10 @@ def test_every_term_of_the_budget_is_explained_where_it_stands(plan, changed):
 
 def test_a_course_is_told_session_by_session() -> None:
     course = rounds(rounds=2, epsilon=3.0)
-    table = explanations.course_table(course)
-    assert [row[0] for row in table.rows] == ["0", "1", "2"]
-    assert [row[1] for row in table.rows] == ["NAB", "gk", "gk"]
+    table = sessions.course_table(course)
+    assert [row[0] for row in table.rows] == ["0", "1 to 2", Cell("all 3 together", ("at delta 1e-05",))]
+    assert [row[1:] for row in table.rows][-1] == ("", f"{course.mu:.4g}", "3", "")
+    assert [row[1] for row in table.rows] == ["NAB", "gk", ""]
     assert explanations.headline(course.first, Guarantee(course.mu)) != explanations.headline(course.first)
 
 
@@ -195,13 +196,35 @@ def test_what_is_told_of_a_raw_table_is_its_cells_and_whether_their_cut_points_a
     columns = (ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m")))
     for more, said in (((), False), ((ps.Numeric("sodium"),), True)):
         schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells((*columns, *more)),))
-        page = " ".join(explanations.collected(made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))))
+        page = " ".join(sessions.collected(made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))))
         assert "Of each value it is told into which cell of its column it falls, and nothing else" in page
         assert ("The cut points between the cells of sodium are open" in page) == said
         assert "shortened" not in page
         assert "public maps" not in page
     behind = (ps.Cells(columns), ps.transforms.ConstantFeature(1.0))
     schema = ps.RidgeSchema(clip_norm=2**0.5, target_bound=1.0, transform=behind)
-    page = " ".join(explanations.collected(made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))))
+    page = " ".join(sessions.collected(made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))))
     assert "Then fixed public maps are applied: constant-feature." in page
     assert "shortened" in page
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_report_says_what_a_recording_is_worth_once_its_keys_are_broken(changed, model):
+    plan = devices_plan() if model == "panel" else changed(privacy=replace(PRIVACY, model=model))
+    (said,) = [each for each in explanations.not_promised(plan) if each.startswith("Secrecy for good")]
+    own = model in ("distributed", "local")
+    assert said.endswith("with no noise but what the party itself added." if own else "with no noise at all.")
+
+
+def test_sessions_that_do_the_same_are_one_row_of_a_course_and_its_files_are_folded() -> None:
+    """A page of 18,398 pixels on a phone told every round in a row and showed every column of the plan's file."""
+    cells = ps.Cells((ps.Numeric("sodium"), ps.Numeric("crp")))
+    schema = ps.ClassSchema(2, cells.width, "NAB", clip_norm=1.0, transform=(cells,))
+    plan = made.plan(schema, ps.Cohort(3, 3, 1000), made.promise("central"))
+    course = ps.Binned.within(plan, "rounds", expected_records=1000)
+    *alike, whole = (row[0] for row in sessions.course_table(course).rows)
+    assert alike == ["0: counts", "1 to 3: counts", "4", "5 to 8"]
+    assert isinstance(whole, Cell)
+    assert whole.text == "all 9 together"
+    page = page_of(Statement(course.first, course=course))
+    assert page.count("<details>") == page.count("<pre") > 0

@@ -10,8 +10,8 @@ import pytest
 
 import privstats as ps
 from privstats.dp import Guarantee
-from privstats.dp.ledger_rules import room
 from privstats.errors import ReleaseError
+from privstats.ledger.rules import room
 from privstats.randomness import seeded
 from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, explanations, page_of
 from tests import made

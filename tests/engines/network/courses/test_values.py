@@ -195,7 +195,7 @@ def first_version(path: Path) -> None:
     from safetensors.numpy import save
 
     from privstats.files.envelope import Content
-    from privstats.schema.public_values import FORMAT
+    from privstats.schema.published_file import FORMAT
 
     published = Published.load(path)
     exponents = {name: value.exponent for name, value in published.read().items()}

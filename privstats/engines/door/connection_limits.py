@@ -1,0 +1,320 @@
+"""Connections of strangers and of those who have signed: which are let in, how long each may take, why one is closed.
+
+A connection costs a descriptor and memory before anybody has said who he is. So a *stranger*, on whose connection no
+known key has signed yet, gets little of both, and makes room when there is none; a key's share is bounded too. Whoever
+comes new is let in: the oldest stranger leaves for it. This module keeps the books only: ``server`` accepts and closes,
+the carrier says who signed.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import secrets
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal, TypeAlias, TypeVar
+
+from privstats.engines.network.operator_log import HOST
+from privstats.engines.network.status_file import ConnectionStatus
+
+__all__ = [
+    "BYTES_A_SECOND",
+    "CONNECTION",
+    "MOST_HEADER_BYTES",
+    "PATIENCE_SECONDS",
+    "AdmittedConnection",
+    "ConnectionLimiter",
+    "Limits",
+    "Why",
+    "network_of",
+]
+
+CONNECTION = "privstats.connection"
+"""Where the state of a request's scope holds the :class:`AdmittedConnection` of its connection."""
+
+MOST_HEADER_BYTES = 16 << 10
+"""The most bytes of a request before its body: its address and its headers."""
+
+PATIENCE_SECONDS = 20.0
+"""For TLS and a request's headers, for its body, and for an answer to be taken; longer for the time that bytes take."""
+
+BYTES_A_SECOND = 16 << 10
+"""The slowest line that is waited for: a piece of 5 MiB in some 6 minutes."""
+
+Why: TypeAlias = Literal["full", "address", "node", "slow", "size", "malformed", "login", "unknown", "descriptors"]
+"""Why a connection was closed, or a request refused."""
+
+_WORDS: Final[dict[Why, str]] = {
+    "full": "too many in all: some without a known signature make room",
+    "address": "too many from one address without a known signature",
+    "node": "too many, or too many requests at once, of one key",
+    "slow": "a handshake, a request or the reading of an answer was held back",
+    "size": "a request, or its headers, are larger than its sender may send",
+    "malformed": "a request is no HTTP, or came before the answer to the one before",
+    "login": "no valid signature of a node, or its clock is wrong",
+    "unknown": "too many requests signed by keys that are not registered",
+    "descriptors": "the system has no descriptor left: raise the limit of open files",
+}
+_SAY_SECONDS = 60.0
+_GREETING_SECONDS = 3.0  # for TLS and the first headers of an honest node, also while hundreds come at once
+_BETWEEN_SECONDS, _AT_ONCE = 1.0, 64  # requests of unregistered keys: each costs Flower's database and lines of its log
+
+K = TypeVar("K")
+
+
+def _nothing() -> None:
+    """A connection that has not been taken over yet."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What connections may take of the server, in numbers of them.
+
+    Attributes:
+        connections: open at once.
+        strangers: open at once before a known key has signed on them; a node's are so for a moment.
+        of_address: strangers from one address, or one /64 of IPv6.
+        of_node: open at once of one key. Flower's node uses four.
+        requests: of one key, being received or answered at once. Flower's node sends two pieces and a heartbeat.
+
+    Example:
+        >>> from privstats.engines.door.connection_limits import Limits
+        >>> Limits().within(1024).connections
+        768
+    """
+
+    connections: int = 4096
+    strangers: int = 256
+    of_address: int = 64
+    of_node: int = 8
+    requests: int = 4
+
+    def within(self, files: int) -> Limits:
+        """These limits in a process that may open so many files: some of them stay for the disk and programs."""
+        most = max(1, min(self.connections, files - min(256, files // 2)))
+        return replace(self, connections=most, strangers=min(self.strangers, most))
+
+
+@dataclass(eq=False)
+class AdmittedConnection:
+    """One connection.
+
+    Attributes:
+        host: its address without the port; of IPv6 the /64, all of which one subscriber has.
+        began: when it was accepted.
+        until: when it is closed unless something happens.
+        node: the known key that signed its last request; None for a stranger.
+        end: closes it at once.
+    """
+
+    host: str
+    began: float
+    until: float
+    node: bytes | None = None
+    end: Callable[[], object] = field(default=_nothing, repr=False)
+
+
+class ConnectionLimiter:
+    """All open connections, and what was turned away.
+
+    Args:
+        limits: how many there may be.
+        clock: seconds that never run backwards.
+        proxies: addresses that carry many people's requests: their connections count as signed from the start.
+        names: whether lines of the log name addresses.
+
+    Example:
+        >>> from privstats.engines.door.connection_limits import Limits, ConnectionLimiter
+        >>> limiter = ConnectionLimiter(Limits(of_address=1))
+        >>> first, second = limiter.arrive("10.0.0.7"), limiter.arrive("10.0.0.7")
+        >>> limiter.status.strangers, limiter.status.closed
+        (1, {'address': 1})
+        >>> with limiter.request(second, b"a node's key") as may:  # a node leaves the strangers' place to others
+        ...     may, limiter.arrive("10.0.0.7") is None
+        (True, False)
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        proxies: Collection[str] = (),
+        names: bool = True,
+    ) -> None:
+        self._limits, self._clock, self._names = limits, clock, names
+        self._proxies = frozenset(map(network_of, proxies))
+        self._nodes: dict[AdmittedConnection, None] = {}
+        self._strangers: dict[AdmittedConnection, None] = {}  # both in the order of arrival, as each address' own
+        self._of_address: defaultdict[str, dict[AdmittedConnection, None]] = defaultdict(dict)
+        self._of_node: Counter[bytes] = Counter()
+        self._requests: Counter[bytes] = Counter()
+        self._closed: Counter[Why] = Counter()
+        self._last: dict[Why, str] = {}
+        self._said: dict[Why, tuple[int, float]] = {}
+        self._introduced = -math.inf
+
+    @property
+    def status(self) -> ConnectionStatus:
+        """The numbers, for metrics."""
+        return ConnectionStatus(len(self._nodes), len(self._strangers), dict(sorted(self._closed.items())))
+
+    def arrive(self, host: str) -> AdmittedConnection | None:
+        """A connection was accepted; None where it is to be closed at once.
+
+        Where the places are taken, the oldest stranger leaves; where all have just come, one by chance.
+        """
+        host = network_of(host)
+        if host in self._proxies:
+            return self._proxied(host)
+        here = self._of_address.get(host, {})
+        if len(here) >= self._limits.of_address and not self._make_room(here, "address", host):
+            return None
+        places = min(self._limits.strangers, self._limits.connections - len(self._nodes))
+        if len(self._strangers) >= places and not self._make_room(self._strangers, "full", host):
+            return None
+        admitted = self._new(host)
+        self._strangers[admitted] = self._of_address[host][admitted] = None
+        return admitted
+
+    def _proxied(self, host: str) -> AdmittedConnection | None:
+        full = len(self._nodes) + len(self._strangers) >= self._limits.connections
+        if full and not self._make_room(self._strangers, "full", host):
+            return None
+        admitted = self._new(host)
+        self._nodes[admitted] = None
+        return admitted
+
+    def _new(self, host: str) -> AdmittedConnection:
+        now = self._clock()
+        return AdmittedConnection(host, now, now + PATIENCE_SECONDS)
+
+    def _make_room(self, among: Collection[AdmittedConnection], why: Why, host: str) -> bool:
+        oldest = next(iter(among), None)
+        if oldest is None:
+            self.turn_away(why, host)
+            return False
+        if oldest.began > self._clock() - _GREETING_SECONDS:
+            # a flood: who refuses newcomers refuses every node; a node has signed before chance finds it, mostly
+            oldest = secrets.choice(list(among if why == "address" else self._most_crowded()))
+        self._close(oldest, why)
+        return True
+
+    def _most_crowded(self) -> Collection[AdmittedConnection]:
+        """The strangers of an address that has most of them, which chance chooses among such."""
+        most = max(map(len, self._of_address.values()))
+        return secrets.choice([each for each in self._of_address.values() if len(each) == most])
+
+    def introduce(self, admitted: AdmittedConnection) -> bool:
+        """Whether one more request of a key that is not registered is passed on: one a second, some at once."""
+        now = self._clock()
+        if self._introduced > now + (_AT_ONCE - 1) * _BETWEEN_SECONDS:
+            self.turn_away("unknown", admitted.host)
+            return False
+        self._introduced = max(now, self._introduced) + _BETWEEN_SECONDS
+        return True
+
+    def leave(self, admitted: AdmittedConnection) -> None:
+        """A connection has ended; a second time does nothing."""
+        if admitted in self._nodes:
+            del self._nodes[admitted]
+            if admitted.node is not None:
+                _take(self._of_node, admitted.node)
+        elif admitted in self._strangers:
+            del self._strangers[admitted], self._of_address[admitted.host][admitted]
+            if not self._of_address[admitted.host]:
+                del self._of_address[admitted.host]
+
+    @contextmanager
+    def request(self, admitted: AdmittedConnection, node: bytes) -> Iterator[bool]:
+        """A request of a known key in this block, on a connection that is the key's from now on.
+
+        The block's value is False where the node has too many connections, or requests at once, or this one is closed.
+        """
+        may = self._requests[node] < self._limits.requests and self.prove(admitted, node)
+        if not may:
+            self.turn_away("node", admitted.host)
+            yield False
+            return
+        self._requests[node] += 1
+        try:
+            yield True
+        finally:
+            _take(self._requests, node)
+
+    def prove(self, admitted: AdmittedConnection, node: bytes) -> bool:
+        """A known key has signed on this connection, which is the key's from now on; False where it has too many."""
+        if admitted in self._nodes and (admitted.node == node or admitted.host in self._proxies):
+            return True
+        if self._of_node[node] >= self._limits.of_node or not (admitted in self._nodes or admitted in self._strangers):
+            return False
+        self.leave(admitted)
+        self._nodes[admitted], admitted.node = None, node
+        self._of_node[node] += 1
+        return True
+
+    def forget(self, admitted: AdmittedConnection) -> bool:
+        """A connection is a stranger's again, the youngest; False where there is no place for it among them."""
+        if admitted.node is None or admitted not in self._nodes:
+            return True
+        self.leave(admitted)
+        here, strangers = len(self._of_address.get(admitted.host, ())), len(self._strangers)
+        if here >= self._limits.of_address or strangers >= self._limits.strangers:
+            return False
+        admitted.node, admitted.began = None, self._clock()
+        self._strangers[admitted] = self._of_address[admitted.host][admitted] = None
+        return True
+
+    def allow(self, admitted: AdmittedConnection, size: int = 0) -> None:
+        """A connection may go on until ``size`` bytes have passed on a slow line."""
+        admitted.until = self._clock() + PATIENCE_SECONDS + size / BYTES_A_SECOND
+
+    def tick(self) -> None:
+        """Close what has taken longer than it may, and say what was turned away; to be called every second."""
+        now = self._clock()
+        for admitted in [each for each in (*self._strangers, *self._nodes) if each.until < now]:
+            self._close(admitted, "slow")
+        for why, number in self._closed.items():
+            said, when = self._said.get(why, (0, -math.inf))
+            if number > said and now >= when + _SAY_SECONDS:
+                self._said[why] = number, now
+                last = f"; last {self._last[why]}" if self._names else ""
+                HOST.warning("connections or requests turned away: %d: %s%s", number - said, _WORDS[why], last)
+
+    def _close(self, admitted: AdmittedConnection, why: Why) -> None:
+        self.leave(admitted)
+        self.turn_away(why, admitted.host)
+        admitted.end()
+
+    def turn_away(self, why: Why, host: str) -> None:
+        """Count a connection, or a request, that was turned away; :meth:`tick` says it, once a minute per reason."""
+        self._closed[why] += 1
+        self._last[why] = host
+
+
+def network_of(host: str) -> str:
+    """What is counted as one address: the /64 of one of IPv6, all of which one subscriber has.
+
+    Example:
+        >>> from privstats.engines.door.connection_limits import network_of
+        >>> network_of("2001:db8::7"), network_of("::ffff:10.0.0.7")
+        ('2001:db8::/64', '10.0.0.7')
+    """
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
+
+
+def _take(counted: Counter[K], key: K) -> None:
+    """One less, without keys of nothing, which strangers could make by the million."""
+    counted[key] -= 1
+    if not counted[key]:
+        del counted[key]

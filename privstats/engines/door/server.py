@@ -1,0 +1,180 @@
+"""uvicorn's server with a listener of its own: connections are counted before TLS, and none waits for ever.
+
+uvicorn accepts without a limit, gives a handshake a minute and a request's headers and body all the time there is, and
+without descriptors asyncio accepts in circles, a page of log each time. Here connections are accepted one by one
+(:class:`ConnectionLimiter` says which), then handed to uvicorn's own protocol; what has been held back for too long is
+closed once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from asyncio import sslproto
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import uvicorn
+
+from privstats.engines.door.connection_limits import (
+    CONNECTION,
+    AdmittedConnection,
+    ConnectionLimiter,
+)
+from privstats.engines.network.status_file import ConnectionStatus
+
+__all__ = ["DoorServer"]
+
+_TICK_SECONDS = 1.0
+_SHAKE_SECONDS, _CLOSE_SECONDS = 60, 1000  # both end later than the limiter closes, which says why
+
+
+class DoorServer(uvicorn.Server):
+    """uvicorn's server, which also accepts connections at a door that strangers reach.
+
+    Args:
+        config: of the server; with TLS, its door has it too.
+        door: the listening socket.
+        limiter: says which connections are let in, and how long each may take.
+        keep: called with the numbers, whenever they have changed, at most once a second.
+    """
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        door: socket.socket,
+        limiter: ConnectionLimiter,
+        keep: Callable[[ConnectionStatus], None] = lambda _: None,
+    ) -> None:
+        super().__init__(config)
+        self._door, self._limiter, self._keep = door, limiter, keep
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to accept at the door, and as uvicorn does on the sockets."""
+        await super().startup(sockets)
+        if self.started:
+            self._door.setblocking(False)
+            self._begin(self._accept())
+            self._begin(self._look())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, and end as uvicorn does."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._door.close()
+        await super().shutdown(sockets)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _look(self) -> None:
+        kept = None
+        while True:
+            self._limiter.tick()
+            if (status := self._limiter.status) != kept:
+                self._keep(status)
+                kept = status
+            await asyncio.sleep(_TICK_SECONDS)
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, address = await loop.sock_accept(self._door)
+            except OSError:  # no descriptors, or a connection that ended in the queue
+                self._limiter.turn_away("descriptors", "unknown")
+                await asyncio.sleep(_TICK_SECONDS)
+                continue
+            admitted = self._limiter.arrive(address[0] if isinstance(address, tuple) else "")
+            if admitted is None:
+                connection.close()
+            else:
+                admitted.end = self._begin(self._greet(connection, admitted)).cancel
+            await asyncio.sleep(0)  # or a queue that never empties would keep every other work waiting
+
+    async def _greet(self, connection: socket.socket, admitted: AdmittedConnection) -> None:
+        """TLS, after which the connection is uvicorn's."""
+        loop, context = asyncio.get_running_loop(), self.config.ssl
+        guest = _Guest(self._protocol(admitted), admitted, self._limiter)
+        transport: Any = None
+        try:
+            if connection.family in (socket.AF_INET, socket.AF_INET6):
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if context is None:
+                transport, _ = await loop.connect_accepted_socket(lambda: guest, connection)
+            else:
+                shaken: asyncio.Future[None] = loop.create_future()
+                made = _Tls(
+                    loop,
+                    guest,
+                    context,
+                    shaken,
+                    server_side=True,
+                    ssl_handshake_timeout=_SHAKE_SECONDS,
+                    ssl_shutdown_timeout=_CLOSE_SECONDS,
+                )
+                transport, _ = await loop.connect_accepted_socket(lambda: made, connection)
+                await shaken
+        except BaseException as error:
+            (connection.close if transport is None else transport.abort)()
+            if not isinstance(error, OSError):  # a handshake that failed, or was not finished
+                raise
+        finally:
+            if not guest.here:
+                self._limiter.leave(admitted)
+
+    def _protocol(self, admitted: AdmittedConnection) -> asyncio.Protocol:
+        made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        return made(
+            config=self.config, server_state=self.server_state, app_state={**self.lifespan.state, CONNECTION: admitted}
+        )
+
+
+class _Tls(sslproto.SSLProtocol):
+    """asyncio's TLS with a buffer of 32 KiB in place of 256, which each connection holds from its first byte.
+
+    Of what was written it counts also what the connection below has not sent yet.
+    """
+
+    max_size = 32 << 10
+
+    def _get_write_buffer_size(self) -> int:
+        below: Any = self._transport
+        own = int(super()._get_write_buffer_size())  # type: ignore[misc]
+        return own + (0 if below is None else int(below.get_write_buffer_size()))
+
+
+class _Guest(asyncio.Protocol):
+    """uvicorn's protocol of one connection; the limiter is told when it ends.
+
+    Attributes:
+        here: whether the connection has been the protocol's: its TLS handshake is done.
+    """
+
+    def __init__(self, protocol: asyncio.Protocol, admitted: AdmittedConnection, limiter: ConnectionLimiter) -> None:
+        self._protocol, self._admitted, self._limiter, self.here = protocol, admitted, limiter, False
+
+    def connection_made(self, transport: Any) -> None:
+        self.here, self._admitted.end = True, transport.abort
+        self._protocol.connection_made(transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._limiter.leave(self._admitted)
+        self._protocol.connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        self._protocol.data_received(data)
+
+    def eof_received(self) -> bool | None:
+        return self._protocol.eof_received()
+
+    def pause_writing(self) -> None:
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._protocol.resume_writing()

@@ -1,0 +1,72 @@
+"""How this Python's TLS agrees on keys: the group that it offers first, which its own servers take too.
+
+Python's ``ssl`` names no group before 3.15. So a ClientHello is made in memory, sent to nobody, and its first key share
+read (RFC 8446, 4.2.8). What a connection agrees on depends on both ends; a hybrid group needs both.
+"""
+
+from __future__ import annotations
+
+import ssl
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+
+__all__ = ["KeyAgreement", "first_share", "offered"]
+
+_KEY_SHARE = 51
+_HYBRID = {0x11EB: "SecP256r1MLKEM768", 0x11EC: "X25519MLKEM768", 0x11ED: "SecP384r1MLKEM1024"}
+_GROUPS = {0x17: "secp256r1", 0x18: "secp384r1", 0x19: "secp521r1", 0x1D: "X25519", 0x1E: "X448", **_HYBRID}
+"""Names of IANA's registry of TLS supported groups."""
+
+
+@dataclass(frozen=True)
+class KeyAgreement:
+    """What TLS agrees on keys by.
+
+    Attributes:
+        group: IANA's name of the group that is offered first, or its number where it is none of elliptic curves or
+            ML-KEM; ``none of TLS 1.3`` where a setting of the system forbids that version.
+        library: the version of OpenSSL behind Python's ``ssl``.
+    """
+
+    group: str
+    library: str
+
+    @property
+    def hybrid(self) -> bool:
+        """Whether a recording stays closed to who breaks elliptic curves later."""
+        return self.group in _HYBRID.values()
+
+    def __str__(self) -> str:
+        """For people, with what to do where it is not hybrid."""
+        if self.hybrid:
+            return f"{self.group} ({self.library}), where the other end offers it too"
+        return f"{self.group} ({self.library}): not hybrid, which needs OpenSSL 3.5 or newer at both ends"
+
+
+@cache
+def offered() -> KeyAgreement:
+    """That of this Python, with the settings that ``ssl`` and OpenSSL's own file give to every connection."""
+    sent = ssl.MemoryBIO()
+    end = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost")
+    with suppress(ssl.SSLError):  # it waits for an answer, or may send nothing
+        end.do_handshake()
+    hello = sent.read()
+    group = first_share(hello) if hello else None
+    name = "none of TLS 1.3" if group is None else _GROUPS.get(group, f"group {group:#06x}")
+    return KeyAgreement(name, ssl.OPENSSL_VERSION)
+
+
+def first_share(hello: bytes) -> int | None:
+    """The group of the first key share in a ClientHello (RFC 8446, 4.1.2), in one record; None where it has none."""
+    at = 5 + 4 + 2 + 32  # the record's header, the handshake's, the version, the random number
+    for length in (">B", ">H", ">B"):  # session, cipher suites, compression methods
+        at += struct.calcsize(length) + struct.unpack_from(length, hello, at)[0]
+    at += 2  # the size of all extensions
+    while at < len(hello):
+        kind, size = struct.unpack_from(">HH", hello, at)
+        if kind == _KEY_SHARE:
+            return int(struct.unpack_from(">H", hello, at + 6)[0])
+        at += 4 + size
+    return None

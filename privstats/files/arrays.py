@@ -1,0 +1,107 @@
+"""Arrays of an npz file, read once their sizes have been checked: a header of a kilobyte may claim any number of bytes.
+
+numpy allocates what a header claims before it has read an entry. So an array must be as large as its member of the
+archive, a member no larger than its compressed bytes can make it, and all of them together at most 16 GiB.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
+from tokenize import TokenError
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+
+__all__ = ["MOST_BYTES", "read_arrays"]
+
+MOST_BYTES = 16 << 30
+"""The most that the arrays of one file may hold together."""
+
+_GROWS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
+"""By compression, how many bytes one byte can stand for at most."""
+
+_SUFFIX = ".npy"
+_FEWER = "give fewer records, or a CSV or Parquet file, which is read in parts"
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+_DAMAGED: tuple[type[Exception], ...] = (OSError, ValueError, EOFError, KeyError, TypeError, ArithmeticError)
+_DAMAGED += (RuntimeError, SyntaxError, TokenError, struct.error, zipfile.BadZipFile, zlib.error)
+"""What a member that is damaged, locked or of another kind ends in."""
+
+
+def read_arrays(
+    path: str | os.PathLike[str], pick: Callable[[Collection[str]], Iterable[str]] = tuple
+) -> Mapping[str, NDArray[Any]]:
+    """Arrays of an npz file, by name; nothing in it is executed.
+
+    Args:
+        path: the file.
+        pick: of the names in it, those to read; all of them where omitted. What it raises is passed on.
+
+    Raises:
+        DataError: it cannot be read as plain arrays, or an array claims more bytes than it has, than 16 GiB with the
+            others, or than this machine can hold.
+
+    Example:
+        >>> from privstats.files.arrays import read_arrays
+        >>> np.savez("study.npz", X=np.eye(2), y=np.arange(2))
+        >>> read_arrays("study.npz", lambda names: sorted(names)[-1:])
+        {'y': array([0, 1])}
+    """
+    try:
+        if not Path(path).is_file():  # a pipe would be waited for
+            raise ValueError
+        with zipfile.ZipFile(path) as archive:
+            members = {entry.filename.removesuffix(_SUFFIX): entry for entry in archive.infolist()}
+            asked = {name: members[name] for name in pick(tuple(members))}
+            _check_sizes(path, archive, asked)
+            return {name: _read(archive, entry) for name, entry in asked.items()}
+    except DataError:
+        raise
+    except MemoryError:
+        raise DataError(f"{path} holds more than this machine has memory for: {_FEWER}") from None
+    except _DAMAGED:
+        raise DataError(f"cannot read {path} as an npz file of plain arrays; write it with numpy.savez") from None
+
+
+def _check_sizes(path: str | os.PathLike[str], archive: zipfile.ZipFile, asked: Mapping[str, zipfile.ZipInfo]) -> None:
+    size, whole = Path(path).stat().st_size, 0
+    for name, entry in asked.items():
+        claimed, most = _claimed(archive, entry), _GROWS[entry.compress_type] * min(entry.compress_size, size)
+        if claimed > min(entry.file_size, most):
+            raise DataError(
+                f"{path}: the header of {name} claims {claimed:,} bytes, and the file has at most "
+                f"{min(entry.file_size, most):,} of it; write it again with numpy.savez"
+            )
+        whole += claimed
+    if whole > MOST_BYTES:
+        raise DataError(
+            f"{path}: {', '.join(asked)} hold {whole:,} bytes, and at most {MOST_BYTES:,} are read: {_FEWER}"
+        )
+
+
+def _claimed(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
+    """The bytes of an array by its header, and those of the header; nothing else of it is read."""
+    if not entry.filename.endswith(_SUFFIX) or entry.compress_type not in _GROWS:
+        raise ValueError
+    with archive.open(entry) as file:
+        shape, _, kind = _HEADERS[np.lib.format.read_magic(file)](file)
+        if kind.hasobject or not kind.itemsize or min(shape, default=0) < 0:
+            raise ValueError
+        return math.prod(shape) * kind.itemsize + file.tell()
+
+
+def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> NDArray[Any]:
+    with archive.open(entry) as file:
+        return np.asarray(np.lib.format.read_array(file, allow_pickle=False))

@@ -1,0 +1,14 @@
+"""What was spent: the ledger file of a data set, its accounts and caps, what a release costs them, and registries."""
+
+from typing import TYPE_CHECKING
+
+from privstats.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from privstats.ledger.accounts import Account as Account
+    from privstats.ledger.accounts import Cap as Cap
+    from privstats.ledger.accounts import Spend as Spend
+    from privstats.ledger.book import Ledger as Ledger
+    from privstats.ledger.price import Cost as Cost
+else:
+    __getattr__, __dir__ = lazy_names(__name__)

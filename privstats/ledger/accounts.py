@@ -1,0 +1,398 @@
+"""The accounts of a ledger: the caps and spends of each data set, computed from the records.
+
+Frozen values and arithmetic over the records, in order: this module stores nothing and decides nothing. ``ledger``
+decides what may be spent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from privstats.dp.gaussian import compose, gaussian_epsilon, gaussian_mu
+from privstats.dp.privacy import Adjacency, Unit
+from privstats.errors import LedgerError
+from privstats.ledger.records import (
+    ApartBy,
+    Assigned,
+    Capped,
+    Counted,
+    Finished,
+    Freed,
+    Held,
+    Marked,
+    Part,
+    Record,
+    Spent,
+    Withdrawn,
+)
+
+__all__ = ["TOLERANCE", "Account", "Cap", "LedgerState", "Spend", "entry_of", "epsilon_of", "kept_entry"]
+
+TOLERANCE = 1e-9
+"""Relative room for rounding between the mu of a cap and a mu that was calibrated to it."""
+
+
+@dataclass(frozen=True)
+class Spend:
+    """One spend of a ledger: a release, or an attempt at one.
+
+    Attributes:
+        id: the number of its record in the ledger.
+        at: when the spend was written, UTC, ISO 8601.
+        plan: digest of the plan.
+        run: name of the session; empty in a spend that an older privstats wrote.
+        what: a description of the release.
+        model: trust model; ``"none"`` where the exact sums are released.
+        mu: joint mu of the release under the account's unit and adjacency; infinite for exact sums.
+        parts: per statistic.
+        released: when the upload or the release was sent; None if it never was, which alone does not return the spend.
+        upload: identifies the bytes that were sent, where the caller gave it.
+        nodes: how many sessions it pays for: 1, or those of a course.
+        begun: the rounds that have started, in that order; none starts twice.
+        masking_failure: the plan's bound on the probability that masking revealed more than the sum.
+        freed: when it was proven that the upload is in no sum and never can be; from then on it costs nothing.
+        proof: digest of that proof.
+        apart: what ensures that its rounds hold different records, where its price depends on that: ``"holding"``, the
+            record registry in this ledger, without which no round starts; ``"parties"``, the parties whose sums a
+            server releases; empty for every other spend, and for a stream of an older privstats without a registry yet.
+        withdrawn: when its session was given up before anything was sent; nothing may be sent from then on, and it
+            costs nothing.
+        pure: epsilon of a release with delta = 0, whose ``mu`` follows from its noise, or from epsilon alone in spends
+            of an older privstats; infinite for any other.
+
+    Example:
+        >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+        >>> ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> X, y = np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([0, 1])
+        >>> _ = ps.private_release(schema, privacy, X, y, ledger=ps.session.Charge(ledger, "clinic"))
+        >>> [(spend.model, round(spend.mu, 3)) for spend in ledger.account("clinic").entries]
+        [('central', 0.268)]
+    """
+
+    id: int
+    at: str
+    plan: str
+    run: bytes
+    what: str
+    model: str
+    mu: float
+    parts: tuple[Part, ...]
+    released: str | None = None
+    upload: bytes = b""
+    nodes: int = 1
+    begun: tuple[int, ...] = ()
+    masking_failure: float = 0.0
+    freed: str | None = None
+    proof: bytes = b""
+    apart: ApartBy = ""
+    withdrawn: str | None = None
+    pure: float = math.inf
+
+    def epsilon_at(self, delta: float) -> float:
+        """epsilon of it alone at this delta; 0 where it costs nothing."""
+        return min(self.pure, epsilon_of(self.mu, delta)) if self.counts else 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether exact sums are released, whose privacy loss has no bound."""
+        return math.isinf(self.mu)
+
+    @property
+    def counts(self) -> bool:
+        """Whether it costs something: it was neither freed by proof nor withdrawn before anything was sent."""
+        return self.freed is None and self.withdrawn is None
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is a single session that has sent nothing yet: it continues, or is withdrawn."""
+        single = self.nodes == 1 and not self.begun and bool(self.run)
+        return single and self.released is None and self.withdrawn is None
+
+
+@dataclass(frozen=True)
+class Cap:
+    """A bound on the spends of a data set, with the time from which it holds.
+
+    Attributes:
+        at: when it was set, UTC, ISO 8601.
+        unit, adjacency: whose presence it protects.
+        epsilon, delta: the bound on everything together.
+        id: the number of its record in the ledger.
+
+    Example:
+        >>> cap = ps.dp.Cap("2026-01-01T00:00:00+00:00", "record", "add-remove", epsilon=2.0, delta=1e-5)
+        >>> round(cap.mu, 3)  # what all releases under it may compose to
+        0.502
+    """
+
+    at: str
+    unit: Unit
+    adjacency: Adjacency
+    epsilon: float
+    delta: float
+    id: int = field(default=0, compare=False)
+
+    @property
+    def mu(self) -> float:
+        """The largest mu that keeps the bound; 0 at delta 0, which no mu keeps."""
+        return gaussian_mu(self.epsilon, self.delta) if self.delta else 0.0
+
+    def admits(self, mu: float, pure: float) -> bool:
+        """Whether releases of this mu together, and of this epsilon if all are pure, keep the bound.
+
+        One of the two is enough, also where each release depends on those before: of sequences whose epsilons add up
+        to at most ``epsilon`` every density ratio is bounded, which costs no delta, so all of delta is left for the
+        others, whose mu keeps it (docs/privacy.md).
+        """
+        return pure <= self.epsilon * (1 + TOLERANCE) or mu <= self.mu * (1 + TOLERANCE)
+
+
+@dataclass(frozen=True)
+class Account:
+    """A data set, its caps and all its spends.
+
+    Attributes:
+        dataset: the name the data owner gave it.
+        caps: every cap it has had, oldest first, the last in force; none where only exact sums were released.
+        entries: every spend, oldest first.
+
+    Example:
+        >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+        >>> ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> account = ledger.account("clinic")
+        >>> account.dataset, account.cap.epsilon, account.mu
+        ('clinic', 2.0, 0.0)
+    """
+
+    dataset: str
+    caps: tuple[Cap, ...] = ()
+    entries: tuple[Spend, ...] = ()
+
+    @property
+    def cap(self) -> Cap | None:
+        """The cap in force."""
+        return self.caps[-1] if self.caps else None
+
+    @property
+    def epsilon(self) -> float:
+        """epsilon of the cap in force; infinite where there is none."""
+        return self.caps[-1].epsilon if self.caps else math.inf
+
+    @property
+    def delta(self) -> float:
+        """delta of the cap in force; 0 where there is none."""
+        return self.caps[-1].delta if self.caps else 0.0
+
+    @property
+    def quoted_delta(self) -> float:
+        """The smallest delta that any of its caps has had; 0 where there is none.
+
+        Totals are quoted at it: a cap moved to a larger delta must not make the spent epsilon look smaller. A delta of
+        0 counts where every release is pure, because the others have no epsilon there.
+        """
+        return min((cap.delta for cap in self.caps if cap.delta or math.isfinite(self.pure)), default=0.0)
+
+    @property
+    def counted(self) -> tuple[Spend, ...]:
+        """The spends that cost something."""
+        return tuple(entry for entry in self.entries if entry.counts)
+
+    @property
+    def mu(self) -> float:
+        """mu of everything released so far together: at most sqrt(sum mu_i^2), whatever was chosen by what was seen."""
+        return compose(entry.mu for entry in self.counted)
+
+    @property
+    def spent(self) -> float:
+        """epsilon of everything released so far at :attr:`quoted_delta`; an upper bound where pure and Gaussian mix."""
+        return self.spent_at(self.quoted_delta)
+
+    def spent_at(self, delta: float) -> float:
+        """epsilon of everything released so far, at another delta; infinite at 0 unless all of it is pure."""
+        return min(self.pure, epsilon_of(self.mu, delta))
+
+    @property
+    def pure(self) -> float:
+        """Sum of the epsilons, where every release is pure; infinite where one is not."""
+        return math.fsum(entry.pure for entry in self.counted)
+
+    @property
+    def masking_failure(self) -> float:
+        """Failure probability of the masking of everything released so far, to be added to any quoted delta."""
+        return math.fsum(entry.masking_failure for entry in self.counted)
+
+    @property
+    def mu_cap(self) -> float:
+        """mu of the cap in force; infinite where there is none."""
+        return self.caps[-1].mu if self.caps else math.inf
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether more was spent than the cap admits; the ledger itself never allows that."""
+        return self.cap is not None and not self.cap.admits(self.mu, self.pure)
+
+    @property
+    def unfinished(self) -> tuple[Spend, ...]:
+        """Spends that count although the ledger has no record that their upload or release was sent."""
+        return tuple(entry for entry in self.counted if entry.released is None)
+
+    @property
+    def waiting(self) -> tuple[Spend, ...]:
+        """Single sessions that have sent nothing yet: each may be withdrawn."""
+        return tuple(entry for entry in self.entries if entry.waiting)
+
+    def of_run(self, run: bytes) -> Spend | None:
+        """The newest spend under this run name."""
+        return next((entry for entry in reversed(self.entries) if run and entry.run == run), None)
+
+    def statistics(self) -> dict[str, float]:
+        """Composed mu per statistic over all releases."""
+        names = dict.fromkeys(part.statistic for entry in self.counted for part in entry.parts)
+        return {
+            name: compose(part.mu for entry in self.counted for part in entry.parts if part.statistic == name)
+            for name in names
+        }
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """epsilon of mu at delta; 0 where nothing was released, infinite where exact sums were, and at delta 0."""
+    if 0 < mu < math.inf:
+        return gaussian_epsilon(mu, delta) if delta else math.inf
+    return mu
+
+
+@dataclass(frozen=True)
+class LedgerState:
+    """All accounts and counters of a ledger.
+
+    Attributes:
+        accounts: by data set.
+        counters: by the digest of a roster's members, the last run counter accepted and its run name.
+    """
+
+    accounts: Mapping[str, Account]
+    counters: Mapping[bytes, tuple[int, bytes]]
+
+    @classmethod
+    def of(cls, records: Iterable[Record]) -> LedgerState:
+        """Read every record of a ledger, in order.
+
+        Raises:
+            LedgerError: a record refers to a release that no earlier record allowed.
+        """
+        caps, spends = defaultdict[str, list[Cap]](list), dict[int, tuple[str, Spend]]()
+        counters: dict[bytes, tuple[int, bytes]] = {}
+        for number, record in enumerate(records, start=1):
+            match record:
+                case Capped():
+                    cap = Cap(record.at, record.unit, record.adjacency, record.epsilon, record.delta, number)
+                    caps[record.dataset].append(cap)
+                case Spent():
+                    spends[number] = record.dataset, entry_of(number, record)
+                case Marked():
+                    spends[record.spend] = _marked(spends.get(record.spend), record)
+                case Finished():
+                    spends[record.spend] = _finished(spends.get(record.spend), record)
+                case Freed():
+                    spends[record.spend] = _freed(spends.get(record.spend), record)
+                case Held():
+                    spends[record.spend] = _held(spends.get(record.spend))
+                case Assigned():
+                    spends[record.spend] = _assigned(spends.get(record.spend), record)
+                case Withdrawn():
+                    spends[record.spend] = _withdrawn(spends.get(record.spend), record)
+                case Counted():
+                    counters[bytes.fromhex(record.members)] = record.counter, bytes.fromhex(record.run)
+        entries = defaultdict[str, list[Spend]](list)
+        for dataset, entry in spends.values():
+            entries[dataset].append(entry)
+        names = sorted(caps.keys() | entries.keys())
+        return cls({name: Account(name, tuple(caps[name]), tuple(entries[name])) for name in names}, counters)
+
+    def account(self, dataset: str) -> Account:
+        """The account of a data set; empty where there is none."""
+        return self.accounts.get(dataset, Account(dataset))
+
+
+def _marked(spend: tuple[str, Spend] | None, record: Marked) -> tuple[str, Spend]:
+    if spend is None or record.node in spend[1].begun or spend[1].withdrawn is not None:
+        raise LedgerError("a record begins a round that no record allowed, or that has begun before")
+    dataset, entry = spend
+    return dataset, replace(entry, begun=(*entry.begun, record.node))
+
+
+def _finished(spend: tuple[str, Spend] | None, record: Finished) -> tuple[str, Spend]:
+    if spend is None or spend[1].withdrawn is not None:
+        raise LedgerError("a record finishes a release that no record allowed, or that was withdrawn")
+    dataset, entry = spend
+    return dataset, replace(entry, released=record.at, upload=bytes.fromhex(record.upload))
+
+
+def _freed(spend: tuple[str, Spend] | None, record: Freed) -> tuple[str, Spend]:
+    if spend is None or spend[1].released is None or spend[1].freed is not None or spend[1].nodes != 1:
+        raise LedgerError("a record frees a release that no record allowed, that never left, or that is free already")
+    dataset, entry = spend
+    return dataset, replace(entry, freed=record.at, proof=bytes.fromhex(record.proof))
+
+
+def _held(spend: tuple[str, Spend] | None) -> tuple[str, Spend]:
+    """Mark a spend as one that needs its record registry, also a spend from before the ledger recorded that."""
+    if spend is None:
+        raise LedgerError("a record is about the registry of a spend that no record allowed")
+    dataset, entry = spend
+    return spend if entry.apart == "holding" else (dataset, replace(entry, apart="holding"))
+
+
+def _assigned(spend: tuple[str, Spend] | None, record: Assigned) -> tuple[str, Spend]:
+    if spend is None or spend[1].apart not in ("", record.apart):
+        raise LedgerError("a record assigns a role to a spend that no record allowed, or that has another role")
+    dataset, entry = spend
+    return dataset, replace(entry, apart=record.apart)
+
+
+def _withdrawn(spend: tuple[str, Spend] | None, record: Withdrawn) -> tuple[str, Spend]:
+    if spend is None or not spend[1].waiting:
+        raise LedgerError("a record withdraws a session that no record allowed, or that may have sent something")
+    dataset, entry = spend
+    return dataset, replace(entry, withdrawn=record.at)
+
+
+def kept_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
+    """A ledger's own copy of an entry that a caller passes.
+
+    Raises:
+        LedgerError: it is no entry, or one of another ledger.
+    """
+    if not isinstance(entry, Spend):
+        raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
+    name = entry.id, entry.at, entry.plan, entry.run
+    known = [mine for account in state.accounts.values() for mine in account.entries]
+    kept = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == name), None)
+    if kept is None:
+        raise LedgerError(f"ledger {path} holds no such entry; give the entry that spend returned to the same ledger")
+    return kept
+
+
+def entry_of(number: int, record: Spent) -> Spend:
+    """The entry of record ``number`` of a ledger."""
+    mu = math.inf if record.mu is None else record.mu
+    run = bytes.fromhex(record.run)
+    return Spend(
+        number,
+        record.at,
+        record.plan,
+        run,
+        record.what,
+        record.model,
+        mu,
+        record.parts,
+        nodes=record.nodes,
+        masking_failure=record.masking_failure,
+        apart=record.apart,
+        pure=math.inf if record.pure is None else record.pure,
+    )

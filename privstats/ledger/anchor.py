@@ -1,0 +1,172 @@
+"""The anchors of a ledger: its head in a small file beside it and in another outside, which expose an older copy of it.
+
+A chain inside one file cannot show that its end is missing. The anchor beside it can, unless a whole folder is restored
+in place; the one in the user's state folder, under the ledger's own name, can then, unless another user or machine has
+spent; a head that the caller keeps elsewhere always can. The order is ledger, anchor beside it, anchor outside: no kill
+makes an anchor longer than the ledger, and the next writer catches up before it writes. ``file`` uses this
+module, which has no rule about budgets.
+
+The head of the ledger is a file beside it, written after each commit and made good before the next. Written only
+before the commit it would raise a false alarm after a crash; written only after, a crash could leave it behind for
+good. One step behind is still a prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from shlex import quote
+
+from privstats.errors import LedgerError, PrivstatsError
+from privstats.files.atomic import atomic_write
+from privstats.files.outside import Outside
+from privstats.ledger.records import Head
+
+__all__ = [
+    "check_head",
+    "check_outside",
+    "head_path",
+    "keep_head",
+    "keep_outside",
+    "kept_head",
+    "kept_outside",
+    "reached",
+    "refuse_lost",
+]
+
+_MOST_BYTES = 200
+
+
+def head_path(path: Path) -> Path:
+    """The file beside the ledger."""
+    return path.with_name(path.name + ".head")
+
+
+def kept_head(path: Path) -> Head | None:
+    """Read the head beside the ledger at ``path``; None where that file is missing.
+
+    Raises:
+        LedgerError: the file cannot be read or does not hold a head.
+    """
+    beside = head_path(path)
+    try:
+        with beside.open("rb") as file:
+            text = file.read(_MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise LedgerError(f"cannot read {beside}: {error.strerror}; it holds the ledger's head") from None
+    return Head.parse(text.decode("ascii", "replace"), f"what is in {beside}")
+
+
+def keep_head(path: Path, head: Head) -> None:
+    """Write ``head``, unless the file holds a longer one.
+
+    Raises:
+        LedgerError: the file cannot be written; nothing may be spent then.
+    """
+    kept = kept_head(path)
+    if kept is not None and kept.length >= head.length:
+        return
+    try:
+        atomic_write(head_path(path), f"{head}\n".encode())
+        head_path(path).chmod(path.stat().st_mode & 0o777)  # a user of the ledger needs both files
+    except (PrivstatsError, OSError) as error:
+        raise LedgerError(f"{error}; nothing was spent") from None
+
+
+def kept_outside(ledger: str) -> Head | None:
+    """The head of the ledger with this name in the user's state folder; None where there is none.
+
+    Raises:
+        LedgerError: the file does not hold a head.
+    """
+    value = _outside(ledger).read()
+    return (
+        None if value is None else Head.parse(value.decode("ascii", "replace"), f"what is in {_outside(ledger).path}")
+    )
+
+
+def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
+    """Write ``head`` outside, unless the file holds a longer one that is not to be replaced.
+
+    Raises:
+        LedgerError: the file cannot be written; nothing may be spent then.
+    """
+    kept = None if replace else kept_outside(ledger)
+    if not head.length or (kept is not None and kept.length >= head.length):
+        return
+    try:
+        _outside(ledger).write(f"{head}\n".encode())
+    except OSError as error:
+        raise LedgerError(
+            f"cannot write the ledger's head outside of its folder: {error.strerror}; nothing was spent"
+        ) from None
+
+
+def check_outside(path: Path, heads: Sequence[Head], kept: Head | None, ledger: str) -> None:
+    """Verify that the ledger contains the head that was kept outside of its folder.
+
+    Raises:
+        LedgerError: it is an older copy of itself, restored with its folder, or one that went another way.
+    """
+    if kept is not None and not reached(heads, kept):
+        raise LedgerError(
+            f"ledger {path} has {len(heads) - 1} records and {_outside(ledger).path} says {kept.length}, or others: "
+            "its folder was restored from a backup, or copied, and later spends are missing here. Bring the newest "
+            "back; only if nothing was ever sent under them, go on with this one by `privstats ledger restored "
+            f"{quote(str(path))}`"
+        )
+
+
+def _outside(ledger: str) -> Outside:
+    return Outside(("ledgers", ledger))
+
+
+def refuse_lost(path: Path) -> None:
+    """Refuse a new ledger where the head of a lost one is: it would be a fresh budget for spent data.
+
+    Raises:
+        LedgerError: there is a head and no ledger, or an empty file in its place.
+    """
+    kept = kept_head(path)
+    if kept is not None and kept.length and not (path.exists() and path.stat().st_size):
+        raise LedgerError(
+            f"a ledger of {kept.length} records was at {path} and is gone: restore it, because what it held is spent; "
+            f"only if it belonged to other data, remove {head_path(path)}"
+        )
+
+
+def check_head(path: Path, heads: Sequence[Head], kept: Head | None, expected: Head | None) -> None:
+    """Verify that the ledger contains both heads that were kept of it.
+
+    Args:
+        path: the ledger.
+        heads: its head after each of its records, starting with that of none.
+        kept: the head beside it.
+        expected: the head that the caller kept.
+
+    Raises:
+        LedgerError: it is an older copy or another ledger; or there is no head to compare with.
+    """
+    if kept is None and expected is None:
+        raise LedgerError(
+            f"{head_path(path)} is missing, which shows that ledger {path} is no older copy: restore it, or give the "
+            "head that was last printed as expected_head"
+        )
+    if kept is not None and not reached(heads, kept):
+        raise LedgerError(
+            f"ledger {path} has {len(heads) - 1} records and {head_path(path).name} beside it says {kept.length}, or "
+            "other ones: this is an older copy or another ledger; restore the newest, because later spends are "
+            "missing here"
+        )
+    if expected is not None and not reached(heads, expected):
+        raise LedgerError(
+            f"ledger {path} does not contain the head given as expected_head, of {expected.length} records: this is "
+            "an older copy or another ledger; restore the newest"
+        )
+
+
+def reached(heads: Sequence[Head], head: Head) -> bool:
+    """Whether a ledger with these heads contains one that was kept."""
+    return head.length < len(heads) and heads[head.length] == head

@@ -1,0 +1,392 @@
+"""The privacy ledger: a durable record of every spend, with a cap per data set.
+
+A spend is on the disk before it is allowed, so a crash can lose a release but never the record of one. The ledger
+neither draws noise nor sees data; every release is charged here before anything is sent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from os import PathLike
+from typing import Self
+
+from privstats.dp.calibration import Noise
+from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
+from privstats.errors import LedgerError
+from privstats.ledger.accounts import Account, LedgerState, Spend, entry_of
+from privstats.ledger.file import writing
+from privstats.ledger.place import LedgerPlace, now
+from privstats.ledger.price import Cost, no_account, price
+from privstats.ledger.records import ApartBy, Assigned, Capped, Counted, Finished, Freed, Marked, Spent, Withdrawn
+from privstats.ledger.rules import (
+    cap_of,
+    check_apart,
+    check_change,
+    check_counter,
+    check_digest,
+    check_first_exact,
+    check_freed,
+    check_mark,
+    check_name,
+    check_node,
+    check_nothing_left,
+    check_room,
+    check_run,
+    check_unsent,
+    check_waiting,
+    same_spend,
+    used_up,
+)
+from privstats.schema import Schema
+
+__all__ = ["FIRST_COUNTER", "Ledger"]
+
+FIRST_COUNTER = 0
+"""The counter of the first run of the same parties."""
+
+
+@dataclass(frozen=True)
+class Ledger(LedgerPlace):
+    """A privacy ledger in one SQLite file, shared by every process that releases from the same data.
+
+    ``Ledger(path)`` only names the file; every use fails where the file is missing. :meth:`create` makes a new ledger,
+    :meth:`open` verifies an existing one completely first.
+
+    Args:
+        path: the file. ``<name>.head`` beside it distinguishes the ledger from an older copy.
+        timeout: seconds to wait for another process before giving up.
+        clock: returns the time for new records.
+        expected_head: an earlier :attr:`head` that the owner kept elsewhere: a ledger without it is refused.
+
+    Guarantee:
+        Releases that :meth:`spend` allowed one by one before they were sent are together (epsilon, delta)-DP with the
+        account's cap, for its unit and adjacency: mu-GDP composes as sqrt(sum mu_i^2), also when later plans depend on
+        earlier releases. Pure epsilons (delta = 0) add up, and under a cap with delta 0 nothing else is allowed; beside
+        Gaussian releases each counts with the mu of its noise (``Noise.mu``), an upper bound (docs/privacy.md says by
+        how much). The failure probability of their masking (``Account.masking_failure``) is added to delta. Assumes
+        that every release of the data is charged to this ledger, under one name of the data set.
+        Records are chained by SHA-256: every later use detects an edited, removed, added or moved record, and the head
+        beside the file exposes an older copy. Where both were restored together, as with a folder in place, the head in
+        the user's state folder exposes it, if the same user has written the newer records on this machine;
+        ``expected_head`` always does. The ledger does not detect that a person rewrote all on purpose.
+
+    Example:
+        >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+        >>> ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> [(account.dataset, account.mu) for account in ledger.accounts()]
+        [('clinic', 0.0)]
+    """
+
+    @classmethod
+    def create(cls, path: str | PathLike[str], *, timeout: float = 10.0, clock: Callable[[], datetime] = now) -> Self:
+        """Create a new ledger without accounts; :meth:`set_cap` opens one.
+
+        Raises:
+            LedgerError: the file exists, a ledger was there and is gone, or the file cannot be created.
+        """
+        ledger = cls(path, timeout, clock)
+        with writing(ledger.file, timeout, create=ledger.stamp()):
+            return ledger
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        timeout: float = 10.0,
+        clock: Callable[[], datetime] = now,
+        expected_head: str | None = None,
+    ) -> Self:
+        """Open an existing ledger and verify all of it.
+
+        Raises:
+            LedgerError: it is missing, damaged, edited, or older than its head.
+        """
+        ledger = cls(path, timeout, clock, expected_head)
+        with ledger._reading():
+            return ledger
+
+    def set_cap(self, dataset: str, *, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> None:
+        """Open an account, or change its epsilon and delta; the ledger keeps every change.
+
+        Raises:
+            LedgerError: the unit or adjacency of an account with spends would change, the spends already exceed the new
+                cap, or the file is missing or failed.
+            PlanError: a value out of range.
+        """
+        check_name(dataset)
+        wanted = cap_of(self.stamp(), unit, adjacency, epsilon, delta)
+        with self._writing() as log:
+            check_change(LedgerState.of(log.records).account(dataset), wanted)
+            record = Capped(
+                at=wanted.at,
+                dataset=dataset,
+                unit=wanted.unit,
+                adjacency=wanted.adjacency,
+                epsilon=wanted.epsilon,
+                delta=wanted.delta,
+            )
+            log.append(record)
+
+    def spend(
+        self,
+        dataset: str,
+        *,
+        plan: str,
+        run: bytes,
+        schema: Schema,
+        privacy: Privacy | NoPrivacy,
+        noise: Noise | None,
+        what: str = "release",
+        masking_failure: float = 0.0,
+        allow_second_exact_release: bool = False,
+        multiplicity: int = 1,
+    ) -> Spend:
+        """Allow one release: write and sync its record, and return; only then may anything be sent.
+
+        Called again for the same data set, plan and run before :meth:`finish`, it returns the same entry and spends
+        nothing, so a process that was killed may start again. After :meth:`finish`, or under another plan, the run's
+        name is used up, because two uploads under one name differ by their noise: a retry needs a new name and costs
+        its full price.
+
+        The joint mu is computed from the noise under the account's own unit and adjacency, so a plan with another
+        adjacency is charged what it costs here. Every statistic of the schema must have noise, and noise that was sized
+        for another schema is refused. A plan without DP spends an infinite mu: it needs a data set without a cap.
+
+        Args:
+            dataset: an account opened with :meth:`set_cap`; without DP, a data set without an account.
+            plan: the plan's digest.
+            run: the name of this run, 1 to 64 bytes, agreed by all parties and used once.
+            schema, privacy, noise: what the plan measures and promises, and its noise (None without DP).
+            what: a short description for the record.
+            masking_failure: the plan's bound on the probability that masking shows more than the sum.
+            allow_second_exact_release: release exact sums of this data set a second time. With one client absent, the
+                difference of the two releases is that client's exact vector.
+            multiplicity: the most rows that one record may be in, for who resamples: the price is that many times mu.
+
+        Raises:
+            LedgerError: no such account, the cap would be exceeded, the run's name is used up, exact sums would be
+                released again, the costs are not known per client, the noise is not this schema's, or the file failed.
+                Nothing is spent then, and nothing may be sent.
+        """
+        costs = [Cost(schema, privacy, noise, masking_failure, Cost.repeated(multiplicity))]
+        return self._spend(dataset, plan, run, costs, what, allow_second_exact_release, nodes=1, apart="")
+
+    def spend_course(
+        self,
+        dataset: str,
+        *,
+        course: str,
+        run: bytes,
+        nodes: int,
+        costs: Sequence[Cost],
+        what: str = "course",
+        allow_second_exact_release: bool = False,
+        apart: ApartBy = "",
+    ) -> Spend:
+        """Allow a whole course at once: the cost of all its rounds is spent before the first one starts.
+
+        :meth:`mark_started` starts each round, once. Another run of the same course is another spend.
+
+        Args:
+            dataset: as for :meth:`spend`.
+            course: the course's digest, 64 hex digits. It depends on no round's plan, because another plan at the same
+                place is the same round.
+            run: the name of this run of the course.
+            nodes: how many rounds may start.
+            costs: one per round and per retry that the course may take; fewer only where rounds cannot hold the same
+                record and ``apart`` names what ensures that.
+            what, allow_second_exact_release: as for :meth:`spend`.
+            apart: what ensures that rounds do not hold the same record: ``"holding"``, the record registry in this
+                ledger of a party; ``"parties"``, the registries of the parties, in the ledger of a server, which sees
+                sums only.
+
+        Guarantee:
+            Rounds may depend on earlier releases: together they are mu-GDP with mu = sqrt(sum mu_i^2), in the account's
+            own unit and adjacency. A round that crashed, failed or stopped is spent and lost.
+
+        Raises:
+            LedgerError: as for :meth:`spend`; or there are no costs, or rounds are priced as disjoint and ``apart`` is
+                empty.
+        """
+        if nodes < 1 or not costs:
+            raise LedgerError("a course has at least one round, and a cost: give both")
+        check_apart(costs, apart, nodes)
+        return self._spend(dataset, course, run, list(costs), what, allow_second_exact_release, nodes, apart)
+
+    def mark_started(self, entry: Spend, node: int, *, sums_only: bool = False) -> None:
+        """Record that a round of a course starts: on the disk before its noise is drawn, and never undone.
+
+        A round that could start twice, with the same or another plan, would draw its noise twice.
+
+        Args:
+            entry: the course's spend.
+            node: the round's place in the course.
+            sums_only: the caller is a server, which releases sums of parties and has no records.
+
+        Raises:
+            LedgerError: the round has started before, the course has no such round, its price rests on a record
+                registry, or ``entry`` is not of this ledger. Nothing may be drawn or sent then.
+        """
+        with self._writing() as log:
+            kept = self._kept(log, entry)
+            check_mark(kept, sums_only=sums_only)
+            check_node(kept, node)
+            log.append(Marked(at=self.stamp(), spend=kept.id, node=node))
+
+    def _spend(
+        self, dataset: str, plan: str, run: bytes, costs: list[Cost], what: str, again: bool, nodes: int, apart: ApartBy
+    ) -> Spend:
+        check_name(dataset)
+        check_name(what)
+        check_digest(plan)
+        check_run(run)
+        with self._writing() as log:
+            account = LedgerState.of(log.records).account(dataset)
+            cost = price(account, costs)
+            earlier = account.of_run(run)
+            if earlier is not None:
+                same_spend(earlier, plan, cost, apart)
+                if apart and not earlier.apart:  # an older privstats wrote the entry, without a role
+                    log.append(Assigned(at=self.stamp(), spend=earlier.id, apart=apart))
+                return replace(earlier, apart=apart)
+            if math.isinf(cost.mu):
+                check_first_exact(account, again)
+            check_room(account, cost)
+            record = Spent(
+                at=self.stamp(),
+                dataset=dataset,
+                plan=plan,
+                run=run.hex(),
+                what=what,
+                model="none" if costs[0].noise is None else costs[0].noise.model,
+                mu=None if math.isinf(cost.mu) else cost.mu,
+                parts=cost.parts,
+                nodes=nodes,
+                masking_failure=math.fsum(cost.masking_failure for cost in costs),
+                apart=apart,
+                pure=None if math.isinf(cost.pure) else cost.pure,
+            )
+            return entry_of(log.append(record), record)
+
+    def finish(self, entry: Spend, upload: bytes = b"") -> None:
+        """Record that the bytes of a spend are sent: the run's name is used up from here on. No total changes.
+
+        Call it before the bytes are sent. It may be called again for the same bytes.
+
+        Args:
+            entry: the result of ``spend``.
+            upload: identifies the bytes, for example their SHA-256: another upload of the same run is refused.
+
+        Raises:
+            LedgerError: ``entry`` is not of this ledger or was withdrawn, another upload of it was sent, or the file
+                failed. Nothing may be sent then.
+        """
+        if not isinstance(upload, bytes):
+            raise LedgerError(
+                f"upload must be bytes that identify an upload, got {type(upload).__name__}: give a digest"
+            )
+        with self._writing() as log:
+            kept = self._kept(log, entry)
+            check_unsent(kept)
+            if kept.released is None:
+                log.append(Finished(at=self.stamp(), spend=entry.id, upload=upload.hex()))
+            elif kept.upload != upload:
+                raise LedgerError(used_up(kept))
+
+    def free(self, entry: Spend, *, upload: bytes, proof: bytes) -> None:
+        """Record that the ``upload`` sent under a spend is in no sum and never can be: it costs nothing from here on.
+
+        The run's name stays used up. The ledger trusts its caller and records a digest of the proof: parties call
+        ``session.free``, which verifies it.
+
+        Raises:
+            LedgerError: ``entry`` is not of this ledger or is a course's, no upload or another one was sent under it,
+                or the file failed.
+        """
+        with self._writing() as log:
+            kept = self._kept(log, entry)
+            check_freed(kept, upload)
+            if kept.freed is None:
+                log.append(Freed(at=self.stamp(), spend=kept.id, proof=proof.hex()))
+
+    def withdraw(self, entry: Spend) -> None:
+        """Give back a single session of which nothing was sent; :meth:`finish` refuses it from here on.
+
+        Each is one transaction, so the first of the two wins and the other is refused. The run's name stays used up.
+        The client's machine must be wiped before: parties call ``session.withdraw``, which does that.
+
+        Raises:
+            LedgerError: ``entry`` is not of this ledger or is a course's, its upload or release was sent, or the file
+                failed.
+        """
+        with self._writing() as log:
+            kept = self._kept(log, entry)
+            check_waiting(kept)
+            if kept.withdrawn is None:
+                log.append(Withdrawn(at=self.stamp(), spend=kept.id))
+
+    def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
+        """Accept a numbered run of the same parties if it is the next, or the last and nothing was sent in it.
+
+        A server that could choose among many run names could choose the neighbours on an incomplete graph. A server
+        that could repeat a name, for another data set, could replay advertisements of clients that left long ago.
+
+        Args:
+            members: digest of the parties' keys, 32 bytes (``Roster.members``).
+            counter: the run's number; the first is :data:`FIRST_COUNTER`.
+            run: its name (``Roster.run``).
+
+        Raises:
+            LedgerError: another counter, another name under the last one, an upload was sent under it, or the file
+                failed.
+        """
+        check_run(run)
+        check_counter(members, counter)
+        with self._writing() as log:
+            state = LedgerState.of(log.records)
+            last, name = state.counters.get(members, (FIRST_COUNTER - 1, b""))
+            if (counter, run) == (last, name):
+                check_nothing_left(state.accounts.values(), run)
+                return
+            if counter != last + 1:
+                raise LedgerError(
+                    f"the next run of these parties is number {last + 1} and this one is number {counter}: refuse it, "
+                    "or ask the others why and, if runs were missed, say so with skip_to_counter"
+                )
+            log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter, run=run.hex()))
+
+    def skip_to_counter(self, members: bytes, counter: int) -> None:
+        """Record a person's statement that this party missed the runs before ``counter``.
+
+        Raises:
+            LedgerError: ``counter`` is not above the next one, or the file failed.
+        """
+        check_counter(members, counter)
+        with self._writing() as log:
+            last, _ = LedgerState.of(log.records).counters.get(members, (FIRST_COUNTER - 1, b""))
+            if counter <= last + 1:
+                raise LedgerError(f"run number {last + 1} is the next one already: a counter only goes up")
+            log.append(Counted(at=self.stamp(), members=members.hex(), counter=counter - 1, run=""))
+
+    @property
+    def head(self) -> str:
+        """The ledger's length and digest; kept elsewhere, it exposes any older or edited copy (``expected_head``)."""
+        with self._reading() as log:
+            return str(log.head)
+
+    def account(self, dataset: str) -> Account:
+        """The caps and all spends of a data set."""
+        with self._reading() as log:
+            accounts = LedgerState.of(log.records).accounts
+        if dataset not in accounts:
+            raise LedgerError(no_account(dataset, accounts))
+        return accounts[dataset]
+
+    def accounts(self) -> tuple[Account, ...]:
+        """Every account, by name."""
+        with self._reading() as log:
+            return tuple(LedgerState.of(log.records).accounts.values())

@@ -1,0 +1,322 @@
+"""The ledger's SQLite file: full sync, verification of the whole chain, one sentence for every failure.
+
+It handles records and locks; ``ledger`` decides what may be spent. Ledgers of format 1 (three tables, no run names, no
+chain) are read as records of the current format; the first write replaces their tables.
+
+The ledger is a chain of records, not tables of totals. Accounts, run names and counters are read from the records at
+every use. One list can be chained, so that an edit anywhere shows, and no second table can disagree with it. A ledger
+has thousands of records at most.
+
+The ledger's file has no store of its own under it. A store was drawn: one SQLite file with a chained log, bytes
+beside it and an anchor, without record types, under the ledger, the record registry and the small facts of a folder
+(which session ended how, which node is which party, the list that was signed). Code lines of the ledger's file,
+anchor and records: 369, and 431 so divided, because every sentence, format number and domain becomes a parameter and
+nothing goes: the registry already shares the ledger's file, transaction and chain (``Log.keep_beside``), as it must,
+since a mark and its records are one step. The small facts are three modules of 157 lines, of which reading and
+writing a whole file are some twenty; in SQLite they would need a file, a lock and a reader of today's files more. So
+the ledger's file keeps knowing that it is a ledger's.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from shlex import quote
+
+from privstats.errors import LedgerError, PrivstatsError
+from privstats.ledger.anchor import (
+    check_head,
+    check_outside,
+    keep_head,
+    keep_outside,
+    kept_head,
+    kept_outside,
+    reached,
+    refuse_lost,
+)
+from privstats.ledger.records import (
+    NO_RECORDS,
+    Assigned,
+    Capped,
+    Head,
+    Opened,
+    Record,
+    Spent,
+    Withdrawn,
+    decode,
+    link,
+    sealed,
+)
+from privstats.system import open_private
+
+__all__ = ["BESIDE", "FORMAT_VERSION", "Log", "reading", "writing"]
+
+FORMAT_VERSION = 2
+_NEWER_RECORDS = 3
+"""The format of a ledger from its first withdrawal or role on; nothing else differs, so older formats are read."""
+_PURE_RECORDS = 4
+"""The same from its first cap of delta 0 or spend of pure epsilon on; it stays, whatever is written later."""
+_APPLICATION_ID = 0x70734C64  # "psLd"
+_TABLE = "CREATE TABLE log (number INTEGER PRIMARY KEY, body TEXT NOT NULL, digest TEXT NOT NULL) STRICT"
+_HAS_BESIDE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'beside'"
+BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT"
+"""Creates the table of the bytes whose digests the chain holds."""
+
+
+def format_of(record: Record) -> int:
+    """The least format of a ledger that may hold a record."""
+    if (isinstance(record, Capped) and record.delta == 0) or (isinstance(record, Spent) and record.pure is not None):
+        return _PURE_RECORDS
+    return _NEWER_RECORDS if isinstance(record, Assigned | Withdrawn) else FORMAT_VERSION
+
+
+@dataclass
+class Log:
+    """The records of an open ledger, all verified.
+
+    Attributes:
+        heads: the head after each record, starting with that of no records.
+        records: all of them.
+        missing: how many records an older copy that was accepted lacks at least.
+    """
+
+    connection: sqlite3.Connection
+    heads: list[Head] = field(default_factory=lambda: [NO_RECORDS])
+    records: list[Record] = field(default_factory=list)
+    missing: int = 0
+
+    @property
+    def head(self) -> Head:
+        """The head after the last record."""
+        return self.heads[-1]
+
+    @property
+    def name(self) -> str:
+        """The ledger's own name, in its first record; no other ledger has it."""
+        first = self.records[0]
+        return first.ledger if isinstance(first, Opened) else ""
+
+    def append(self, record: Record) -> int:
+        """Write a record and return its number; it counts once the transaction is committed.
+
+        Raises:
+            LedgerError: it does not decode to itself.
+        """
+        body = sealed(record)
+        head = link(self.head, body)
+        row = (head.length, body.decode(), head.digest)
+        self.connection.execute("INSERT INTO log (number, body, digest) VALUES (?, ?, ?)", row)
+        if format_of(record) > _pragma(self.connection, "user_version"):
+            self.connection.execute(f"PRAGMA user_version = {format_of(record)}")
+        self.take(record, head)
+        return head.length
+
+    def keep_beside(self, number: int, body: bytes) -> None:
+        """Store bytes beside record ``number``, which holds their digest; they count with the transaction."""
+        self.connection.execute(BESIDE)
+        self.connection.execute("INSERT INTO beside (number, body) VALUES (?, ?)", (number, body))
+
+    def beside(self, number: int) -> bytes:
+        """The bytes beside record ``number``; empty where they are missing."""
+        if not self.connection.execute(_HAS_BESIDE).fetchone():
+            return b""
+        row = self.connection.execute("SELECT body FROM beside WHERE number = ?", (number,)).fetchone()
+        return row[0] if row and isinstance(row[0], bytes) else b""
+
+    def load(self) -> None:
+        """Read and verify every record.
+
+        Raises:
+            LedgerError: one was edited, removed, added or moved by hand.
+        """
+        rows = self.connection.execute("SELECT number, body, digest FROM log ORDER BY number")
+        for number, body, digest in rows:
+            if not isinstance(body, str) or not isinstance(digest, str):  # a file cut short reads as NULL
+                raise LedgerError(f"record {self.head.length + 1} is cut short")
+            head = link(self.head, body.encode())
+            if number != head.length or not hmac.compare_digest(digest.encode(), head.digest.encode()):
+                raise LedgerError(f"record {head.length} was edited, removed or moved")
+            self.take(decode(body.encode()), head)
+        if not self.records or not isinstance(self.records[0], Opened):
+            raise LedgerError("its first record is missing")
+
+    def take(self, record: Record, head: Head) -> None:
+        """Append a verified record in memory."""
+        self.heads.append(head)
+        self.records.append(record)
+
+
+@contextmanager
+def writing(
+    path: Path, timeout: float, *, create: str = "", expected: Head | None = None, restored: bool = False
+) -> Iterator[Log]:
+    """One exclusive transaction: a normal exit commits and syncs everything, an exception changes nothing.
+
+    The write lock is taken at the start, so another process cannot write between reading the total and adding to it.
+    ``synchronous=EXTRA`` syncs the file and its folder before the commit returns. The heads beside the file and outside
+    of its folder are written before the transaction (those of the file as it was) and after it; after a crash between
+    the two they are one step behind, and the next writer updates them.
+
+    Args:
+        path: the file.
+        timeout: seconds to wait for another process.
+        create: create a ledger, with this time in its first record; empty: the ledger must exist.
+        expected: a head that the caller has kept.
+        restored: its owner confirms that nothing was sent under the records that an older copy lacks; its head then
+            replaces the longer one outside.
+
+    Raises:
+        LedgerError: the file is missing (or exists, with ``create``), locked, unreadable, edited, older than its heads,
+            no ledger, of a newer version, or the disk is full.
+    """
+    if create:
+        refuse_lost(path)
+        _made_private(path)
+    else:
+        _require_file(path)
+    try:
+        with closing(_connect(path, "rwc" if create else "rw", timeout)) as connection:
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("BEGIN IMMEDIATE")
+            log, committed = _created(connection, path, create) if create else _opened(connection, path, expected)
+            outside = kept_outside(log.name)
+            if not restored:
+                check_outside(path, log.heads, outside, log.name)
+            elif outside is not None and not reached(log.heads, outside):
+                log.missing = max(1, outside.length - log.head.length)
+            keep_head(path, committed)
+            keep_outside(log.name, committed, replace=restored)
+            yield log
+            connection.execute("COMMIT")  # closing without it rolls back
+    except sqlite3.Error as error:
+        raise LedgerError(f"ledger {path} {_reason(error)}; nothing was spent") from error
+    with suppress(PrivstatsError):  # the spend is committed; the next writer updates the heads
+        keep_head(path, log.head)
+        keep_outside(log.name, log.head)
+
+
+@contextmanager
+def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iterator[Log]:
+    """A consistent view of an existing ledger.
+
+    The file is opened for writing where that is possible, because the first reader after a crash must roll back an
+    unfinished transaction; read-only media have none.
+
+    Raises:
+        LedgerError: the file is missing, or as for :func:`writing`.
+    """
+    _require_file(path)
+    try:
+        mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
+        kept = kept_head(path)  # before the snapshot: if a writer commits in between, the snapshot is ahead of the head
+        with closing(_connect(path, mode, timeout)) as connection:
+            connection.execute("BEGIN")
+            log = _loaded(connection, path)
+            check_head(path, log.heads, kept, expected)
+            check_outside(path, log.heads, kept_outside(log.name), log.name)  # no writer commits while this one reads
+            yield log
+    except sqlite3.Error as error:
+        raise LedgerError(f"ledger {path} {_reason(error)}") from error
+
+
+def _require_file(path: Path) -> None:
+    if not path.is_file():
+        raise LedgerError(
+            f"there is no ledger at {path}: name the file that releases are recorded in, or make a new one with "
+            f"`privstats ledger open {quote(str(path))}` (Ledger.create) if nothing was ever released from this data"
+        )
+    if not path.stat().st_size:
+        refuse_lost(path)
+        raise LedgerError(
+            f"{path} is empty, as a full disk leaves a ledger that was being made: free some space, and make it with "
+            f"`privstats ledger open {quote(str(path))}` (Ledger.create)"
+        )
+
+
+def _made_private(path: Path) -> None:
+    """An empty file that its owner alone may read, where there is none; its journal and its head follow its mode."""
+    with suppress(OSError, ValueError):  # sqlite meets the same, and its refusal is told
+        os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+
+
+def _connect(path: Path, mode: str, timeout: float) -> sqlite3.Connection:
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    return sqlite3.connect(address, uri=True, timeout=timeout, isolation_level=None)
+
+
+def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, Head]:
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if tables or _pragma(connection, "application_id"):
+        raise LedgerError(f"there is already a file at {path}: open it with Ledger.open, or choose another name")
+    connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+    return _begun(connection, [Opened(at=at, ledger=secrets.token_hex(16))]), NO_RECORDS
+
+
+def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
+    """The verified log, and the head that is already on the disk."""
+    log = _loaded(connection, path)
+    check_head(path, log.heads, kept_head(path), expected)
+    return log, log.head
+
+
+def _begun(connection: sqlite3.Connection, records: list[Record]) -> Log:
+    connection.execute(_TABLE)
+    connection.execute(f"PRAGMA user_version = {FORMAT_VERSION}")
+    log = Log(connection)
+    for record in records:
+        log.append(record)
+    return log
+
+
+def _loaded(connection: sqlite3.Connection, path: Path) -> Log:
+    log = Log(connection)
+    _require_version(connection, path)
+    try:
+        log.load()
+    except LedgerError as damage:
+        raise LedgerError(f"ledger {path} does not hold together: {damage}; restore its newest backup") from None
+    return log
+
+
+def _require_version(connection: sqlite3.Connection, path: Path) -> None:
+    if _pragma(connection, "application_id") != _APPLICATION_ID:
+        raise LedgerError(f"{path} is not a privstats ledger: name another file")
+    version = _pragma(connection, "user_version")
+    if version == 1:
+        raise LedgerError(
+            f"ledger {path} has format 1, from before the first release of privstats, and is no longer read: let "
+            "privstats 0.2.0 write to it once, which takes everything over; nothing was spent"
+        )
+    if version not in (FORMAT_VERSION, _NEWER_RECORDS, _PURE_RECORDS):
+        raise LedgerError(
+            f"ledger {path} has format {version} and this privstats knows {FORMAT_VERSION} to {_PURE_RECORDS}: upgrade "
+            "privstats; nothing was spent"
+        )
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _reason(error: sqlite3.Error) -> str:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_BUSY:
+        return "is locked by another process: try again when that release has finished"
+    if code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return "cannot grow: the disk is full or failing, free some space"
+    if code == sqlite3.SQLITE_NOTADB:
+        return (
+            "is not readable, and may be no ledger at all: name the file that `privstats ledger open` wrote; if it is "
+            "that, restore it from a backup, and do not start a new one for the same data"
+        )
+    if code == sqlite3.SQLITE_CORRUPT:
+        return "is not readable: restore it from a backup, and do not start a new one for the same data"
+    if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
+        return "cannot be opened for writing: check its folder and permissions"
+    return f"is damaged ({error}): restore it from a backup"

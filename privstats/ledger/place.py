@@ -1,0 +1,115 @@
+"""A ledger's file, clock and expected head, and how its records are read and written.
+
+``ledger`` is built on it and decides what may be spent; no rule about budgets is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from os import PathLike
+from pathlib import Path
+from typing import Self
+
+from privstats.errors import LedgerError
+from privstats.ledger.accounts import LedgerState, Spend, kept_entry
+from privstats.ledger.file import Log, reading, writing
+from privstats.ledger.records import Head
+
+__all__ = ["LedgerPlace", "now"]
+
+
+def now() -> datetime:
+    """The system's time, UTC."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class LedgerPlace:
+    """A ledger's file, which every use opens again; :class:`~privstats.dp.Ledger` documents the arguments.
+
+    Attributes:
+        asks: whether it only answers questions: :meth:`asking`.
+    """
+
+    path: str | PathLike[str]
+    timeout: float = 10.0
+    clock: Callable[[], datetime] = now
+    expected_head: str | None = None
+    asks: bool = field(default=False, kw_only=True, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str | PathLike):
+            raise LedgerError(f"a ledger is a file: give its path, got {type(self.path).__name__}")
+        if self.expected_head is not None:
+            Head.parse(self.expected_head, "expected_head")
+
+    @property
+    def file(self) -> Path:
+        """The path."""
+        return Path(self.path)
+
+    @property
+    def expected(self) -> Head | None:
+        """The parsed ``expected_head``; None where the caller gave none."""
+        return None if self.expected_head is None else Head.parse(self.expected_head, "expected_head")
+
+    def stamp(self) -> str:
+        """The time for a new record.
+
+        Raises:
+            LedgerError: ``clock`` returns something else than a datetime.
+        """
+        time = self.clock()
+        if not isinstance(time, datetime):
+            raise LedgerError(f"clock must return a datetime, got {type(time).__name__}; leave it out for the system's")
+        return time.isoformat(timespec="milliseconds")
+
+    def asking(self) -> Self:
+        """This ledger for questions: every call answers as it would, and leaves nothing in the file.
+
+        Example:
+            >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+            >>> ledger.asking().set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+            >>> ledger.accounts()
+            ()
+        """
+        return replace(self, asks=True)
+
+    def accept_restored(self) -> int:
+        """Go on with an older copy of this ledger, which was restored together with its folder.
+
+        What was spent after the copy is forgotten: if anything of it was sent, releases of these data may together
+        exceed the cap, by as much as those spends cost, and a run's name may be used twice. The owner confirms that
+        nothing was. From the next spend on newer copies are refused.
+
+        Returns:
+            How many records are missing at least; 0 where the ledger is the newest that is known.
+
+        Raises:
+            LedgerError: as for every use, except for the head that was kept outside of the folder.
+
+        Example:
+            >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
+            >>> ledger.accept_restored()
+            0
+        """
+        with writing(self.file, self.timeout, expected=self.expected, restored=True) as log:
+            return log.missing
+
+    @contextmanager
+    def _writing(self) -> Iterator[Log]:
+        transaction = reading if self.asks else writing  # what is read alone is rolled back
+        with transaction(self.file, self.timeout, expected=self.expected) as log:
+            yield log
+
+    @contextmanager
+    def _reading(self) -> Iterator[Log]:
+        with reading(self.file, self.timeout, expected=self.expected) as log:
+            yield log
+
+    def _kept(self, log: Log, entry: Spend) -> Spend:
+        """The ledger's own copy of an entry that a caller passes."""
+        return kept_entry(LedgerState.of(log.records), entry, self.path)

@@ -1,0 +1,240 @@
+"""The records of a ledger, and the hash chain in which each depends on all earlier ones.
+
+Pure values and hashes: no file, no rule about budgets. ``file`` stores them, ``accounts`` interprets them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta
+
+from privstats.dp.privacy import Adjacency, Unit
+from privstats.errors import LedgerError
+
+__all__ = [
+    "NO_RECORDS",
+    "ApartBy",
+    "Assigned",
+    "Capped",
+    "Counted",
+    "Finished",
+    "Freed",
+    "Head",
+    "Held",
+    "Marked",
+    "Opened",
+    "Part",
+    "Record",
+    "RegistryAction",
+    "Spent",
+    "Withdrawn",
+    "decode",
+    "encode",
+    "link",
+    "sealed",
+]
+
+_DOMAIN = b"privstats/ledger/2"
+Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
+ApartBy: TypeAlias = Literal["", "holding", "parties"]
+"""What ensures that rounds priced as disjoint hold different records; empty where every round has its own price."""
+_HEAD = re.compile(r"(\d{1,12})-([0-9a-f]{64})")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One statistic of a spend: its guaranteed noise in real units, and its own mu under the account's unit."""
+
+    statistic: str
+    sigma: float
+    mu: float
+
+
+class _Base(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind"):
+    at: str
+
+
+class Opened(_Base, frozen=True, tag="opened"):
+    """The first record: 32 hex digits that no other ledger has, so that a new file cannot replace an old one."""
+
+    ledger: Hex
+
+
+class Capped(_Base, frozen=True, tag="capped"):
+    """The cap of a data set, from here on."""
+
+    dataset: str
+    unit: Unit
+    adjacency: Adjacency
+    epsilon: Annotated[float, Meta(gt=0)]
+    delta: Annotated[float, Meta(ge=0, lt=1)]
+
+
+class Spent(_Base, frozen=True, tag="spent", omit_defaults=True):
+    """A release, or a course of ``nodes``, is allowed; ``mu`` is None where exact sums are released. ``run`` is in hex.
+
+    ``pure`` is the epsilon of a release with delta = 0, whose ``mu`` is that of its noise (an older privstats wrote the
+    larger one that epsilon implies); None for any other.
+    A ledger with such a spend, or with a cap of delta 0, has a format number of its own.
+    ``apart`` is ``"holding"`` in the ledger of a party, whose registry notes the records of every round, and
+    ``"parties"`` in that of a server, which sees sums only. Fields with their default are omitted, so records that are
+    older than a field keep their bytes.
+    """
+
+    dataset: str
+    plan: str
+    run: Hex
+    what: str
+    model: str
+    mu: Annotated[float, Meta(ge=0)] | None
+    parts: tuple[Part, ...]
+    nodes: Annotated[int, Meta(ge=1)] = 1
+    masking_failure: Annotated[float, Meta(ge=0)] = 0.0
+    apart: ApartBy = ""
+    pure: Annotated[float, Meta(gt=0)] | None = None
+
+
+class Marked(_Base, frozen=True, tag="marked"):
+    """Round number ``node`` of the course that record number ``spend`` allowed has started; it never starts again."""
+
+    spend: Count
+    node: Count
+
+
+class Finished(_Base, frozen=True, tag="finished"):
+    """The upload or release that record number ``spend`` allowed was sent; ``upload`` identifies its bytes, in hex."""
+
+    spend: Count
+    upload: Hex
+
+
+class Freed(_Base, frozen=True, tag="freed"):
+    """The upload under record number ``spend`` is in no sum and never can be: it costs nothing. ``proof`` is a digest.
+
+    An older privstats refuses a ledger with such a record, because it would compute another total.
+    """
+
+    spend: Count
+    proof: Hex
+
+
+class Withdrawn(_Base, frozen=True, tag="withdrawn"):
+    """Nothing was sent under record number ``spend``, and nothing ever will be: it costs nothing.
+
+    A ledger with such a record has a format number of its own, so an older privstats refuses it by name.
+    """
+
+    spend: Count
+
+
+class Assigned(_Base, frozen=True, tag="assigned"):
+    """The role ``apart`` of a course whose spend, record number ``spend``, was written by an older privstats.
+
+    Its rounds start from here on as those of a spend with ``apart``. The ledger's format number is that of a
+    withdrawal.
+    """
+
+    spend: Count
+    apart: Literal["holding", "parties"]
+
+
+class Counted(_Base, frozen=True, tag="counted"):
+    """The last run counter accepted for the parties with the digest ``members``; both names in hex."""
+
+    members: Hex
+    counter: Count
+    run: Hex
+
+
+RegistryAction: TypeAlias = Literal["opened", "entered", "rows", "gone", "taken", "left", "returned", "lost"]
+
+
+class Held(_Base, frozen=True, tag="held"):
+    """A change of records of the stream that record number ``spend`` allowed; ``body`` is the SHA-256 of their keys.
+
+    Of ``rows`` these are keys of persons, each with a keyed hash of the rows with which this person entered. ``node``
+    is 0 for an action without a node. An older privstats refuses a ledger with such a record.
+    """
+
+    spend: Count
+    node: Count
+    action: RegistryAction
+    body: Hex
+
+
+Record: TypeAlias = Opened | Capped | Spent | Marked | Finished | Freed | Withdrawn | Assigned | Counted | Held
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of a ledger: its number of records, and a digest that depends on every byte of them.
+
+    Printed as ``<length>-<64 hex digits>``. Kept outside the ledger's disk, it exposes any older or edited copy.
+    """
+
+    length: int
+    digest: str
+
+    def __str__(self) -> str:
+        return f"{self.length}-{self.digest}"
+
+    @classmethod
+    def parse(cls, text: object, where: str) -> Head:
+        """Parse ``text``.
+
+        Raises:
+            LedgerError: it is no head; ``where`` names its source.
+        """
+        found = _HEAD.fullmatch(text.strip()) if isinstance(text, str) else None
+        if found is None:
+            raise LedgerError(f"{where} must be a head as printed, <records>-<64 hex digits>: copy it whole")
+        return cls(int(found[1]), found[2])
+
+
+_DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
+NO_RECORDS = Head(0, hashlib.sha256(_DOMAIN).hexdigest())
+"""The head before the first record."""
+
+
+def link(before: Head, body: bytes) -> Head:
+    """The head after one more record: SHA-256(domain, digest before, length before, body)."""
+    sealed = _DOMAIN + bytes.fromhex(before.digest) + before.length.to_bytes(8, "big") + body
+    return Head(before.length + 1, hashlib.sha256(sealed).hexdigest())
+
+
+def encode(record: Record) -> bytes:
+    """Canonical JSON; every float comes back to the last bit."""
+    return msgspec.json.encode(record, order="deterministic")
+
+
+def sealed(record: Record) -> bytes:
+    """:func:`encode`, and verify that the result decodes to the record; otherwise the ledger could never be read again.
+
+    Raises:
+        LedgerError: a value of a type that no record has.
+    """
+    try:
+        body = encode(record)
+        if _DECODER.decode(body) == record:
+            return body
+    except (msgspec.MsgspecError, TypeError, ValueError):
+        pass
+    raise LedgerError("a record does not decode to itself: give values of the documented types")
+
+
+def decode(body: bytes) -> Record:
+    """Decode a record.
+
+    Raises:
+        LedgerError: ``body`` is none of this version.
+    """
+    try:
+        return _DECODER.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise LedgerError("a record is not of a version that this privstats knows") from None

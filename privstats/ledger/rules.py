@@ -1,0 +1,282 @@
+"""The rules of the ledger: every refusal, and what an account has left for one more release, in words.
+
+Pure functions of an account and a request; no file. ``ledger`` calls them inside one transaction.
+
+A second exact release is refused under any run name. A name can only tell a retry from the first try; without noise
+the difference of the two is the leak, whatever they are called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from privstats.dp.gaussian import compose
+from privstats.dp.privacy import AVERAGE, Adjacency, Privacy, Unit
+from privstats.errors import LedgerError
+from privstats.ledger.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
+from privstats.ledger.price import Cost, Price
+from privstats.ledger.records import ApartBy
+
+__all__ = [
+    "cap_of",
+    "check_apart",
+    "check_change",
+    "check_counter",
+    "check_digest",
+    "check_first_exact",
+    "check_freed",
+    "check_mark",
+    "check_name",
+    "check_node",
+    "check_nothing_left",
+    "check_room",
+    "check_run",
+    "check_unsent",
+    "check_waiting",
+    "room",
+    "room_left",
+    "same_spend",
+    "used_up",
+]
+
+_ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
+_LONGEST_NAME = 200
+_LONGEST_RUN = 64
+_SHOWN = 3
+
+
+def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
+    """A cap; its epsilon and delta have the bounds of a plan's promise (PlanError otherwise)."""
+    most: Any = {"client": {"max_records_per_client": 1}, "person": {"person_clip": AVERAGE}}.get(unit, {})
+    Privacy(model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, **most)
+    return Cap(at, unit, adjacency, float(epsilon), float(delta))
+
+
+def check_change(account: Account, wanted: Cap) -> None:
+    """Refuse a cap that earlier releases already exceed, or under which their cost is unknown."""
+    exact = [entry for entry in account.counted if entry.exact]
+    if any(not entry.waiting for entry in exact):
+        raise LedgerError(f"exact sums of {account.dataset!r} have been released: no cap can hold for these data")
+    if exact:
+        raise LedgerError(f"no cap can hold for {account.dataset!r} now: {_begun(exact)}")
+    cap = account.cap
+    if cap is None or not account.entries:
+        return
+    if (cap.unit, cap.adjacency) != (wanted.unit, wanted.adjacency):
+        raise LedgerError(
+            f"account {account.dataset!r} has spends per {cap.unit} under {cap.adjacency}: "
+            "its unit and adjacency can no longer change, only its epsilon and delta"
+        )
+    if not wanted.admits(account.mu, account.pure):
+        raise LedgerError(
+            f"account {account.dataset!r} has already spent epsilon {account.spent_at(wanted.delta):.4g} "
+            f"at delta {wanted.delta:g}: the cap cannot go below"
+        )
+
+
+def same_spend(earlier: Spend, plan: str, cost: Price, apart: ApartBy = "") -> Spend:
+    """Return the entry of a run that was spent before; refuse it if anything was sent or differs.
+
+    Of a pure spend epsilon and plan decide: its mu follows from them, and an older privstats wrote a larger one.
+    """
+    if earlier.released is not None:
+        raise LedgerError(used_up(earlier))
+    check_unsent(earlier)
+    alike = (earlier.mu, earlier.parts) == (cost.mu, cost.parts) or math.isfinite(cost.pure)
+    if (earlier.plan, earlier.pure) != (plan, cost.pure) or not alike:
+        raise LedgerError(
+            f"run {earlier.run.hex()} was spent under another plan, {earlier.plan}: take a new run name for this one; "
+            "nothing was spent"
+        )
+    if earlier.apart and earlier.apart != apart:
+        raise LedgerError(
+            f"run {earlier.run.hex()} was spent for {_ROLES[earlier.apart]}, and this is {_ROLES[apart]}: keep a "
+            "ledger for each; nothing was spent"
+        )
+    return earlier
+
+
+def check_apart(costs: Sequence[Cost], apart: ApartBy, nodes: int) -> None:
+    """Refuse a price for disjoint rounds, or for fewer than there are, without a role that keeps them disjoint."""
+    cheaper = any(times < 1 for cost in costs for times in cost.multiplicity.values())
+    if (len(costs) < nodes or cheaper) and not apart:
+        raise LedgerError(
+            "rounds that are priced as holding different records need a record registry that keeps those apart: spend "
+            "a stream with course.spend, which names it"
+        )
+
+
+def check_mark(entry: Spend, *, sums_only: bool) -> None:
+    """Refuse to start a round without the record registry on which its price rests."""
+    if entry.apart == "holding":
+        raise LedgerError(
+            "this spend is priced for records that enter once, and only a registry sees whether they do: take the "
+            "charge of every round from RecordRegistry.charge, which notes the records in it"
+        )
+    if entry.apart and not sums_only:
+        raise LedgerError(
+            "this spend is of a server that sees sums only, and no records go with it: spend the stream in the "
+            "party's own ledger, and take the charge of every round from RecordRegistry.charge"
+        )
+
+
+def used_up(entry: Spend) -> str:
+    """The error for a second upload under one run name."""
+    return (
+        f"what was released under run {entry.run.hex()} left at {entry.released}: a retry is a second release, so "
+        "agree on a new run name for it; nothing was spent"
+    )
+
+
+def check_unsent(entry: Spend) -> None:
+    """Refuse to send or start anything under a session that was withdrawn."""
+    if entry.withdrawn is not None:
+        raise LedgerError(
+            f"run {entry.run.hex()} was withdrawn at {entry.withdrawn}, so nothing may leave under it: agree on a new "
+            "run name; nothing was spent"
+        )
+
+
+def check_waiting(entry: Spend) -> None:
+    """Refuse to withdraw a course, a session that sent its upload, and an entry without a run name."""
+    if entry.nodes != 1 or entry.begun:
+        raise LedgerError("this spend pays for a course, whose rounds draw noise as they begin: it is not withdrawn")
+    if entry.released is not None:
+        raise LedgerError(
+            f"what was released under run {entry.run.hex()} left at {entry.released}, and the server may have counted "
+            "it: only proof that it is in no sum gives it back (session.free)"
+        )
+    if not entry.run:
+        raise LedgerError("this spend is of an older privstats and has no run name, so it is not withdrawn")
+
+
+def check_nothing_left(accounts: Iterable[Account], run: bytes) -> None:
+    """Refuse a run's name once an upload was sent under it or it was withdrawn, in any data set."""
+    for entry in (entry for account in accounts for entry in account.entries if entry.run == run):
+        check_unsent(entry)
+        if entry.released is not None:
+            raise LedgerError(used_up(entry))
+
+
+def check_first_exact(account: Account, allowed: bool) -> None:
+    """Refuse exact sums after exact sums, unless the charge allows their difference to be seen.
+
+    A session that has sent nothing may still send its sums, so it counts until it is withdrawn.
+    """
+    if account.counted and not allowed:
+        if len(account.waiting) == len(account.counted):
+            raise LedgerError(
+                f"nothing of {account.dataset!r} was released, but it could be: {_begun(account.waiting)}; nothing was "
+                "spent"
+            )
+        raise LedgerError(
+            f"exact sums of {account.dataset!r} were released before: with one client absent the difference is that "
+            "client's exact vector, so give the plan a Privacy, or say allow_second_exact_release=True"
+        )
+
+
+def check_freed(entry: Spend, upload: bytes) -> None:
+    """Refuse to free a course, an upload that was never sent, and another upload than the one that was sent."""
+    if entry.nodes != 1 or entry.begun:
+        raise LedgerError("this spend pays for a course, whose other rounds may have been released: it is not freed")
+    check_unsent(entry)
+    if entry.released is None:
+        raise LedgerError(
+            f"nothing has left under run {entry.run.hex()}: begin it again under its name, which costs nothing"
+        )
+    if not upload or entry.upload != upload:
+        raise LedgerError(f"what left under run {entry.run.hex()} is another upload than the one this proof is about")
+
+
+def check_node(entry: Spend, node: object) -> None:
+    """Refuse a round that the spend does not pay for, or that has started."""
+    check_unsent(entry)
+    if isinstance(node, bool) or not isinstance(node, int) or not 0 <= node < entry.nodes:
+        raise LedgerError(f"this spend pays for rounds 0 to {entry.nodes - 1}, got {node!r}: spend anew for others")
+    if node in entry.begun:
+        raise LedgerError(
+            f"round {node} of this course has begun before, and a round that began is spent, with or without a sum: go "
+            "on with the next round"
+        )
+
+
+def check_room(account: Account, cost: Price) -> None:
+    """Refuse a release that would exceed the cap in force."""
+    mu, pure = compose((account.mu, cost.mu)), account.pure + cost.pure
+    if account.cap is None or account.cap.admits(mu, pure):
+        return
+    left = room_left(account) or "nothing"
+    raise LedgerError(
+        f"account {account.dataset!r} would reach epsilon {min(pure, epsilon_of(mu, account.delta)):.4g} with a cap of "
+        f"{account.epsilon:.4g} at delta {account.delta:g}: {left} is left for one more release; nothing was spent"
+        + (f"; {_begun(account.waiting)}" if account.waiting else "")
+    )
+
+
+def _begun(waiting: Sequence[Spend]) -> str:
+    """The sessions that hold a spend and have sent nothing, and the remedy."""
+    runs = ", ".join(entry.run.hex() for entry in waiting[:_SHOWN]) + (", ..." if len(waiting) > _SHOWN else "")
+    several = len(waiting) > 1
+    return (
+        f"nothing has left under {'runs' if several else 'run'} {runs}, which began: let {'them' if several else 'it'} "
+        "end, or give up here what will not go on (`privstats flower withdraw`, session.withdraw_run)"
+    )
+
+
+def check_name(name: object) -> None:
+    """Refuse a value that is no name of a data set, or no description for a record."""
+    if not isinstance(name, str) or not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise LedgerError(f"a name in the ledger has 1 to {_LONGEST_NAME} printable characters: choose such a one")
+
+
+def check_digest(plan: object) -> None:
+    """Refuse a value that is no plan's digest."""
+    if not isinstance(plan, str) or len(plan) > _LONGEST_NAME or not plan.isascii():
+        raise LedgerError(f"plan must be the digest of a plan in hex, got {type(plan).__name__}; give plan.digest")
+
+
+def check_counter(members: object, counter: object) -> None:
+    """Refuse values that are no digest of members, or no number of a run."""
+    if not isinstance(members, bytes):
+        raise LedgerError(f"members must be the digest of the parties, got {type(members).__name__}: Roster.members")
+    if isinstance(counter, bool) or not isinstance(counter, int):
+        raise LedgerError(f"the number of a run must be a whole number, got {type(counter).__name__}")
+
+
+def check_run(run: object) -> None:
+    """Refuse a value that is no name of a run."""
+    if not isinstance(run, bytes) or not 0 < len(run) <= _LONGEST_RUN:
+        raise LedgerError(
+            f"a spend needs a run name of 1 to {_LONGEST_RUN} bytes, agreed by all parties and used once: give the "
+            "roster's"
+        )
+
+
+def room_left(account: Account) -> str:
+    """What one more release may promise at most under the cap in force; empty where nothing is left, or no cap is.
+
+    At the cap's delta the epsilon of mu = sqrt(mu_cap^2 - mu^2). At delta 0, where all that counts is pure, what the
+    sum of epsilons has left, whatever is released; the cap admits either, so a pure release of small mu may promise
+    more. Each is cut to four digits, so that it fits.
+    """
+    if account.cap is None:
+        return ""
+    left = math.sqrt(max(0.0, account.mu_cap**2 - account.mu**2))
+    halves = [(epsilon_of(left, account.delta), account.delta)] if account.delta else []
+    if account.counted or not halves:  # before the first release both are the cap's epsilon
+        halves.append((account.epsilon - account.pure, 0.0))
+    told = [f"epsilon {_cut(most)} at delta {delta:g}" for most, delta in halves if most > TOLERANCE * account.epsilon]
+    return f"at most {', or '.join(told)}" if told else ""
+
+
+def room(account: Account) -> str:
+    """The same in a line, for those who ask whether a second study may run."""
+    left = room_left(account)
+    return f"room for one more release of {left}" if left else "no room for another release"
+
+
+def _cut(epsilon: float) -> str:
+    unit = 10.0 ** (math.floor(math.log10(epsilon)) - 3)
+    return f"{math.floor(epsilon / unit * (1 + TOLERANCE)) * unit:.4g}"

@@ -1,0 +1,138 @@
+"""Files of releases: what a manifest says beside the sums, and the checks that it follows from the plan inside it.
+
+``release`` has the value; this is loaded where such a file is written or read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import PrivstatsError, ReleaseError
+from privstats.files.envelope import Content, Format, PathLike, Version
+from privstats.files.jsonable import json_value
+from privstats.files.packing import little_endian
+from privstats.files.signing import Verifier
+from privstats.plan import Plan
+from privstats.version import __version__
+
+if TYPE_CHECKING:
+    from privstats.release import Release
+
+__all__ = ["FORMAT", "content_of", "read"]
+
+_SAME_DIGITS = 1e-10
+
+
+def content_of(release: Release) -> Content:
+    """What the file of a release holds."""
+    manifest = _Manifest(
+        privstats=__version__,
+        plan=release.plan.to_toml(),
+        plan_digest=release.plan.digest,
+        survivors=release.survivors,
+        suppressed=release.suppressed,
+        sigma=dict(release.sigma),
+        epsilon=json_value(release.budget.epsilon),
+        delta=release.budget.delta,
+        mu=json_value(release.budget.mu),
+        reproducible=release.reproducible,
+        left_for=release.left_for,
+    )
+    return Content(msgspec.json.encode(manifest, order="deterministic"), {"vector": release.vector})
+
+
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The sums' metadata in the header; all of it but the plan is there to be read and checked.
+
+    ``reproducible`` is present only where it is true and ``left_for`` only where it is not empty, so files that are
+    older than these fields are read and written unchanged.
+    """
+
+    privstats: str
+    plan: str
+    plan_digest: str
+    survivors: tuple[int, ...]
+    suppressed: tuple[int, ...]
+    sigma: dict[str, float]
+    epsilon: float | None
+    delta: float
+    mu: float | None
+    reproducible: bool = False
+    left_for: tuple[int, ...] = ()
+
+
+_Stored: TypeAlias = tuple[_Manifest, NDArray[np.int64]]
+
+
+def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | None) -> Release:
+    """The release in a file, of the class ``make``, after everything was checked that can be.
+
+    Raises:
+        ReleaseError: not a release, corrupt, from another version, wrongly signed, or inconsistent with its plan.
+    """
+    manifest, vector = FORMAT.read(path, signed_by)
+    try:
+        marks = manifest.suppressed, manifest.reproducible, manifest.left_for
+        release = make(Plan.from_toml(manifest.plan), vector, manifest.survivors, *marks)
+    except PrivstatsError as error:
+        raise _not_together(path, error) from None
+    _check_claims(manifest, release, path)
+    return release
+
+
+def _sealed(content: Content) -> bytes:
+    """Manifest and vector, concatenated; :func:`_read` verifies that there is one vector, and its type."""
+    return content.manifest + b"".join(map(little_endian, content.tensors.values()))
+
+
+def _read(content: Content, path: PathLike) -> _Stored:
+    vector = content.tensors.get("vector")
+    if len(content.tensors) != 1 or vector is None or vector.dtype != np.int64 or vector.ndim != 1:
+        raise ReleaseError(
+            f"{path} does not hold the one int64 vector of a release; give a file written by Release.save"
+        )
+    try:
+        return msgspec.json.decode(content.manifest, type=_Manifest), vector
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _not_together(path, error) from None
+
+
+def _not_together(path: PathLike, error: Exception) -> ReleaseError:
+    return ReleaseError(f"{path} carries a manifest that does not hold together: {error}")
+
+
+def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None:
+    """Verify that the manifest's other fields follow from its plan, to the digits in which all machines agree."""
+    plan, budget = release.plan, release.budget
+    claims = (manifest.plan_digest, manifest.epsilon, manifest.delta)
+    told = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
+    if not told or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
+        raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
+    classes = getattr(plan.schema, "classes", 0)
+    if not _alike(manifest.sigma, release.sigma) or not all(0 <= c < classes for c in release.suppressed):
+        raise ReleaseError(f"{path} claims classes or noise that its own plan does not give; do not trust it")
+
+
+def _alike(said: Mapping[str, float | None], follows: Mapping[str, float | None]) -> bool:
+    """Equal names, and equal numbers but for the last digits, which differ between versions of root finders."""
+    return said.keys() == follows.keys() and all(_close(value, follows[name]) for name, value in said.items())
+
+
+def _close(one: float | None, other: float | None) -> bool:
+    return one == other or (one is not None and other is not None and math.isclose(one, other, rel_tol=_SAME_DIGITS))
+
+
+FORMAT = Format(
+    name="privstats-release",
+    noun="release",
+    writer="Release.save",
+    error=ReleaseError,
+    readers={1: Version(_read, _sealed)},
+)
+"""Files of releases."""

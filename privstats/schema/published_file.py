@@ -1,0 +1,175 @@
+"""Files of published values: packed integers in the envelope that parties exchange, in two versions.
+
+``public_values`` has the values; this is loaded where such a file is read or written.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import PlanError
+from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
+from privstats.files.packing import pack_into, packed_bytes, unpack
+from privstats.files.signing import Verifier
+from privstats.schema.checks import MOST_ENTRIES
+
+if TYPE_CHECKING:
+    from privstats.schema.public_values import Published, Values
+
+__all__ = ["FORMAT", "content_of", "read"]
+
+Arrays: TypeAlias = Mapping[str, tuple[NDArray[Any], int]]
+"""By name: integers and their exponent, as ``Values`` takes them."""
+
+_MOST_BITS = 55  # of an entry of +-2**53
+_MOST_AXES = 8
+
+
+def read(make: Callable[[str, Arrays], Published], path: PathLike, signed_by: Verifier | None) -> Published:
+    """What ``make`` makes of the values in a file, of this version or an earlier one.
+
+    Raises:
+        PlanError: no such file, damaged, wrongly signed, or its values do not hold together.
+    """
+    after, arrays = FORMAT.read(path, signed_by)
+    try:
+        return make(after, arrays)
+    except PlanError as error:
+        raise _not_together(path, error) from None
+
+
+def content_of(published: Published) -> Content:
+    """What the file holds.
+
+    Raises:
+        PlanError: only the digest of the values is here.
+    """
+    packed = {name: _Packed.of(value) for name, value in published.read().items()}
+    manifest = _Manifest(published.after, {name: form for name, (form, _) in packed.items()})
+    return Content(
+        msgspec.json.encode(manifest, order="deterministic"), {name: data for name, (_, data) in packed.items()}
+    )
+
+
+class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How one value lies in a file: entries of ``bits`` bits, offset by half their range; of a symmetric matrix only
+    the lower triangle, row by row."""
+
+    exponent: int
+    shape: Annotated[
+        tuple[Annotated[int, msgspec.Meta(ge=0, le=MOST_ENTRIES)], ...], msgspec.Meta(max_length=_MOST_AXES)
+    ]
+    bits: Annotated[int, msgspec.Meta(ge=1, le=_MOST_BITS)]
+    symmetric: bool
+
+    @classmethod
+    def of(cls, value: Values) -> tuple[_Packed, NDArray[np.uint8]]:
+        """The smallest form of a value, and its bytes."""
+        whole = value.integers
+        symmetric = whole.ndim == 2 and whole.shape[0] == whole.shape[1] and np.array_equal(whole, whole.T)
+        most = max(abs(int(whole.min(initial=0))), abs(int(whole.max(initial=0))))
+        form = cls(value.exponent, whole.shape, most.bit_length() + 1, symmetric)
+        entries = whole[form._kept] if symmetric else whole.reshape(-1)
+        data = np.empty(packed_bytes(entries.size, form.bits), np.uint8)
+        pack_into((entries + form._offset).astype(np.uint64), form.bits, data)
+        return form, data
+
+    def value(self, data: NDArray[Any]) -> tuple[NDArray[np.int64], int]:
+        """Integers and exponent of the value again.
+
+        Raises:
+            PlanError: the bytes are not of this form.
+        """
+        size = math.prod(self.shape)
+        if self.symmetric:
+            if len(self.shape) != 2 or self.shape[0] != self.shape[1]:
+                raise PlanError("a triangle has two equal sides")
+            size = (size + self.shape[0]) // 2
+        if data.dtype != np.uint8 or data.shape != (packed_bytes(size, self.bits),):
+            raise PlanError("an array has another number of bytes than its form says")
+        entries = unpack(np.ascontiguousarray(data), size, self.bits).astype(np.int64) - self._offset
+        if not self.symmetric:
+            return entries.reshape(self.shape), self.exponent
+        whole = np.empty(self.shape, np.int64)
+        whole[self._kept] = entries
+        whole.T[self._kept] = entries
+        return whole, self.exponent
+
+    @property
+    def room(self) -> int:
+        """Entries, those of axes without any counted as one."""
+        return math.prod(max(each, 1) for each in self.shape)
+
+    @property
+    def _kept(self) -> NDArray[np.bool_]:
+        return np.tri(self.shape[0], dtype=np.bool_)
+
+    @property
+    def _offset(self) -> int:
+        return 1 << (self.bits - 1)
+
+
+class _Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    after: str
+    values: dict[str, _Packed]
+
+
+class _ManifestOf1(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    after: str
+    exponents: dict[str, int]
+
+
+_Opened: TypeAlias = tuple[str, Arrays]
+
+
+def _opened(content: Content) -> _Opened:
+    manifest = msgspec.json.decode(content.manifest, type=_Manifest)
+    _require_named(manifest.values, content)
+    if sum(form.room for form in manifest.values.values()) > MOST_ENTRIES:
+        raise PlanError("its arrays have more entries than any plan needs")
+    return manifest.after, {name: form.value(content.tensors[name]) for name, form in manifest.values.items()}
+
+
+def _opened_1(content: Content) -> _Opened:
+    """Version 1: every entry in 8 bytes."""
+    manifest = msgspec.json.decode(content.manifest, type=_ManifestOf1)
+    _require_named(manifest.exponents, content)
+    return manifest.after, {name: (content.tensors[name], each) for name, each in manifest.exponents.items()}
+
+
+def _require_named(named: Mapping[str, object], content: Content) -> None:
+    if set(named) != set(content.tensors):
+        raise PlanError("its arrays are not those that it names")
+
+
+def _reader(opened: Callable[[Content], _Opened]) -> Callable[[Content, PathLike], _Opened]:
+    def read(content: Content, path: PathLike) -> _Opened:
+        try:
+            return opened(content)
+        except (msgspec.DecodeError, RecursionError, PlanError) as error:
+            raise _not_together(path, error) from None
+
+    return read
+
+
+def _not_together(path: PathLike, error: Exception) -> PlanError:
+    return PlanError(f"{path} does not hold published values that hold together: {error}")
+
+
+FORMAT = Format(
+    name="privstats-published",
+    noun="file of published values",
+    writer="Published.save",
+    error=PlanError,
+    readers={
+        1: Version(_reader(_opened_1), whole_content(b"privstats/published/file/1")),
+        2: Version(_reader(_opened), whole_content(b"privstats/published/file/2")),
+    },
+)
+"""Files of published values."""

@@ -1,0 +1,152 @@
+"""What pages say of the sessions of a course: which there are, what each collects and costs, what a record is in it.
+
+A plan alone is one session.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from privstats.course import Course, DisjointRounds, Stream
+from privstats.course.kinds import course_kind
+from privstats.course.whole import whole_of
+from privstats.plan import Plan
+from privstats.workflows.report import explanations
+from privstats.workflows.report.layout import Cell, Table, Text
+
+__all__ = [
+    "Session",
+    "collected",
+    "collected_table",
+    "course_table",
+    "persons_in_sessions",
+    "records_of",
+    "sessions_in",
+]
+
+
+@dataclass(frozen=True)
+class Session:
+    """Sessions that follow one another and sum the same."""
+
+    name: str
+    times: int
+    plan: Plan
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a party sends each time."""
+        return self.plan.layout.size
+
+
+def sessions_in(plan: Plan, course: Course | None) -> Iterator[Session]:
+    """The sessions of a course in order, those together that sum the same; the one of a plan alone."""
+    if course is None:
+        yield Session("the one session", 1, plan)
+        return
+    if isinstance(course, DisjointRounds):
+        yield Session(f"each of {course.most}", course.most, course.priced[0])
+        return
+    begin = 1
+    for _, alike in groupby(course.priced, key=_alike):
+        plans = list(alike)
+        last = begin + len(plans) - 1
+        yield Session(str(begin) if last == begin else f"{begin} to {last}", len(plans), plans[0])
+        begin = last + 1
+
+
+def _alike(plan: Plan) -> tuple[str, str, int]:
+    return plan.schema.task, plan.schema.statistics, plan.layout.size
+
+
+def collected(plan: Plan, course: Course | None = None) -> list[str]:
+    """What leaves a party, what a record is in every session, and what bounds it, a patient and a class."""
+    sessions = list(sessions_in(plan, course))
+    return [
+        _leaves(plan),
+        *records_of(sessions),
+        *explanations.persons(plan),
+        *persons_in_sessions(course),
+        *explanations.left_out(plan),
+    ]
+
+
+def _leaves(plan: Plan) -> str:
+    """What leaves a party in a session."""
+    cohort = plan.cohort
+    parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
+    if plan.schema.whole_parties:
+        parts = "each with any number of records. Each computes one direction from all of its own records"
+    return (
+        f"{cohort.clients} parties take part, {parts} "
+        f"and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party."
+    )
+
+
+def records_of(sessions: Sequence[Session]) -> list[str]:
+    """What a record is and what bounds it in the first session, and what it is in the others."""
+    first, *others = (explanations.bounded(each.plan.schema) for each in sessions)
+    return list(dict.fromkeys([*first, *(lines[0] for lines in others)]))
+
+
+def persons_in_sessions(course: Course | None) -> list[str]:
+    """What becomes of a patient's rows in every session of a course."""
+    if course is None or course.first.person_clip is None:
+        return []
+    limit = "The limit counts what one patient adds to all sessions together."
+    if isinstance(course, Stream):
+        leaves = "; who leaves is taken out with the rows that entered" if course.deletions else ""
+        return [
+            "All rows of a patient enter in one epoch, and a party keeps to them by a keyed hash. Rows that come later "
+            f"are left out{leaves}. {limit}"
+        ]
+    return [
+        "Every session shrinks the rows of a patient anew, by those rows and the public plan of the session. " + limit
+    ]
+
+
+def collected_table(plan: Plan, course: Course | None = None) -> Table:
+    """The statistics that are summed, how many numbers each has, and in which session where there are several."""
+    sessions = list(sessions_in(plan, course))
+    rows = [(each.name, *row) for each in sessions for row in _sums(each.plan)]
+    header = ("session", "statistic", "what it is", "numbers")
+    start = 0 if len(sessions) > 1 or sessions[0].times > 1 else 1
+    return Table("what is collected", header[start:], [row[start:] for row in rows], words=True)
+
+
+def _sums(plan: Plan) -> list[tuple[str, str, str]]:
+    sizes = plan.schema.sizes
+    return [(row.letter, row.meaning, f"{row.blocks(sizes) * row.entries(sizes):,}") for row in plan.schema.sent]
+
+
+def course_table(course: Course) -> Table:
+    """The sessions of a course, what each collects and what it spends; those in a row that do the same as one."""
+    header: tuple[Text, ...] = (
+        Cell("session", ("in the order in which they are run",)),
+        Cell("statistics", ("what is summed",)),
+        Cell("mu", ("what can be told of one record from it: 0 is nothing, 1 much, 4 nearly all",)),
+        Cell("epsilon alone", ("the promise if nothing else were released",)),
+        Cell("bytes", ("that a party sends",)),
+    )
+    lines = [
+        (label.partition(": "), _spent(plan))
+        for label, plan in zip(course_kind(course).labels(course), course.priced, strict=True)
+    ]
+    rows: list[tuple[Text, ...]] = []
+    for (named, spent), alike in groupby(lines, key=lambda line: (line[0][1:], line[1])):
+        places = [label[0] for label, _ in alike]
+        rows.append((" to ".join(dict.fromkeys((places[0], places[-1]))) + "".join(named), *spent))
+    whole = whole_of(course)
+    if whole.sessions > 1 and not math.isinf(whole.guarantee.mu):
+        every = Cell(f"all {whole.sessions} together", (f"at delta {whole.delta:.3g}",))
+        rows.append((every, "", f"{whole.guarantee.mu:.4g}", f"{whole.epsilon:.4g}", ""))
+    return Table("the sessions of the course", header, rows)
+
+
+def _spent(plan: Plan) -> tuple[str, str, str, str]:
+    """What a session sums, its mu, its epsilon alone and the bytes of a party."""
+    budget = plan.budget()
+    return plan.schema.statistics, f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}"

@@ -1,0 +1,163 @@
+"""Whatever speaks of the promise of a course states that of all its sessions; what is of one session says so."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.cli.parts.party_facts import _spending
+from privstats.course import DisjointRounds, Single, spend, write
+from privstats.course.whole import whole_of
+from privstats.dp import Guarantee
+from privstats.heads.provenance import Provenance
+from privstats.workflows.report import Finding, Statement, ethics_page, explanations, page_of, registry_entry
+from tests import made
+from tests.alignment.cohort import PROMISE, PUBLIC
+from tests.alignment.cohort import first as aligned
+from tests.course.cases import COHORT
+from tests.course.test_kinds import SAMPLES
+
+COURSES = {**SAMPLES, "alignment": ps.Alignment(aligned(PUBLIC, PROMISE))}
+"""Of every kind one with a promise."""
+SEVERAL = [name for name, course in COURSES.items() if course.most > 1]
+OF_ONE = ("session", "alone", "each of", "round")
+"""Words that say of a number that it is of one session."""
+
+
+def lines(page: str) -> Iterator[str]:
+    """Sentences and cells of a page, every cell with its row's name and its column's heading; files are left out."""
+    page = re.sub(r"<(svg|style|pre)\b.*?</\1>", " ", page.partition("<body>")[2] or page, flags=re.S)
+    for table in re.findall(r"<table.*?</table>", page, re.S):
+        header, *rows = (re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in table.split("<tr>")[1:])
+        for row in rows:
+            yield from (f"{head} {row[0]} {cell}" for head, cell in zip(header, row, strict=True))
+    page = re.sub(r"<table.*?</table>", " ", page, flags=re.S)
+    yield from re.split(r"</?(?:p|li|h\d|dt|dd|div)\b", page)
+
+
+def said(page: str) -> list[str]:
+    return [" ".join(html.unescape(re.sub(r"<[^>]*>", " ", line)).split()) for line in lines(page)]
+
+
+def released(plan: ps.Plan) -> ps.Release:
+    return ps.Release(plan, np.zeros(plan.layout.size, np.int64), tuple(range(plan.cohort.clients)))
+
+
+def outputs(course: Any, privstats: Any, folder: Path) -> dict[str, list[str]]:
+    """What each page, file and command says, line by line."""
+    first = course.first
+    release = released(first)
+    release.save(folder / "first.release")
+    write(folder / "study.toml", course)
+    unit, adjacency = first.privacy.unit, first.privacy.adjacency
+    ledger = ps.dp.Ledger.create(folder / "l.db")
+    ledger.set_cap("ward", unit=unit, adjacency=adjacency, epsilon=50.0, delta=first.privacy.delta)
+    spend(course, ledger, "ward", b"may", sums_only=isinstance(course, DisjointRounds))
+    finding = Finding(title="An audit", summary="Nothing was found.")
+    statement = Statement(first, course=course, release=release, accounts=ledger.accounts(), findings=[finding])
+    standing = SimpleNamespace(account="ward", begun=0, inside=0, gone=0, entering=0, leaving=0)
+    party: Any = SimpleNamespace(folder=SimpleNamespace(course=course, ledger=ledger, standing=standing))
+    commands = [
+        ("course", "check", "study.toml"),
+        ("release", "show", "first.release", "--plan", "study.toml"),
+    ]
+    shown = json.loads(privstats("course", "show", "study.toml", cwd=folder).stdout)
+    return {
+        "course show": [json.dumps({name: value for name, value in shown.items() if name != "nodes"})],
+        "report.html": said(page_of(statement)),
+        "ethics.html": said(ethics_page(statement)),
+        "registry": [json.dumps(registry_entry(statement)["deployment"]["privacy_loss"]["privacy_parameters"])],
+        "notebook": said(course._repr_html_()),
+        "a party's facts": [str(_spending(party, "ward"))],
+        **{" ".join(words): privstats(*words, cwd=folder).stdout.splitlines() for words in commands},
+    }
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_every_output_states_the_promise_of_the_whole_course(name: str, privstats: Any, tmp_path: Path) -> None:
+    """The officer's page said "1.8 times as likely (epsilon 0.5899)" of a course that promises epsilon 3."""
+    course = COURSES[name]
+    whole, part = whole_of(course), course.first.budget().epsilon
+    own, all_of_it = f"{part:.4g}", f"{whole.epsilon:.4g}"
+    assert own != all_of_it
+    found = explanations.found(course.first.noise.guarantee)
+    for output, told in outputs(course, privstats, tmp_path).items():
+        text = " ".join(told)
+        assert all_of_it in text or json.dumps(whole.epsilon) in text, output
+        for line in told:
+            if re.search(rf"(?<![\d.]){re.escape(own)}(?![\d])", line) and "epsilon" in line:
+                assert any(word in line for word in OF_ONE), (output, line)
+            assert f"{math.exp(part):.3g} times" not in line, (output, line)
+            assert f"at most {found:g} of 100" not in line.lower(), (output, line)
+    page = page_of(Statement(course.first, course=course))
+    assert f"{math.exp(whole.epsilon):.3g} times as likely" in " ".join(said(page))
+
+
+def test_a_finding_about_the_first_plan_says_so_and_one_about_a_model_does_not() -> None:
+    """Audits and attacks take a plan, and what they hold it against is a part of what the course promises."""
+    course = COURSES["rounds"]
+    for whole in (False, True):
+        finding = Finding(title="An audit", summary="Nothing was found.", whole=whole)
+        text = " ".join(said(page_of(Statement(course.first, course=course, findings=[finding]))))
+        assert ("An audit, of the first session" in text) != whole
+        assert ("Of the first session alone, and of its own part of the promise, epsilon 1.376" in text) != whole
+        alone = " ".join(said(page_of(Statement(course.first, findings=[finding]))))
+        assert "first session" not in alone
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_model_of_all_sessions_states_what_they_promise_together(name: str) -> None:
+    course = COURSES[name]
+    plans = [course.first] * course.most if isinstance(course, DisjointRounds) else course.priced
+    if isinstance(course, DisjointRounds):
+        pytest.skip("a total of a stream names no single release")
+    promise = Provenance.of([released(plan) for plan in plans])
+    assert f"epsilon {whole_of(course).epsilon:.6g} at" in str(promise)
+
+
+def test_a_plan_alone_keeps_its_own_numbers() -> None:
+    for plan in (SAMPLES["single"].first, made.plan(ps.ClassSchema(2, 2, "NA", 1.0), COHORT, made.promise(delta=0.0))):
+        whole, budget = whole_of(plan), plan.budget()
+        assert whole == whole_of(Single(plan))
+        assert (whole.epsilon, whole.delta, whole.guarantee) == (budget.epsilon, budget.delta, plan.noise.guarantee)
+    bare = made.plan(ps.ClassSchema(2, 2, "NA", 1.0), COHORT)
+    assert whole_of(ps.Stream(bare, 4)).guarantee == Guarantee(math.inf)
+    assert math.isinf(whole_of(bare).epsilon)
+
+
+def test_masks_of_every_session_can_fail() -> None:
+    """The ethics page and the command counted one session's masks for a whole stream, and epsilon at a larger delta."""
+    cohort = ps.Cohort(2_000, 1_500, 20_000)
+    plan = replace(SAMPLES["stream"].plan, cohort=cohort, graph="sparse")
+    stream = ps.Stream(plan, 4, "tree")
+    failure = stream.first.masking.failure
+    assert failure > 0
+    whole = whole_of(stream)
+    assert whole.delta == plan.privacy.delta + stream.most * failure
+    assert whole.epsilon == stream.epsilon(plan.privacy.delta)
+
+
+@pytest.mark.parametrize("page", [page_of, ethics_page])
+def test_an_officer_sees_the_name_of_every_column(page: Any) -> None:
+    """Both pages ended in "and 1 more", and of a course they named the columns of its first session."""
+    names = tuple(f"column {place}" for place in range(12))
+    schema = ps.ClassSchema(2, 12, "NAB", 1.0, feature_names=names, class_names=tuple("ab"))
+    plan = made.plan(schema, COHORT, made.promise("central", epsilon=3.0))
+    course = ps.Centred.within(plan)
+    for statement in (Statement(plan), Statement(course.first, course=course)):
+        text = " ".join(said(page(statement)))
+        assert [name for name in names if name not in text] == []
+    binned = SAMPLES["binned"]
+    text = " ".join(said(page(Statement(binned.first, course=binned))))
+    assert "the columns age, sodium, ill, ward of a table and one of 2 classes" in text

@@ -1,0 +1,110 @@
+"""A server behind the door over real connections of this machine, at a clock that only a test moves."""
+
+import asyncio
+import math
+import socket
+import ssl
+import threading
+import time
+from contextlib import contextmanager, suppress
+
+import pytest
+
+uvicorn = pytest.importorskip("uvicorn")
+
+from privstats.engines.door import server as module  # noqa: E402
+from privstats.engines.door.connection_limits import (  # noqa: E402
+    BYTES_A_SECOND,
+    PATIENCE_SECONDS,
+    ConnectionLimiter,
+    Limits,
+)
+from privstats.engines.door.server import DoorServer  # noqa: E402
+from privstats.engines.http.protocol import protocol_for  # noqa: E402
+
+LARGE = 16 << 20
+
+
+async def large(scope, receive, send):
+    """An answer that no system takes whole before it is read."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % LARGE)]})
+    await send({"type": "http.response.body", "body": bytes(LARGE)})
+
+
+class Served:
+    def __init__(self, tls=None):
+        self.now, self.kept = 0.0, []
+        self.limiter = ConnectionLimiter(Limits(), lambda: self.now)
+        door = socket.create_server(("127.0.0.1", 0))
+        self.port = door.getsockname()[1]
+        named = {} if tls is None else {"ssl_certfile": tls / "server.pem", "ssl_keyfile": tls / "server.key"}
+        protocol = protocol_for(self.limiter)
+        config = uvicorn.Config(
+            large, http=protocol, ws="none", lifespan="off", log_config=None, timeout_graceful_shutdown=1, **named
+        )
+        self.server = DoorServer(config, door, self.limiter, self.kept.append)
+
+    @contextmanager
+    def running(self):
+        thread = threading.Thread(target=lambda: asyncio.run(self.server.serve([])))
+        thread.start()
+        try:
+            self.until(lambda: self.kept)
+            yield self
+        finally:
+            self.server.should_exit = True
+            thread.join()
+
+    def until(self, ready):
+        end = time.monotonic() + 20
+        while not ready():
+            assert time.monotonic() < end, self.limiter.status
+            time.sleep(0.005)
+
+    @property
+    def admitted(self):
+        return next(iter(self.limiter._strangers))
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "tls"])
+def line(request, tmp_path, monkeypatch):
+    """A server, and a connection on which its large answer waits."""
+    monkeypatch.setattr(module, "_TICK_SECONDS", 0.01)
+    if request.param:
+        certificates = pytest.importorskip("privstats.engines.flower.certificates")
+        certificates.write_certificates(tmp_path / "tls", ["127.0.0.1"], days=1)
+    with (
+        Served(tmp_path / "tls" if request.param else None).running() as served,
+        socket.create_connection(("127.0.0.1", served.port), 20) as connection,
+    ):
+        if request.param:
+            trust = ssl.create_default_context(cafile=tmp_path / "tls" / "ca.pem")
+            connection = trust.wrap_socket(connection, server_hostname="127.0.0.1")
+        connection.sendall(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        served.until(lambda: any(3 * PATIENCE_SECONDS < each.until < math.inf for each in [*served.limiter._strangers]))
+        yield served, connection
+
+
+def read(connection):
+    size = 0
+    with suppress(OSError):
+        while size < LARGE and (piece := connection.recv(1 << 20)):
+            size += len(piece)
+    return size
+
+
+def test_attack_an_answer_that_nobody_takes_is_given_up_after_its_size_at_the_slowest_line(line):
+    """An answer had no deadline at all."""
+    served, connection = line
+    assert PATIENCE_SECONDS < served.admitted.until <= PATIENCE_SECONDS + LARGE / BYTES_A_SECOND
+    served.now = served.admitted.until + 1
+    served.until(lambda: served.limiter.status.closed == {"slow": 1})
+    assert served.limiter.status.strangers == 0
+    assert read(connection) < LARGE
+
+
+def test_an_answer_that_is_taken_comes_whole(line):
+    served, connection = line
+    served.now = served.admitted.until - 1
+    assert read(connection) >= LARGE
+    assert served.limiter.status.closed == {}

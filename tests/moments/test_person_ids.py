@@ -1,0 +1,286 @@
+"""Who is one person: ids through every door, and the sums of a file that lacks one person, or has another instead."""
+
+from __future__ import annotations
+
+import datetime as days
+import math
+import uuid
+import warnings
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.encoding import flatten
+from privstats.errors import UnreadableRecordsWarning
+from privstats.moments import PersonRows, RecordFile, exact_moments
+from privstats.moments.code_rows import columns_asked
+from privstats.moments.from_file import persons_in
+from privstats.moments.person_ids import names_of, persons_held_out, persons_of
+from privstats.schema import Schema
+from privstats.schema.public_values import Published, Values
+from privstats.workflows.rehearsal.parties import read_file
+from tests import made
+from tests.schema.samples import SCHEMAS, SCORED
+from threat_models.audits.kinds import columns_of, in_arms, outcome_of
+
+NOON, UUID = days.datetime(2020, 1, 2, 12), uuid.UUID(int=7)
+PERSONS: Sequence[tuple[Any, ...]] = (
+    ("7", 7, 7.0, "007", " 7.0 ", "+7", "7.", b"7", np.int8(7), np.float32(7), Decimal("7.0"), 7 + 0j),
+    ("-7", -7, "-07.0"),
+    ("0", "-0", -0.0, b"00"),
+    ("anna", b"anna", np.str_("anna"), "anna\0", "\tanna "),
+    ("\u00e9", "e\u0301", b"e\xcc\x81", "\u00a0\u00e9"),
+    (str(UUID), UUID),
+    *((text,) for text in ("Anna", "anna\u200b", "an na", "an\u00a0na", "\ufeffanna", "7,0", "7.0.0", "1e5", "10e4")),
+    *((text,) for text in ("\uff17", "true", "True", "inf", "Null", "2020-01-02", "2020-01-02 00:00", "1.5", "1.50")),
+    *((text,) for text in (b"\xff", b"\xfe", "7.0000000000000000001", str(2**53 - 1), "x" * 200)),
+)
+"""Ids of one person in a row, and of others in each other one: what is read alike, and what tells people apart."""
+NOBODY: Sequence[Any] = (
+    *(None, math.nan, "", " ", "n/a", b"NULL", math.inf, 1.5, 2**53, float(2**60), str(2**53), "x" * 201, 1 + 1j),
+    *("M\ufffdller", b"M\xef\xbf\xbdller", "\ufffd", "a\0b", "anna \0 ", "\x01"),
+    *(True, np.False_, np.float32(2**24), np.float16(2**11), (1, 2), {}, object(), np.ma.masked, np.array(1.5)),
+    *(NOON, NOON.replace(tzinfo=days.UTC), NOON.date(), NOON.time(), days.timedelta(1)),
+    *(np.datetime64(1, "ns"), np.datetime64("2020-01-02"), np.timedelta64(1, "ns"), np.datetime64("NaT")),
+)
+HOLD: dict[str, Callable[[Sequence[Any]], Any]] = {
+    "list": list,
+    "array of objects": lambda ids: np.fromiter(ids, object, len(ids)),
+    "masked array": lambda ids: np.ma.array(np.fromiter(ids, object, len(ids)), mask=False),
+}
+
+
+@pytest.mark.parametrize("held", HOLD)
+def test_one_name_is_one_person_and_no_two_share_it(held: str) -> None:
+    ids = [each for alike in PERSONS for each in alike] + list(NOBODY)
+    want = [place for place, alike in enumerate(PERSONS) for _ in alike] + [-1] * len(NOBODY)
+    given_ids = HOLD[held](ids)
+    assert persons_of(given_ids).tolist() == want
+    names = names_of(given_ids)
+    known = {place: name for place, name in zip(want, names, strict=True) if place >= 0}
+    assert len(set(known.values())) == len(known) == len(PERSONS)
+    assert names == [known.get(place) for place in want]
+    assert names_of(names) == names  # registries and rehearsals read names again
+    sides = persons_held_out(given_ids, 0.5, 3)
+    assert np.array_equal(sides, persons_held_out(names, 0.5, 3))
+    assert not sides[np.array(want) < 0].any()
+
+
+@given(st.lists(st.text("a7.0 \0\u00e9e\u0301\u2000\ufffd\x85", max_size=5) | st.binary(max_size=4), max_size=9))
+def test_a_name_is_read_as_itself(ids: list[Any]) -> None:
+    names = names_of(ids)
+    assert names_of(names) == names
+    codes = persons_of(ids).tolist()
+    assert [code < 0 for code in codes] == [name is None for name in names]
+    assert len(set(zip(codes, names, strict=True))) == len(set(codes)) == len(set(names))
+
+
+def _numpys(ids: Sequence[Any], kind: str) -> Any:
+    return np.array(ids, kind)
+
+
+def _pandas(ids: Sequence[Any], kind: str) -> Any:
+    return pytest.importorskip("pandas").Series(np.array(ids)).astype(kind)
+
+
+def _arrow(ids: Sequence[Any], kind: str) -> Any:
+    arrow = pytest.importorskip("pyarrow")
+    kinds = {"time[ns]": arrow.timestamp("ns"), "span[ns]": arrow.duration("ns"), "day": arrow.date32()}
+    return arrow.array(ids, arrow.int64()).cast(kinds[kind]) if kind != "day" else arrow.array(
+        [days.date(2020, 1, each) for each in ids], kinds[kind]
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("hold", "kind"),
+    [
+        *((_numpys, kind) for kind in ("M8[ns]", "m8[ns]", "M8[D]", "bool")),
+        *((_pandas, kind) for kind in ("datetime64[ns]", "timedelta64[ns]", "datetime64[ns, UTC]", "bool")),
+        *((_arrow, kind) for kind in ("time[ns]", "span[ns]", "day")),
+    ],
+)
+def test_times_and_truths_are_nobodys_in_every_container(hold: Any, kind: str) -> None:
+    """1 to 5 nanoseconds were one person, and so were a date and its midnight, an aware and a naive noon."""
+    ids = hold([1, 2, 3, 4, 5], kind)
+    assert persons_of(ids).tolist() == [-1] * 5
+    assert names_of(ids) == [None] * 5
+    assert not persons_held_out(ids, 0.999, 0).any()
+
+
+@pytest.mark.parametrize(("hold", "kind"), [(_numpys, "f4"), (_pandas, "float32"), (_pandas, "Float32")])
+def test_whole_numbers_that_a_narrow_float_cannot_tell_apart_are_nobodys(hold: Any, kind: str) -> None:
+    ids = hold([7, 2**24 - 1, 2**24, 2**24 + 1, -(2**24)], kind)
+    assert persons_of(ids).tolist() == [0, 1, -1, -1, -1] or persons_of(ids).tolist() == [1, 0, -1, -1, -1]
+    assert names_of(ids) == ["7", str(2**24 - 1), None, None, None]
+
+
+def _csv(path: Path, ids: Sequence[Any]) -> Path:
+    lines = [b"pid,x,z,ill", *(each + b",0.5,0.5,no" for each in ids)]
+    (path / "visits.csv").write_bytes(b"\n".join(lines))
+    return path / "visits.csv"
+
+
+def _parquet(path: Path, ids: Sequence[Any]) -> Path:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = {"pid": ids, "x": [0.5] * len(ids), "z": [0.5] * len(ids), "ill": ["no"] * len(ids)}
+    parquet.write_table(arrow.table(table), path / "visits.parquet")
+    return path / "visits.parquet"
+
+
+def _npz(path: Path, ids: Sequence[Any]) -> Path:
+    np.savez(path / "visits.npz", X=np.full((len(ids), 2), 0.5), y=np.zeros(len(ids)), pid=np.array(ids))
+    return path / "visits.npz"
+
+
+LATIN = [b"M\xfcller", b"M\xf6ller", b"anna"]
+READ = [each.decode("utf-8", "replace") for each in LATIN]
+DOORS = [
+    (_csv, LATIN, [None, None, "anna"]),
+    (_csv, [each.encode() for each in READ], [None, None, "anna"]),
+    (_csv, [b"2020-01-02", b"2020-01-02 00:00", b"anna"], ["2020-01-02", "2020-01-02 00:00", "anna"]),
+    (_parquet, READ, [None, None, "anna"]),
+    (_parquet, LATIN, ["M\udcfcller", "M\udcf6ller", "anna"]),
+    (_parquet, [NOON.replace(tzinfo=days.UTC)] * 3, [None] * 3),
+    (_parquet, [NOON.date(), None, NOON.date()], [None] * 3),
+    (_parquet, [True, False, True], [None] * 3),
+    (_parquet, [7, None, 9], ["7", None, "9"]),
+    (_npz, READ, [None, None, "anna"]),
+    (_npz, LATIN, ["M\udcfcller", "M\udcf6ller", "anna"]),
+]
+
+
+@pytest.mark.parametrize(("write", "ids", "said"), DOORS)
+def test_a_file_has_the_persons_whom_nobody_else_looks_like(
+    write: Any, ids: list[Any], said: list[Any], tmp_path: Path
+) -> None:
+    path = write(tmp_path, ids)
+    file = RecordFile(path, "ill" if write is not _npz else None, persons="pid")
+    found = file.read()
+    assert names_of(found.persons) == said
+    nobody = said.count(None)
+    rows = PersonRows.of(found.X, found.y, found.persons)
+    assert (list(rows.persons), rows.unnamed) == ([each for each in said if each is not None], nobody)
+    kept = found.kept_out(0.999, 0)
+    assert len(kept.X) <= len(said) - nobody
+    schema = ps.MeanSchema(2, 1.0)
+    plan = _plan(schema, "add-remove", averaged=False)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        moments = ps.measure(schema, found.X, found.y, persons=found.persons, person_clip=plan.person_clip)
+    told = [str(each.message) for each in heard if each.category is UnreadableRecordsWarning and nobody]
+    assert moments.records == len(said) - nobody
+    assert all("lost a character in decoding, so name the file's --encoding" in each for each in told)
+    assert bool(told) == bool(nobody)
+    if write is not _npz:
+        columns = read_file(file, ["x", "z"], "pid")
+        assert columns.ids is not None
+        assert columns.ids.tolist() == said
+
+
+def test_values_of_a_file_that_lost_a_character_are_none_that_is_listed(tmp_path: Path) -> None:
+    """Nor is one of them the other: each counts as what is not listed."""
+    path = tmp_path / "wards.csv"
+    path.write_bytes(b"\n".join([b"ward,ill", b"M\xfcnchen,ja", b"M\xf6nchen,j\xe4", b"Ulm,j\xfc"]))
+    wards = ps.CountSchema((ps.Categories("ward", ("M\u00fcnchen", "M\u00f6nchen", "Ulm"), other=True),), (("ward",),))
+    counted = ps.measure(wards, RecordFile(path).table(["ward"]).columns)
+    assert flatten(counted).tolist() == [0, 0, 4096, 8192]
+    names = ps.ClassSchema(2, 2, "NA", 1.0, class_names=("ja", "j\u00fc"))
+    told = RecordFile(path, "ill").table(["ill"]).values("ill")
+    with pytest.warns(UnreadableRecordsWarning, match="2 of the records cannot be read"):
+        found = ps.measure(names, np.full((3, 2), 0.5), told, unreadable="leave out")
+    assert found.N.tolist() == [1, 0]
+
+
+RAW = (b"M\xfcller", b"M\xf6ller", b"M\xe4ller", b"\xff7", b"\xfe7", "M\ufffdller".encode(), b"anna", b"7")
+"""Ids as a file of another encoding has them: each a person of its own, for who wrote it."""
+SUMMED = [schema for schema in SCHEMAS if "F" not in schema.statistics and getattr(schema, "module", None) is None]
+WIDE = [schema for schema in SUMMED if not schema.refuses_persons(averaged=True)]
+CLIPPED = [schema for schema in WIDE if not schema.refuses_persons(averaged=False)]
+
+
+def _plan(schema: Schema, adjacency: str, *, averaged: bool) -> ps.Plan:
+    most = {"person_clip": "average"} if averaged else {"person_clip": 2.0, "max_records_per_person": 2}
+    promise = made.promise(unit="person", adjacency=adjacency, **most)
+    return made.plan(schema, ps.Cohort(3, 3, 1000), promise, published=_published(schema))
+
+
+def _published(schema: Schema) -> Published | None:
+    for scored in SCORED:
+        if scored.schema == schema:
+            return scored.published
+    flat = {name: np.eye(*shape) if name == "S" else np.ones(shape) for name, shape in schema.needs.items()}
+    return Published.of({name: Values.rounded(0.01 * each) for name, each in flat.items()}) if flat else None
+
+
+def _rows(schema: Schema, n: int, rng: np.random.Generator) -> list[list[str]]:
+    """Equal rows of one person, by column; the targets behind."""
+    if schema.task == "counts":
+        row = [str(rng.choice(["f", "m"])), str(rng.choice([1, 50, 70]))]
+        return [row] * n
+    X = in_arms(schema, rng.normal(size=(1, columns_of(schema))) * rng.choice([0.3, 30.0]))
+    y = np.reshape(outcome_of(schema).drawn(1, rng), (1, -1))
+    return [[str(each) for each in (*X[0].tolist(), *y[0].tolist())]] * n
+
+
+def _columns(schema: Schema, row: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """The header without that of ids, and which of them are targets."""
+    if schema.task == "counts":
+        return ["sex", "age"], ()
+    asked = columns_asked(schema)
+    X = list(asked) if isinstance(asked, tuple) else [f"x{place}" for place in range(columns_of(schema))]
+    targets = tuple(f"goal{place}" for place in range(len(row) - len(X)))
+    return [*X, *targets], targets
+
+
+def _summed(plan: ps.Plan, people: dict[bytes, list[list[str]]], path: Path) -> np.ndarray:
+    """The sums of a file as a party measures it."""
+    header, targets = _columns(plan.schema, next(iter(people.values()))[0])
+    lines = [",".join(["pid", *header]).encode()]
+    lines += [b",".join([pid, *(cell.encode() for cell in row)]) for pid, rows in people.items() for row in rows]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    file = RecordFile(path, targets if len(targets) > 1 else targets[0] if targets else None, persons="pid")
+    X, y, ids = persons_in(file, plan.schema, "leave out")
+    with warnings.catch_warnings(action="ignore"):
+        given: Any = {"published": plan.published, "unreadable": "leave out"}
+        return flatten(exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given))
+
+
+def _far(plan: ps.Plan, moved: np.ndarray) -> float:
+    """How many times mu a change of the sums is worth, by the noise of the plan alone."""
+    noise = plan.noise
+    assert noise is not None
+    parts = zip(plan.layout.segments, plan.layout.slices, strict=True)
+    square = math.fsum(float(((moved[place] / noise.grid_sigma(each)) ** 2).sum()) for each, place in parts)
+    return math.sqrt(square) / noise.mu
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    ("schema", "averaged"),
+    [*((schema, True) for schema in WIDE), *((schema, False) for schema in CLIPPED)],
+    ids=lambda each: {True: "average", False: "clip"}.get(each) or f"{each.task}-{each.statistics}",
+)
+def test_a_file_without_one_person_or_with_another_moves_by_the_promise(
+    schema: Schema, averaged: bool, adjacency: str, tmp_path: Path
+) -> None:
+    """Ids of a Latin-1 file that is read as UTF-8 were one person: two of them moved a mean by twice the promise."""
+    plan, rng = _plan(schema, adjacency, averaged=averaged), np.random.default_rng(0)
+    for _ in range(12):
+        chosen = rng.permutation(len(RAW))[: rng.integers(2, 5)]
+        people = {RAW[place]: _rows(schema, int(rng.integers(1, 20)), rng) for place in chosen}
+        whole = _summed(plan, people, tmp_path / "visits.csv")
+        for pid in people:
+            others = {each: rows for each, rows in people.items() if each != pid}
+            if adjacency == "replace-one":  # by somebody else, whose id is told or lost
+                lost = next(each for each in RAW if each not in people)
+                new = (lost, b"weber")[int(rng.integers(2))]
+                others[new] = _rows(schema, int(rng.integers(1, 20)), rng)
+            assert _far(plan, whole - _summed(plan, others, tmp_path / "others.csv")) <= 1 + 1e-9

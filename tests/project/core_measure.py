@@ -1,0 +1,253 @@
+"""The size of what a promise rests on: ``python -m tests.project.core_measure`` prints it beside its budget.
+
+The road of a kind is what a reader reads who wants to be sure of one plan of it: every module that the machines, the
+measurement, the plan and the noise reach by an import that runs when a module is loaded, or by a name of a lazy room
+that a function uses. An import inside a function is not followed; one may stand there only where a plan without its
+section never runs it. Code lines have no blanks, comments and docstrings. ``core.toml`` holds the budget.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import subprocess
+import sys
+import tokenize
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUDGET = Path(__file__).with_name("core.toml")
+PACKAGE = "privstats"
+_SILENT = (
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
+)  # fmt: skip
+_LOADED = """
+import sys
+import numpy as np
+import privstats as ps
+
+schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0)
+privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+ps.private_release(schema, privacy, np.full((20, 2), 0.1), np.array([0, 1] * 10), ledger="uncharged")
+print(sum(name.partition(".")[0] == "privstats" for name in sys.modules))
+"""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A module's name, its tree, and how many lines of code it has."""
+
+    name: str
+    tree: ast.Module
+    lines: int
+    is_room: bool
+
+    @classmethod
+    def read(cls, path: Path, root: Path) -> Module:
+        """The module in a file below ``root``."""
+        text = path.read_text(encoding="utf8")
+        parts = path.relative_to(root).with_suffix("").parts
+        is_room = parts[-1] == "__init__"
+        tree = ast.parse(text)
+        return cls(".".join(parts[:-1] if is_room else parts), tree, code_lines(text, tree), is_room)
+
+    @property
+    def lazy(self) -> dict[str, tuple[str, str]]:
+        """Of a lazy room the public names, and where each is from."""
+        if not self.is_room or not any(_imported(node) == "privstats.lazy_names" for node in self.tree.body):
+            return {}
+        below = (node for under in self.tree.body if _is_for_types(under) for node in getattr(under, "body", ()))
+        rows = ((alias, node.module) for node in below if isinstance(node, ast.ImportFrom) for alias in node.names)
+        return {alias.name: (module or "", alias.name) for alias, module in rows if alias.asname == alias.name}
+
+
+def code_lines(text: str, tree: ast.Module) -> int:
+    """Lines without blanks, comments and docstrings.
+
+    Example:
+        >>> code_lines('"Title."\\n\\nx = 1  # one\\n# two\\n', ast.parse('"Title."\\n\\nx = 1\\n'))
+        1
+    """
+    held: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in _SILENT:
+            held.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            held.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return len(held)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The modules of a package, and which of them a module runs."""
+
+    modules: Mapping[str, Module]
+
+    @classmethod
+    def read(cls, root: Path = ROOT) -> Graph:
+        """The package below ``root``."""
+        found = (Module.read(path, root) for path in sorted((root / PACKAGE).rglob("*.py")))
+        return cls({each.name: each for each in found})
+
+    @cached_property
+    def _lazy(self) -> dict[str, dict[str, tuple[str, str]]]:
+        return {name: each.lazy for name, each in self.modules.items() if each.lazy}
+
+    @cached_property
+    def edges(self) -> dict[str, set[str]]:
+        """By module, the others that it runs."""
+        return {name: set(self._run_by(each)) - {name} for name, each in self.modules.items()}
+
+    def reach(self, starts: Iterable[str]) -> set[str]:
+        """The modules that these run, and they themselves."""
+        seen: set[str] = set()
+        ahead = list(starts)
+        while ahead:
+            name = ahead.pop()
+            if name not in seen:
+                seen.add(name)
+                ahead += self.edges[name]
+        return seen
+
+    def lines(self, names: Iterable[str]) -> int:
+        """Code lines of some modules together."""
+        return sum(self.modules[name].lines for name in names)
+
+    def below(self, rooms: Iterable[str]) -> set[str]:
+        """The modules of whole rooms."""
+        wanted = tuple(rooms)
+        return {name for name in self.modules if any(name == room or name.startswith(room + ".") for room in wanted)}
+
+    def _run_by(self, module: Module) -> Iterator[str]:
+        rooms: dict[str, str] = {}
+        for node in _at_load(module.tree):
+            for source, alias in _names_in(node):
+                if found := self._resolved(source, alias.name):
+                    yield found
+                if source in self.modules and source not in self._lazy:
+                    yield source
+                if f"{source}.{alias.name}" in self._lazy:
+                    rooms[alias.asname or alias.name] = f"{source}.{alias.name}"
+        for node in _run(module.tree):
+            of_a_room = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in rooms
+            if of_a_room and (found := self._resolved(rooms[node.value.id], node.attr)):
+                yield found
+
+    def _resolved(self, source: str, name: str) -> str | None:
+        """The module that defines a name, through lazy rooms; None where it is not of the package."""
+        while name in self._lazy.get(source, ()) and self._lazy[source][name][0] != source:
+            source, name = self._lazy[source][name]
+        return next((each for each in (f"{source}.{name}", source) if each in self.modules), None)
+
+
+def _imported(node: ast.AST) -> str | None:
+    return node.module if isinstance(node, ast.ImportFrom) else None
+
+
+def _names_in(node: ast.AST) -> Iterator[tuple[str, ast.alias]]:
+    if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").partition(".")[0] == PACKAGE:
+        yield from ((node.module or "", alias) for alias in node.names)
+
+
+def _is_for_types(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
+
+
+def _at_load(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is loaded."""
+    for child in ast.iter_child_nodes(node):
+        if _is_for_types(child) or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        yield child
+        yield from _at_load(child)
+
+
+def _run(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs at some time: everything but annotations, which are never read."""
+    for field, value in ast.iter_fields(node):
+        if field in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST) and not _is_for_types(child):
+                yield child
+                yield from _run(child)
+
+
+def core_of(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
+    """The modules that a promise rests on: whole rooms, less what lies there beside it."""
+    rooms: Mapping[str, list[str]] = budget["core"]  # type: ignore[assignment]
+    return graph.below(f"{PACKAGE}.{room}" for room in rooms["rooms"]) - {
+        f"{PACKAGE}.{name}" for name in rooms["beside"]
+    }
+
+
+def measured(graph: Graph, budget: Mapping[str, dict[str, object]]) -> dict[str, int]:
+    """Every row of the table but what a process loads."""
+    core = core_of(graph, budget)
+    spine = [f"{PACKAGE}.{name}" for name in budget["road"]["spine"]]  # type: ignore[attr-defined]
+    kinds: Mapping[str, list[str]] = budget["road"]["kinds"]  # type: ignore[assignment]
+    roads = {kind: graph.reach([*spine, *(f"{PACKAGE}.{name}" for name in own)]) for kind, own in kinds.items()}
+    together: set[str] = set().union(*roads.values())
+    return {
+        "the core, modules": len(core),
+        "the core, lines": graph.lines(core),
+        "road of a classes plan, modules": len(roads["classes"]),
+        "road of a classes plan, lines": graph.lines(roads["classes"]),
+        "longest road of a kind, lines": max(map(graph.lines, roads.values())),
+        "roads of all kinds, modules": len(together),
+        "roads of all kinds, lines": graph.lines(together),
+        "modules beside dp that draw noise": len(drawers(graph)),
+        "files": len(graph.modules),
+        "lines": graph.lines(graph.modules),
+    }
+
+
+def loaded_by_a_release() -> int:
+    """How many modules a process has after one party's release."""
+    done = subprocess.run([sys.executable, "-c", _LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+_DRAWS = {
+    "draw_share", "draw_central", "draw_layers", "draw_member",
+    "discrete_gaussian", "discrete_laplace", "rounded_gaussian",
+}  # fmt: skip
+
+
+def drawers(graph: Graph) -> set[str]:
+    """Modules outside ``dp`` that draw noise, by the names of what draws it."""
+    return {
+        name
+        for name, each in graph.modules.items()
+        if not name.startswith(f"{PACKAGE}.dp.") and any(_draws(node) for node in ast.walk(each.tree))
+    }
+
+
+def _draws(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    called = node.func
+    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
+    return name in _DRAWS
+
+
+def table(found: Mapping[str, int], most: Mapping[str, int]) -> str:
+    """The rows beside their budget."""
+    rows = [f"{name:36} {value:8,} of {most[name]:,}" for name, value in found.items()]
+    return "\n".join(["what a promise rests on", *rows])
+
+
+def read_budget() -> dict[str, dict[str, object]]:
+    """The file of the budget."""
+    return tomllib.loads(BUDGET.read_text(encoding="utf8"))
+
+
+if __name__ == "__main__":
+    _budget = read_budget()
+    _found = measured(Graph.read(), _budget) | {"modules that a release loads": loaded_by_a_release()}
+    print(table(_found, _budget["most"]))  # type: ignore[arg-type]

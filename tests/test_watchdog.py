@@ -1,0 +1,89 @@
+"""What tests start ends with them, whatever ended them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import watchdog
+
+ROOT = Path(__file__).parents[1]
+STARTED = """
+import signal, subprocess, sys, time
+from tests.watchdog import watch
+signal.signal(signal.SIGINT, signal.default_int_handler)  # pytest ends at it; a shell's background ignores it
+waiting = [sys.executable, "-c", "import signal, time; signal.signal(signal.SIGINT, signal.SIG_IGN); time.sleep(600)"]
+starting = f"import subprocess, time; subprocess.Popen({waiting!r}, start_new_session=True); time.sleep(600)"
+token = watch()
+assert watch() == token
+subprocess.Popen([sys.executable, "-c", starting], start_new_session=True)
+print(token, flush=True)
+time.sleep(600)
+"""
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="there is no /proc here")
+
+
+def until(ready: Callable[[], bool], seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not ready():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_what_a_process_has_started_ends_with_it_whatever_ended_it(number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", STARTED], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        token = process.stdout.readline().strip()
+        until(lambda: len(watchdog.started(token)) == 2)
+        process.send_signal(number)
+        until(lambda: not watchdog.started(token))
+    assert process.returncode == -number or number == signal.SIGINT
+
+
+def test_tests_are_watched() -> None:
+    silent = subprocess.run(
+        [sys.executable, "-c", f"from tests import watchdog; print(watchdog.started('{os.environ[watchdog.TOKEN]}'))"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert silent.stdout != "[]\n"
+
+
+FEDERATION = """
+import signal, sys
+from pathlib import Path
+from tests.engines.flower.federation import Federation
+from tests.engines.network.fake import study_of
+from tests.watchdog import watch
+print(watch(), flush=True)
+place = Path(sys.argv[1])
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with Federation(study_of(place), place / "federation"):
+    print("open", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_federation_that_is_ended_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
+    pytest.importorskip("flwr")
+    words = [sys.executable, "-c", FEDERATION, str(tmp_path)]
+    given = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, **given) as process:
+        token = process.stdout.readline().strip()
+        until(lambda: len(watchdog.started(token)) > 4, 120)
+        process.send_signal(number)
+        process.wait()
+        until(lambda: not watchdog.started(token))
