@@ -77,6 +77,13 @@ _FROM_TESTS = (
         _tested("protocol"),
     ],
     ["split-lies", "five lies of a leader with all helpers but one", "none succeeds", "none", _tested("split")],
+    [
+        "recorded",
+        "one party's vector, recorded and X25519 broken: `x25519`, `mlkem768-x25519`",
+        "all, none",
+        "all, none",
+        _tested("recorded"),
+    ],
     ["ring-wrap", "a client fills the ring", "a coin", "a coin", _tested("protocol")],
     ["sum-check", "a client fills the sum", "a coin", "a coin", _tested("split")],
     ["canary-audit", "mu of every statistic, and of all", "at most claimed", "at most claimed", _tested("evaluate")],

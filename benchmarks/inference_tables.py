@@ -151,12 +151,49 @@ def inference_cox() -> Cells:
     """docs/tables_numbers.md: grouped hazards beside Cox's model on data that lifelines brings."""
     head = ["data", "persons", "events", "bins", "largest distance in standard errors", "standard errors over Cox's"]
     lines = []
-    _, rows = titled("inference.hazards")[4]
+    _, rows = titled("inference.hazards")[-1]
     for row in rows:
         ends = f"{row['least error ratio']:.2f} to {row['largest error ratio']:.2f}"
         distance = f"{row['standard errors from Cox']:.2f}"
         lines.append([row["data"], f"{row['records']:,}", str(row["events"]), str(row["bins"]), distance, ends])
     return [head, *lines]
+
+
+def inference_leaving() -> Cells:
+    """docs/tables_numbers.md: hazard ratios and their tests where two arms leave at rates of their own."""
+    head = ["world", "log ratio", "records", "months a bin", "epsilon", "told", "arm missed", "95 % of it"]
+    lines = []
+    for title, rows in titled("inference.hazards")[4:-1]:
+        for place, row in enumerate(rows):
+            about = [title if not place else "", f"{row['log ratio']:g}", f"{row['records']:,}"]
+            about += [str(row["months a bin"]), _epsilon(row), _percent(row["told"]), _percent(row["arm missed"])]
+            found = (_percent(row[name]) for name in ("age missed", "log-rank rejects", "proportionality rejects"))
+            lines.append([*about, _ends_of(row), *found])
+    return [[*head, "age missed", "log-rank rejects", "proportionality rejects"], *lines]
+
+
+def inference_stretched() -> Cells:
+    """docs/tables_numbers.md: printed assumptions at their edge, and the worst parameter of each world."""
+    head = ["table", "assumed", "world", "records", "epsilon", "told", "told and missed", "worst", "95 % of it"]
+    lines = []
+    for title, rows in titled("inference.stretched"):
+        for place, row in enumerate(rows):
+            about = [title if not place else "", row["assumed"], row["world"], f"{row['records']:,}", _epsilon(row)]
+            found = [_percent(row["told"]), _missed(row), _percent(row["worst parameter"]), _ends_of(row)]
+            lines.append([*about, *found])
+    return [head, *lines]
+
+
+def inference_risks() -> Cells:
+    """docs/tables_numbers.md: risks at a time and incidence by cause, missed by month."""
+    months = ["month 3", "month 12", "month 24"]
+    lines = []
+    for _, rows in titled("inference.by_arm")[:2]:
+        for row in rows:
+            hazards = ", ".join(f"{rate:g}" for rate in row["hazards"])
+            about = [row["what"], f"{row['records']:,}", _epsilon(row), hazards]
+            lines.append([*about, *(_percent(row[month]) for month in months)])
+    return [["what", "records", "epsilon", "hazards a month", *months], *lines]
 
 
 def inference_real() -> Cells:
@@ -168,6 +205,10 @@ def inference_real() -> Cells:
         about = [row["columns"], row["errors"], _epsilon(row), row["cov_type"], _percent(row["told"])]
         lines.append([*about, _missed(row), _percent(row["worst parameter"]), _number(row, "half width")])
     return [head, *lines]
+
+
+def _ends_of(row: Row) -> str:
+    return f"{100 * row['low end']:.1f} to {100 * row['high end']:.1f}"
 
 
 def _epsilon(row: Row) -> str:
@@ -195,7 +236,7 @@ _INTERVALS: dict[str, Shown] = {
 _ENDS: dict[str, Shown] = {
     "told": _share("told"),
     "told and missed": _share("told and missed"),
-    "95 % of it": lambda row: f"{100 * row['low end']:.1f} to {100 * row['high end']:.1f}",
+    "95 % of it": _ends_of,
     "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.4f}",
 }
 _WORLD: dict[str, Shown] = {"world": "{world}", "estimand": "{estimand}"}
@@ -222,10 +263,25 @@ _SITES: dict[str, Shown] = {
     "deviations differ by": "{deviations differ by:.1f}",
     "sd of effects": "{deviation between sites:g}",
     "rejected": _share("rejected"),
-    "95 % of it": lambda row: f"{100 * row['low end']:.1f} to {100 * row['high end']:.1f}",
+    "95 % of it": _ends_of,
     "sd told": "{site sd:.3f}",
     "I2": _share("I2"),
     "mean missed": _share("mean missed"),
+}
+_ARMS: dict[str, Shown] = {
+    "outcome": "{outcome}",
+    "of the others": "{of the others:g}",
+    "true ratio": "{true ratio:g}",
+    **_RELEASE,
+    **{name: _share(name) for name in ("treated", "others", "difference", "ratio")},
+}
+_BALANCE: dict[str, Shown] = {
+    **_RELEASE,
+    "spread of age": "{spread:g}",
+    "years between the arms": "{apart:g}",
+    "told": _share("told"),
+    "told and missed": _share("told and missed"),
+    "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.2f}",
 }
 _RISKS: dict[str, Shown] = {"risk": "{risk:g}", "ratio": "{ratio:g}", "probability": "{probability:g}"}
 _RESULT, _EFFECTS, _BY_SITE = "inference.coverage", "inference.effects", "inference.effects_by_site"
@@ -280,6 +336,9 @@ TABLES: Tables = {
     "inference_missing_elsewhere": Table(_MISSING, "other worlds", {"world": "{world}"} | _OBSERVED),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
     **by_name(inference_head_scores, inference_persons, frame_columns),
+    "inference_arms": Table("inference.by_arm", "both measures and both arms", _ARMS),
+    "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
+    **by_name(inference_leaving, inference_stretched, inference_risks),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 from privstats.stopwatch import Stopwatch
 
 __all__ = [

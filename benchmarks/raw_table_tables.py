@@ -20,7 +20,9 @@ __all__ = ["OURS", "TABLES", "Lead", "leads", "named", "out_of_reach", "said", "
 
 OURS, WHOLE = "signs and ramp", "whole"
 EBM, EBM_WHOLE = "DP-EBM", "DP-EBM, whole"
-_OURS, _RIVALS = "raw_tables.cells", "raw_tables.rivals"
+_OURS, _RIVALS, _PROBABILITIES = "raw_tables.cells", "raw_tables.rivals", "raw_tables.probabilities"
+_LOSSES = "raw_tables.losses"
+_RARE = "AUC and log loss by the share of positives"
 _HALF, _DIM = "half for the counts", 5.0
 _TITLE, _ABOUT = "AUC: ", "tables"
 _EXACT = ("boosting", "boosting, whole", "the same rows, no privacy")
@@ -192,6 +194,39 @@ def raw_tables_others() -> Cells:
     ]
 
 
+def _probabilities(epsilon: float) -> Cells:
+    """AUC, log loss and mean probability less the rate: ours, with the old clip, calibrated, LDA and DP-EBM."""
+    ways = ("ours", "a clip of .3", "calibrated", "LDA", "DP-EBM")
+    document, lines = results(_PROBABILITIES), []
+    for each in document[_ABOUT]:
+        rows = {row["way"]: row for row in document.get(_TITLE + each["data"], []) if row["epsilon"] == epsilon}
+        if rows:
+            least = min(row["loss"] for row in rows.values())
+            cells = [_auc_and_loss(rows[way], least) if way in rows else "-" for way in ways]
+            lines.append([each["data"], _digits(each["positive"]), _signed(rows["ours"]["gap"]), *cells])
+    return [["table", "rate", "ours: mean p less the rate", *(f"{way}: AUC, log loss" for way in ways)], *lines]
+
+
+def raw_tables_rare() -> Cells:
+    """Rounds, the discriminant and least squares where few records are positive."""
+    ways = {"rounds": "RefinedSoftmax", "LDA": "LDA", "ridge": "RidgeClassifier"}
+    head = ["table", "records", "rate", *(f"{way}: AUC, log loss" for way in ways.values())]
+    lines = []
+    for row in results("raw_tables.rare")[_RARE]:
+        cells = [f"{_digits(row[way])}, {_digits(row[f'{way}, loss'])}" for way in ways]
+        leads = [
+            Lead(row["data"], "", row[f"{way}, lead"], row[f"{way}, se"], row["splits"]) for way in ("LDA", "ridge")
+        ]
+        thinned = row["data"] if row["own"] else f"{row['data']}, thinned"
+        lines.append([thinned, f"{row['records']:,}", _digits(row["rate"]), *cells, *map(str, leads)])
+    return [[*head, "LDA over rounds", "RidgeClassifier over rounds"], *lines]
+
+
+def _auc_and_loss(row: Row, least: float) -> str:
+    loss = _digits(row["loss"])
+    return f"{_digits(row['mean'])} ± {_digits(row['se'])}, {f'**{loss}**' if row['loss'] == least else loss}"
+
+
 def raw_tables_ramp() -> Cells:
     """What the ramp beside the signs gains, by head and epsilon, and one head over the other with it."""
     compared = {
@@ -296,11 +331,17 @@ def _verdict(met: bool, found: Sequence[Lead]) -> str:
 
 
 def _auc(data: str, way: str, epsilon: float | None) -> str:
+    """AUC with its error, and the log loss."""
     row = row_of(data, way, epsilon)
     if row is None:
         return "-"
-    splits = len(row["aucs"])
-    return f"{_digits(row['mean'])} ± {_digits(row['se'])}" + f" ({splits})" * (splits < _ALL)
+    splits = f" ({len(row['aucs'])})" * (len(row["aucs"]) < _ALL)
+    losses = [
+        each["loss"]
+        for each in results(_LOSSES).get(_TITLE + data, [])
+        if (each["way"], each["epsilon"]) == (way, epsilon)
+    ]
+    return f"{_digits(row['mean'])} ± {_digits(row['se'])}{splits}" + "".join(f", {_digits(loss)}" for loss in losses)
 
 
 def _shown(lead: Lead | None) -> str:
@@ -321,6 +362,9 @@ def _short(epsilon: float) -> str:
 
 TABLES: Tables = {
     **by_name(raw_tables_sets, raw_tables_others, raw_tables_cuts, raw_tables_dim, raw_tables_ramp, raw_tables_goals),
+    **by_name(raw_tables_rare),
+    "raw_tables_probabilities_at_one": partial(_probabilities, 1.0),
+    "raw_tables_probabilities_at_three": partial(_probabilities, 3.0),
     "raw_tables_at_one": partial(_beside, 1.0),
     "raw_tables_at_three": partial(_beside, 3.0),
     "raw_tables_at_a_third": partial(_beside, 0.3),

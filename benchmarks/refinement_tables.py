@@ -99,6 +99,17 @@ def _centred(data: str) -> Row:
     return next(row for row in results("heads.centred")[f"accuracy, %: {data}"] if row["model"] == "LDA, centred")
 
 
+def refinement_of_parties() -> Cells:
+    """Test MSE between parties: one release, six rounds, 24 rounds."""
+    ways = ("one release, Wiener", "refined, T = 6, distributed", "refined, T = 24, distributed")
+    lines = [["test error: one release / 6 / 24 rounds", ".3", "1", "3"]]
+    for data, rows in titled("refinement.regression", "test MSE under differential privacy: "):
+        by_model = {row["model"]: row for row in rows}
+        cells = (" / ".join(f"{by_model[way][f'eps {e}']:.3f}".lstrip("0") for way in ways) for e in ("0.3", "1", "3"))
+        lines.append([data, *cells])
+    return lines
+
+
 def refinement_regression() -> Cells:
     """Test MSE of regressions; refined ones that lose by more than their standard error are bold."""
     lines = [["data", "model", *_heads()]]
@@ -361,7 +372,7 @@ _MODULES: Mapping[str, Shown] = {
 
 TABLES: Tables = {
     **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds, refinement_floor),
-    **by_name(refinement_tables),
+    **by_name(refinement_tables, refinement_of_parties),
     **by_name(heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),

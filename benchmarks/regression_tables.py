@@ -15,6 +15,7 @@ _RIVALS = {
     "AdaSSP": "AdaSSP, three releases",
     "adassp": "its penalty on this release",
     "wiener": "the posterior mean, the default before",
+    "rounds": "rounds at the same charge",
 }
 _SURE = 2.0  # standard errors
 
@@ -53,10 +54,11 @@ def _standing(row: Row, rival: str) -> int:
 
 
 def _cell(row: Row) -> str:
-    """The rivals, then ours; bold where it is behind AdaSSP."""
+    """The rivals, one release and rounds; one release is bold where it is behind AdaSSP."""
     ours = f"{row['aggregate']:.1f}"
     behind = _standing(row, "AdaSSP") < 0
-    return " / ".join([*(f"{row[rival]:.1f}" for rival in _RIVALS), f"**{ours}**" if behind else ours])
+    *rivals, rounds = (f"{row[rival]:.1f}" for rival in _RIVALS)
+    return " / ".join([*rivals, f"**{ours}**" if behind else ours, rounds])
 
 
 TABLES: Tables = by_name(ridge_on_tables, ridge_on_tables_standing)

@@ -1,10 +1,11 @@
-"""What people wait for, beside its floor and beside an older checkout: exact sums, sparse sums, noise, masks.
+"""What people wait for, beside its floor and beside an older checkout: exact sums, raw tables, noise, masks.
 
     python -m benchmarks.speed --before ../older-checkout [--only sparse] --save
 
 Each work runs in a process of its own per checkout, with one BLAS thread, and takes turns with its floor; the table has
 the least and the median of the repeats. The floors are the symmetric product of the same rows by BLAS (dsyrk), scipy's
-products of the same sparse rows, a keystream with one inverse normal per sample, and a keystream with one addition.
+products of the same sparse rows, pandas' reading of a file and dsyrk of rows as wide, a keystream with one inverse
+normal per sample, and a keystream with one addition.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.measuring import Row, Tables, child, command, results
-from benchmarks.speed_works import GOALS, WORKS
+from benchmarks.speed_works import GOALS, SECONDS, WORKS
 
 ROOT = Path(__file__).parents[1]
 _TITLE = "processor seconds"
@@ -44,6 +45,7 @@ def tables(options: argparse.Namespace) -> Tables:
 
 def _row(name: str, trees: dict[str, Path], repeats: int, quick: bool) -> Row:
     row: dict[str, object] = {"work": name, "goal": GOALS.get(name), "load average": os.getloadavg()[0]}
+    row |= {"goal s": SECONDS[name]} if name in SECONDS else {}
     for when, tree in trees.items():
         found = _timed(name, tree, repeats, quick)
         least = {what: min(seconds) for what, seconds in found.items()}

@@ -23,6 +23,8 @@ def _goal(goal: str | None, met: bool) -> str:
 
 
 def _work_goal(row: Row) -> str:
+    if "goal s" in row:
+        return _goal(f"{row['goal s']:g} s", row["after s"] <= row["goal s"])
     most = row["goal"]
     return _goal(None if most is None else f"{most:g}", most is None or row["after / floor"] <= most)
 

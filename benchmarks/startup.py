@@ -32,7 +32,6 @@ STARTS: Mapping[str, tuple[str, ...]] = {
     "what measures, plans, masks and releases": ("-c", _PARTS),
     "privstats --version": ("-m", "privstats", "--version"),
     "privstats --help": ("-m", "privstats", "--help"),
-    "privstats demo --help": ("-m", "privstats", "demo", "--help"),
     CHECK: ("-m", "privstats", "plan", "check", str(PLAN)),
     f"{CHECK}, idle threads spinning": ("-m", "privstats", "plan", "check", str(PLAN)),
 }

@@ -15,8 +15,8 @@ from importlib.resources import files
 from typing import Any
 
 import privstats as ps
-from privstats.plan.certificate import certificate_text
-from privstats.plan.certificate_checker import check
+from privstats.review.certificate import certificate_text
+from privstats.review.certificate_checker import check
 
 __all__ = ["card", "setup"]
 

@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from privstats.inference.drawing import LINES
+from privstats.inference.figures import LINES
 from privstats.version import __version__
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -41,7 +41,7 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["page.css"]
 html_title = f"privstats {__version__}"
-html_theme_options = {  # the first colour of all figures (privstats.inference.drawing.LINES), and what it is on black
+html_theme_options = {  # the first colour of all figures (privstats.inference.figures.LINES), and what it is on black
     "light_css_variables": {"color-brand-primary": LINES[0], "color-brand-content": LINES[0]},
     "dark_css_variables": {"color-brand-primary": "#6db3e8", "color-brand-content": "#6db3e8"},
 }
@@ -77,13 +77,14 @@ def _whole_sentences(app, what, name, obj, options, lines):
         lines[0] = f"{types[0].removeprefix(':type: ')}: {lines[0]}"
 
 
-def _skip_routing(app, what, name, obj, skip, options):
-    """scikit-learn's metadata routing methods are generated and documented there."""
-    return True if name.startswith("set_") and name.endswith("_request") else skip
+def _skip(app, what, name, obj, skip, options):
+    """Methods that scikit-learn documents, and fields of named tuples, which stand under "Attributes"."""
+    routing = name.startswith("set_") and name.endswith("_request")
+    return True if routing or type(obj).__name__ == "_tuplegetter" else skip
 
 
 def setup(app):
-    """Hook both into autodoc."""
+    """Hook all into autodoc."""
     app.connect("autodoc-process-docstring", _plain_prose, priority=100)  # napoleon has 500
     app.connect("autodoc-process-docstring", _whole_sentences, priority=900)
-    app.connect("autodoc-skip-member", _skip_routing)
+    app.connect("autodoc-skip-member", _skip)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from privstats.inference.drawing import LINES
+from privstats.inference.figures import LINES
 
 STYLE: dict[str, Any] = {
     "figure.figsize": (4.4, 3.08),  # as wide beside its height as a thumbnail, of which a point is a pixel then

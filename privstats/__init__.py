@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from privstats.schema import GradientSchema as GradientSchema
     from privstats.schema import HazardSchema as HazardSchema
     from privstats.schema import MeanSchema as MeanSchema
+    from privstats.schema import Number as Number
     from privstats.schema import PartySchema as PartySchema
     from privstats.schema import PartyUpdateSchema as PartyUpdateSchema
     from privstats.schema import RidgeSchema as RidgeSchema

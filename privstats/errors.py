@@ -34,32 +34,6 @@ secret. This module is the lowest layer: every other may import it, and it impor
 
 from __future__ import annotations
 
-__all__ = [
-    "AggregationError",
-    "AssumedPublicWarning",
-    "ClippedWarning",
-    "DataError",
-    "HeadError",
-    "InUseError",
-    "LedgerError",
-    "LocalProtocolError",
-    "MissingExtraError",
-    "MissingStatisticError",
-    "NothingToResumeError",
-    "PlanError",
-    "PrivstatsError",
-    "ProtocolError",
-    "RandomnessError",
-    "RecordError",
-    "ReleaseError",
-    "RemoteProtocolError",
-    "RestoredError",
-    "SchemaError",
-    "SessionEndedError",
-    "TooFewAnswersError",
-    "UnreadableRecordsWarning",
-]
-
 
 class PrivstatsError(Exception):
     """Base class of every error that privstats raises on purpose.

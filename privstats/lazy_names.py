@@ -29,8 +29,6 @@ from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["lazy_names"]
-
 
 def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """The ``__getattr__`` and ``__dir__`` of a module, from its imports under ``TYPE_CHECKING``.

@@ -10,14 +10,12 @@ from typing import Any
 
 from privstats.errors import MissingExtraError
 
-__all__ = ["load", "require"]
-
 _INSTALL = {  # any other package under its own name
     "torch": "'privstats[torch]'",
     "opacus": "'privstats[torch]'",
     "matplotlib": "'privstats[report]'",
-    "matplotlib.figure": "'privstats[report]'",
     "jinja2": "'privstats[report]'",
+    "cyclonedx": "'privstats[report]'",
     "hypothesis": "'privstats[testing]'",
     "onnx": "'privstats[onnx]'",
     "onnxruntime": "onnxruntime",
@@ -26,7 +24,6 @@ _INSTALL = {  # any other package under its own name
     "dask": "'privstats[dask]'",
     "distributed": "'privstats[dask]'",
     "fsspec": "'privstats[dask]'",
-    "fsspec.core": "'privstats[dask]'",
     "flwr": "'privstats[flower]'",
     "ray": "'privstats[flower-simulation]'",
     "nvflare": "'privstats[nvflare]'",

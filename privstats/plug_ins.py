@@ -1,5 +1,7 @@
 """What other packages announce: commands, findings, heads and rules, attacks, rivals, modules, each in its own group.
 
+Rooms of ``privstats.contrib`` are announced alike: nothing else of the library knows one.
+
 Nothing is imported before it is asked for, and the environment is looked through once per process.
 """
 
@@ -10,8 +12,6 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from privstats.errors import PrivstatsError
-
-__all__ = ["announced", "brought_by", "loaded"]
 
 
 def announced(group: str) -> list[EntryPoint]:
@@ -39,7 +39,9 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
         PrivstatsError: of the kind ``error``, where a package's module cannot be imported or lacks the name; one that
             the module raises by itself is passed on.
     """
-    if entry.dist is None:  # one of ours: what it raises is our own fault, and shown with its lines
+    if (
+        entry.dist is None or entry.dist.name == "privstats"
+    ):  # one of ours: what it raises is our own fault, and shown with its lines
         return entry.load()
     try:
         return entry.load()
@@ -50,6 +52,29 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
             f"the {noun} {entry.name!r} of {brought_by(entry)} cannot be loaded: {type(fault).__name__}: {fault}; mend "
             "or uninstall that package"
         ) from fault
+
+
+def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError) -> Any:
+    """What a room of ``privstats.contrib`` brings to the library, under the entry-point group of that name.
+
+    Args:
+        name: such as ``"cluster"``.
+        by: what asks for it, for the message.
+        error: what is raised.
+
+    Raises:
+        PrivstatsError: of the kind ``error``, where this installation does not announce it, or it cannot be loaded.
+
+    Example:
+        >>> of_contrib("cluster", "privstats http lead --cluster").__name__
+        'Cluster'
+    """
+    for entry in announced("privstats.contrib"):
+        if entry.name == name:
+            return loaded(entry, "part", error)
+    raise error(
+        f"{by} needs {name!r} of privstats.contrib, which this installation does not announce; install privstats again"
+    )
 
 
 def brought_by(entry: EntryPoint) -> str:

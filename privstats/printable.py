@@ -1,15 +1,28 @@
-"""Text of others as it may be shown: what a terminal or a log would act on is escaped.
+"""Text of others as it may be shown: what a terminal, a log, a notebook or a spreadsheet acts on is escaped.
 
 A message of the other side, a file's name and a text in a file may hold escape sequences, which move the cursor or
-change the window's title, line ends, which forge a line of a log, and marks that turn the direction of what follows.
-Everything that prints or logs a text that this machine's owner did not write passes it through here.
+change the window's title, line ends, which forge a line of a log, marks that turn the direction of what follows, and
+HTML. Everything that prints, logs or shows a text that this machine's owner did not write passes it through here.
+A notebook gets small tables, with alignment as their only style, and fetches nothing. A cell of CSV that begins like a
+formula is one to Excel, LibreOffice and Google Sheets, quoted or not, and names of columns and groups are other
+people's: results that are written as CSV go through :func:`csv_text`.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import logging
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from html import escape
+from itertools import pairwise
+from typing import Any
 
-__all__ = ["Printable", "printable", "printable_lines"]
+_FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")  # with the wide forms, which spreadsheets take for the same
+_TEXT = "'"
+_WITH_ENDS = re.compile(r"-?[0-9]+\.[0-9]+ \(-?[0-9]+\.[0-9]+ to -?[0-9]+\.[0-9]+\)")
 
 
 def printable(text: object) -> str:
@@ -59,3 +72,123 @@ class Printable(logging.Filter):
         if record.exc_info and not record.exc_text:
             record.exc_text = printable_lines(logging.Formatter().formatException(record.exc_info))
         return True
+
+
+def bin_names(edges: Sequence[float], closed: str, open: str) -> tuple[str, ...]:
+    """Bins as people read them: the page of a device study, in its languages, and every table name them by this rule.
+
+    Args:
+        edges: increasing.
+        closed: which end of a bin belongs to it, ``"left"`` or ``"right"``.
+        open: which outer bins take values beyond their outer edge, ``"both"``, ``"above"``, ``"below"`` or ``"none"``.
+
+    Example:
+        >>> from privstats.printable import bin_names
+        >>> bin_names((0, 2, 4, 6), "left", "above"), bin_names((0, 2, 4, 6), "right", "both")
+        (('0 to 2', '2 to 4', '4 or more'), ('up to 2', '2 to 4', 'over 4'))
+    """
+    first, last = ("under {1}", "{0} or more") if closed == "left" else ("up to {1}", "over {0}")
+    names = ["{0} to {1}"] * (len(edges) - 1)
+    if open in ("both", "below"):
+        names[0] = first
+    if open in ("both", "above"):
+        names[-1] = last
+    return tuple(name.format(*pair) for name, pair in zip(names, pairwise(map(_in_digits, edges)), strict=True))
+
+
+def _in_digits(number: float) -> str:
+    """The shortest text that is read as this number, with an exponent where JavaScript writes one."""
+    text = repr(number + 0.0).removesuffix(".0")
+    if 1e-6 <= abs(number) < 1e21:
+        return f"{Decimal(text):f}"
+    return re.sub(r"(e[+-])0", r"\1", text)
+
+
+def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the first column holds names, the others numbers.
+
+    Example:
+        >>> from privstats.printable import html_table
+        >>> html_table(["statistic", "sigma"], [["N", "<1"]]).count("&lt;1")
+        1
+    """
+    lines = [_row("th", header), *(_row("td", row) for row in rows)]
+    return f"<table>{''.join(lines)}</table>"
+
+
+def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
+    """A heading, and names with their values.
+
+    Example:
+        >>> from privstats.printable import html_facts
+        >>> html_facts("plan", [("clients", "3")])
+        '<p><strong>plan</strong></p><dl><dt>clients</dt><dd>3</dd></dl>'
+    """
+    items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
+    return f"<p><strong>{escape(title)}</strong></p><dl>{items}</dl>"
+
+
+def html_lines(text: str) -> str:
+    """Preformatted lines of text.
+
+    Example:
+        >>> from privstats.printable import html_lines
+        >>> html_lines("mu < 1" + chr(10) + "epsilon 1")
+        '<p>mu &lt; 1<br>epsilon 1</p>'
+    """
+    return f"<p>{'<br>'.join(map(escape, text.splitlines()))}</p>"
+
+
+def framed(page: str, height: int = 600) -> str:
+    """A whole page in a frame of its own, which runs no script.
+
+    Example:
+        >>> from privstats.printable import framed
+        >>> framed("<p>a page</p>").count("&lt;p&gt;")
+        1
+    """
+    style = f"width: 100%; height: {height}px; border: 1px solid #ccc"
+    return f'<iframe sandbox srcdoc="{escape(page)}" style="{style}" title="report"></iframe>'
+
+
+def _row(tag: str, cells: Sequence[str]) -> str:
+    sides = ("left", *["right"] * (len(cells) - 1))
+    cells_html = (
+        f'<{tag} style="text-align: {side}">{escape(cell)}</{tag}>' for side, cell in zip(sides, cells, strict=True)
+    )
+    return f"<tr>{''.join(cells_html)}</tr>"
+
+
+def csv_text(rows: Iterable[Iterable[Any]]) -> str:
+    """The rows as comma-separated lines; before a text that a spreadsheet would run comes an apostrophe.
+
+    Numbers stay as they are, also where a text is one, and so does a sign alone.
+
+    Example:
+        >>> from privstats.printable import csv_text
+        >>> print(csv_text([["name", "mean"], ["=1+1", -1.5], ["-2", "-inf"], ["-", "@ulm"]]), end="")
+        name,mean
+        '=1+1,-1.5
+        -2,-inf
+        -,'@ulm
+    """
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str) or not value.strip().startswith(_FORMULA) or _is_harmless(value.strip()):
+        return value
+    return _TEXT + value
+
+
+def _is_harmless(text: str) -> bool:
+    """Whether a text is a number, with commas between its thousands too, with an interval behind it, or one sign."""
+    if _WITH_ENDS.fullmatch(text):
+        return True
+    try:
+        float(text.replace(",", ""))
+    except ValueError:
+        return len(text) == 1
+    return "_" not in text

@@ -16,8 +16,6 @@ from multiprocessing import parent_process
 from threading import Lock, Timer
 from typing import Any, TypeVar
 
-__all__ = ["PATIENCE", "SWITCH", "progress_bar", "track"]
-
 Item = TypeVar("Item")
 
 PATIENCE = 2.0

@@ -1,17 +1,18 @@
-"""Conversion of numpy's numbers to Python's own, for values that are compared, hashed or saved.
+"""Numbers as callers give them: numpy's as Python's own, for values that are compared, hashed or saved, and bounds.
 
-Plans, courses and transforms use it. It checks no bounds; they do.
-"""
+Plans, courses and transforms convert with it; privacy curves and samplers check their arguments."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-__all__ = ["python_fields", "python_value"]
+from privstats.errors import PlanError
 
 
 def python_value(value: Any) -> Any:
@@ -47,3 +48,33 @@ def python_fields(frozen: Any) -> None:
     """
     for field in fields(frozen):
         object.__setattr__(frozen, field.name, python_value(getattr(frozen, field.name)))
+
+
+def check_number(
+    field: str, value: object, bound: str, low: float, high: float = math.inf, *, ends: str = "[]"
+) -> float:
+    """Return ``value`` as a float; raise unless it lies between ``low`` and ``high``.
+
+    Args:
+        field: the caller's name for it.
+        value: the value to check.
+        bound: the allowed values, for the message.
+        low, high: the ends.
+        ends: which ends are included, in the notation of intervals: "[]", "(]", "[)" or "()".
+
+    Raises:
+        PlanError: not a number, NaN, or out of bounds.
+
+    Example:
+        >>> from privstats.python_values import check_number
+        >>> check_number("delta", 1e-5, "a number in [0, 0.1]", 0, 0.1)
+        1e-05
+    """
+    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else math.nan
+    above = number >= low if ends[0] == "[" else number > low
+    below = number <= high if ends[1] == "]" else number < high
+    if not (above and below):
+        raise PlanError(
+            f"{field} must be {bound}, got {value if isinstance(value, Real | str) else type(value).__name__!r}"
+        )
+    return number

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError, RandomnessError
 
-__all__ = ["SEED_BYTES", "Generator", "bound_to", "checked", "secure", "seeded", "uniform"]
-
 SEED_BYTES = 32
 Bytes: TypeAlias = bytes  # inside the class, ``bytes`` is the method
 _TILE = 1 << 16
@@ -122,7 +120,7 @@ def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
     return rng
 
 
-def bound_to(seed: bytes, label: bytes, *said: bytes) -> Generator:
+def bound_to(seed: bytes, label: bytes, *context: bytes) -> Generator:
     """The stream of a kept seed for one use: the same for the same words, and unrelated for any others.
 
     HMAC-SHA256 of the label and of each part behind its length, under the seed. Noise that is drawn again after a crash
@@ -132,9 +130,9 @@ def bound_to(seed: bytes, label: bytes, *said: bytes) -> Generator:
     Args:
         seed: 32 secret bytes.
         label: the purpose of the stream, different for every use.
-        said: what it is bound to.
+        context: what it is bound to.
     """
-    parts = b"".join(len(part).to_bytes(8, "big") + part for part in (label, *said))
+    parts = b"".join(len(part).to_bytes(8, "big") + part for part in (label, *context))
     return Generator(hmac.digest(seed, parts, "sha256"))
 
 

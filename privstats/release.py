@@ -128,7 +128,7 @@ class Release:
         if self.reproducible:
             facts.append(("noise", "REPRODUCIBLE: it came from a generator that others may know"))
         noise = [(statistic, f"{sigma:.4g}") for statistic, sigma in self.sigma.items()]
-        from privstats.notebook import html_facts, html_table
+        from privstats.printable import html_facts, html_table
 
         return html_facts("release", facts) + html_table(("statistic", "noise, standard deviation"), noise)
 

@@ -15,16 +15,14 @@ from numpy.typing import NDArray
 
 from privstats.errors import PrivstatsError, ReleaseError
 from privstats.files.envelope import Content, Format, PathLike, Version
-from privstats.files.jsonable import json_value
 from privstats.files.packing import little_endian
 from privstats.files.signing import Verifier
+from privstats.files.text import json_value
 from privstats.plan import Plan
 from privstats.version import __version__
 
 if TYPE_CHECKING:
     from privstats.release import Release
-
-__all__ = ["FORMAT", "content_of", "read"]
 
 _SAME_DIGITS = 1e-10
 
@@ -111,17 +109,17 @@ def _check_claims(manifest: _Manifest, release: Release, path: PathLike) -> None
     """Verify that the manifest's other fields follow from its plan, to the digits in which all machines agree."""
     plan, budget = release.plan, release.budget
     claims = (manifest.plan_digest, manifest.epsilon, manifest.delta)
-    told = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
-    if not told or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
+    claimed = claims == (plan.digest, json_value(budget.epsilon), budget.delta)
+    if not claimed or not _alike({"mu": manifest.mu}, {"mu": json_value(budget.mu)}):
         raise ReleaseError(f"{path} claims a digest or a budget that its own plan does not give; do not trust it")
     classes = getattr(plan.schema, "classes", 0)
     if not _alike(manifest.sigma, release.sigma) or not all(0 <= c < classes for c in release.suppressed):
         raise ReleaseError(f"{path} claims classes or noise that its own plan does not give; do not trust it")
 
 
-def _alike(said: Mapping[str, float | None], follows: Mapping[str, float | None]) -> bool:
+def _alike(claimed: Mapping[str, float | None], follows: Mapping[str, float | None]) -> bool:
     """Equal names, and equal numbers but for the last digits, which differ between versions of root finders."""
-    return said.keys() == follows.keys() and all(_close(value, follows[name]) for name, value in said.items())
+    return claimed.keys() == follows.keys() and all(_close(value, follows[name]) for name, value in claimed.items())
 
 
 def _close(one: float | None, other: float | None) -> bool:

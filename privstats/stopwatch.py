@@ -10,8 +10,6 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-__all__ = ["Stopwatch"]
-
 K = TypeVar("K", bound=Hashable)
 
 

@@ -16,18 +16,6 @@ from typing import Any
 
 from privstats.errors import PrivstatsError
 
-__all__ = [
-    "is_locked",
-    "lock",
-    "open_private",
-    "others_can_read",
-    "others_can_write",
-    "raise_open_files",
-    "require_posix",
-    "sync_folder",
-    "unlock",
-]
-
 _OWNER_ONLY = 0o600
 _READ, _WRITE = stat.S_IRWXG | stat.S_IRWXO, stat.S_IWGRP | stat.S_IWOTH
 _BINARY = getattr(os, "O_BINARY", 0)  # without it Windows changes the line ends of written data

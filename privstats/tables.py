@@ -14,8 +14,6 @@ from typing import TypeVar
 
 from privstats.errors import PrivstatsError
 
-__all__ = ["LazyRows", "by_name", "load_all", "register"]
-
 T = TypeVar("T")
 Key = TypeVar("Key", bound=Hashable)
 Name = TypeVar("Name", bound=str)
@@ -124,8 +122,8 @@ def load_all(package: str) -> None:
         >>> "privstats.transforms.transport" in sys.modules
         True
     """
-    for found in pkgutil.iter_modules(import_module(package).__path__):
-        import_module(f"{package}.{found.name}")
+    for module in pkgutil.iter_modules(import_module(package).__path__):
+        import_module(f"{package}.{module.name}")
 
 
 def _origin(cls: type) -> str:

@@ -12,9 +12,11 @@ import logging
 import secrets
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib.metadata import distribution
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -49,8 +51,16 @@ class Finished:
 
 
 def pytest_configure():
-    """What tests start ends with this process; the package that brings modules of rounds is at hand."""
+    """What tests start ends with this process; the package that brings modules of rounds is at hand.
+
+    Raises:
+        UsageError: pip installed an earlier list of entry points, so rooms of contrib are not found.
+    """
     watch()
+    declared = tomllib.loads((night.ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    installed = {(each.group, each.name, each.value) for each in distribution("privstats").entry_points}
+    if {(group, *entry) for group, entries in declared.items() for entry in entries.items()} - installed:
+        raise pytest.UsageError("pyproject.toml has other entry points than pip installed: pip install --no-deps -e .")
     bring_modules()
 
 
@@ -121,20 +131,32 @@ def loggers() -> Iterator[None]:
 
 @pytest.fixture
 def privstats(monkeypatch, capsys, loggers):
-    """The command line in this process: ``privstats("plan", "check", "plan.toml", cwd=folder)``."""
+    """The command line in this process: ``privstats("plan", "check", "plan.toml", cwd=folder, code=0)``, which must end
+    with that code and without a traceback; any end will do where none is given."""
 
-    def command(*words: str, cwd: os.PathLike[str]) -> Finished:
+    def command(*words: str, cwd: os.PathLike[str], code: int | None = None) -> Finished:
         monkeypatch.chdir(cwd)
         monkeypatch.setattr(sys, "argv", ["privstats", *words])
-        monkeypatch.setattr(
-            sys.modules["__main__"], "__package__", None
-        )  # python -m pytest would be the program's name
+        monkeypatch.setattr(sys.modules["__main__"], "__package__", None)  # pytest would be the program's name
         capsys.readouterr()
+        ended = 0
         try:
             main()
-            code = 0
         except SystemExit as stop:
-            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
-        return Finished(code, *capsys.readouterr())
+            ended = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        done = Finished(ended, *capsys.readouterr())
+        if code is not None:
+            assert done.returncode == code, done.stdout + done.stderr
+            assert "Traceback" not in done.stderr
+        return done
 
     return command
+
+
+@pytest.fixture(params=["x25519", "mlkem768-x25519"])
+def both_suites(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the uploads of one test agree on keys by: a module that uses it is played with either."""
+    from tests.secagg.upload.cohorts import SUITE
+
+    monkeypatch.setitem(SUITE, "key_agreement", request.param)
+    return str(request.param)

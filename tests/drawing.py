@@ -15,8 +15,6 @@ from types import SimpleNamespace
 
 from privstats import randomness
 
-__all__ = ["named"]
-
 _names = [""]
 _draws: dict[str, count[int]] = {}
 

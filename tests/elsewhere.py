@@ -5,8 +5,6 @@
 To be run as a process of its own, because nothing that is taken away comes back.
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 import pkgutil

@@ -3,8 +3,6 @@
 A place is named as ``monkeypatch.setattr`` names it: ``"os.fsync"``, or ``Ledger, "withdraw"``.
 """
 
-from __future__ import annotations
-
 import os
 import pkgutil
 import signal
@@ -13,8 +11,6 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NoReturn
 
 import pytest
-
-__all__ = ["Fuse", "Killed", "fails", "full_disk", "interrupted", "killed", "killed_in_a_child", "sigkill"]
 
 WRITES = ("os.fsync", "pathlib.Path.replace")
 
@@ -61,9 +57,7 @@ class Fuse:
         end: what ends it; raises ``Killed`` by default.
     """
 
-    def __init__(
-        self, patch: pytest.MonkeyPatch, *places: str, end: Callable[[], object] | type[BaseException] = Killed
-    ) -> None:
+    def __init__(self, patch, *places, end=Killed):
         self.left = 0
         """Uses until the end, the last one included; 0 where it does not burn."""
         self._end = end

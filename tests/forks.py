@@ -1,13 +1,9 @@
 """Forked children of a test: what a call gives in one, and one that goes on beside the test until it is killed."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
-
-__all__ = ["beside", "in_a_fork"]
 
 
 def beside(act: Callable[..., object], *arguments: object) -> BaseProcess:

@@ -3,8 +3,6 @@
 Loaded by ``conftest``. An import must have failed, of a package that no plain installation brings and that is absent.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,8 +10,6 @@ from contextlib import contextmanager
 import pytest
 
 from privstats import optional_dependencies
-
-__all__ = ["absent", "needs", "skipped_where_lacking"]
 
 _DEVELOPMENT = (
     *("mpmath", "opendp", "pandas", "mypy", "ruff", "grimp", "importlinter", "sphinx", "hatchling"),

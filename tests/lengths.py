@@ -1,12 +1,8 @@
 """How much of a test of the night a slice runs, which each change waits for, and how much ``.ci/nightly``."""
 
-from __future__ import annotations
-
 from typing import TypeVar
 
 from hypothesis import settings
-
-__all__ = ["sized"]
 
 T = TypeVar("T")
 

@@ -3,16 +3,17 @@
 The library has no default for a privacy choice, and neither has a plan: the usual ones stand here, for tests alone.
 """
 
-from __future__ import annotations
-
+import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
 import privstats as ps
 from privstats.dp import Ledger
-from privstats.dp.models import MODELS as EVERY
-
-__all__ = ["MODELS", "cap", "ledger", "plan", "promise"]
+from privstats.dp.privacy import MODELS as EVERY
 
 MODELS = tuple(name for name, row in EVERY.items() if row.drawn_by != "member")
 """The trust models of a plan without a panel."""
@@ -35,8 +36,22 @@ def cap(epsilon: float = 3.0, delta: float = 1e-5, **changes: Any) -> dict[str, 
     return {**USUAL, "epsilon": epsilon, "delta": delta, **changes}
 
 
-def ledger(path: Path, dataset: str = "ward", *, epsilon: float = 3.0, delta: float = 1e-5, **how: Any) -> Ledger:
-    """A new ledger with one account under a cap; ``how`` is for ``Ledger.create``."""
-    created = Ledger.create(path, **how)
-    created.set_cap(dataset, **cap(epsilon, delta))
+def ledger(path: Path, dataset: str = "ward", **terms: Any) -> Ledger:
+    """A new ledger, with such a clock and time-out, whose one account has a cap of the other terms."""
+    created = Ledger.create(path, **{name: terms.pop(name) for name in ("clock", "timeout") if name in terms})
+    created.set_cap(dataset, **cap(**terms))
     return created
+
+
+def worth(plan: ps.Plan, moved: np.ndarray) -> float:
+    """How many times mu a change of the sums is worth, by the noise of the plan alone."""
+    parts = zip(plan.layout.segments, plan.layout.slices, strict=True)
+    square = math.fsum(float(((moved[at] / plan.noise.grid_sigma(each)) ** 2).sum()) for each, at in parts)
+    return math.sqrt(square) / plan.noise.mu
+
+
+def refused(error: Any, said: str, call: Callable[..., object], /, *given: Any, **named: Any) -> None:
+    """This call is refused with such an error, whose message holds a match of what it says."""
+    __tracebackhide__ = True
+    with pytest.raises(error, match=said):
+        call(*given, **named)

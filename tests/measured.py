@@ -4,8 +4,6 @@ A plugin of pytest, to be loaded before SlipCover's own, which knows no threshol
 take as long as importing every instrumented module. ``PYTEST_ADDOPTS="-p tests.measured"`` reaches every worker.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import slipcover

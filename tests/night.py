@@ -9,8 +9,6 @@ get the mark from helpers too, so no search through texts finds them all: ``conf
 pytest collects. ``python -m pytest -p tests.timed -m nightly FILE`` measures a file, and writes its seconds there.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 import pytest
 
-__all__ = ["UNTIL_FOUND", "farthest"]
-
 UNTIL_FOUND = pytest.mark.parametrize("until_found", [True, pytest.param(False, marks=pytest.mark.nightly)])
 
 

@@ -1,7 +1,5 @@
 """One rule for every call that spends privacy: a charge is given, or the word ``"uncharged"`` is said."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pkgutil

@@ -5,8 +5,6 @@ sqrt(n) r is a standard normal draw and passes 4.9 once in a million; of noise t
 half of which is used again sqrt(n) r is above 7 in 999 cases of 1000 for the n = 400 entries and more here.
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 from collections.abc import Callable, Sequence
@@ -19,15 +17,15 @@ import pytest
 
 import privstats as ps
 from privstats import session
-from privstats.course.weighing import weighed_release
+from privstats.contrib.client_updates import ClientUpdates
+from privstats.contrib.streams.stream import weighed_release
 from privstats.encoding import flatten
-from privstats.engines.client_updates import ClientUpdates
 from privstats.engines.journal import JournaledServer
 from privstats.engines.loopback import run
 from privstats.randomness import secure, seeded
 from privstats.secagg import Identity
 from privstats.secagg.upload import messages
-from privstats.workflows.demo.gradient_descent import Descent, descend
+from tests import made
 
 ROOT = Path(ps.__file__).parent
 LIMIT = 4.9
@@ -131,16 +129,9 @@ def two_alone(_: Path) -> list[np.ndarray]:
 def two_updates(place: Path) -> list[np.ndarray]:
     """Of one client of somebody else's rounds, whose update is nothing."""
     updates = ClientUpdates({"W": (20, 20)}, clip_norm=1.0, epsilon=8.0, delta=1e-5, rounds=2)
-    ledger = ps.dp.Ledger.create(place / "ledger")
-    ledger.set_cap("weights", unit="client", adjacency="replace-one", epsilon=8.0, delta=1e-5)
+    ledger = made.ledger(place / "ledger", "weights", epsilon=8.0, unit="client", adjacency="replace-one")
     sent = [updates.released({"W": np.zeros((20, 20))}, ledger, "weights")["W"] for _ in range(2)]
     return [update.ravel() / updates.sigma for update in sent]
-
-
-def two_descents(_: Path) -> list[np.ndarray]:
-    """One step from no record at all: the weights are the noise."""
-    nothing, step = np.zeros((1, 20), np.float32), Descent(rate=1.0, clip=1.0, steps=1)
-    return [weights.ravel() for weights in descend(nothing, nothing, step, 1.0, [secure(), secure()])]
 
 
 def two_courses(_: Path) -> list[np.ndarray]:
@@ -184,7 +175,6 @@ DOORS: dict[str, Draws] = {
     "a course of one party": two_courses,
     "a server with a journal": two_journals,
     "epochs of a weighed stream": epochs_weighed,
-    "a rival's descent": two_descents,
     "a client's update": two_updates,
 }
 
@@ -202,12 +192,11 @@ PLACES = {  # every call that draws noise or makes a generator, and the doors th
     "session/noise.py: bound_to": {"a helper's noise", "helpers' answers"},
     "session/noise.py: draw_central": {"a server's release", "one party alone", "a course of one party"},
     "session/noise.py: rounded_gaussian": {"epochs of a weighed stream"},
-    "course/weighing.py: bound_to": {"epochs of a weighed stream"},
-    "engines/journal/session_outputs.py: bound_to": {"a server with a journal"},
+    "contrib/streams/stream.py: bound_to": {"epochs of a weighed stream"},
+    "engines/journal/server_view.py: bound_to": {"a server with a journal"},
     "randomness.py: Generator": {"a server's release"},
     "randomness.py: secure": {"a server's release"},
     "dp/samplers.py: spawn": {"a server's release"},
-    "workflows/demo/gradient_descent.py: rounded_gaussian": {"a rival's descent"},
 }
 _DRAWING = {"sampler", "draw_share", "draw_central", "draw_member", "rounded_gaussian", "discrete_gaussian"}
 _MAKING = {"Generator", "bound_to", "secure", "spawn"}

@@ -1,7 +1,5 @@
 """Public names that load on first use: every room lists each name once, and each is there."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import pkgutil

@@ -1,7 +1,5 @@
 """Keys of low order, for which any party can sign, are refused wherever a key is taken, in every form."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,12 +1,9 @@
 """The slices of the night: all of it, each file once, and none longer than a run of `.ci/run` has room for."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -55,9 +52,7 @@ def test_a_commit_has_the_number_of_those_that_led_to_it(monkeypatch: pytest.Mon
         ([("a.py", True), ("b.py", True)], ["a.py"], False, "b.py: marked nightly, and in no slice of the night"),
     ],
 )
-def test_the_list_is_held_against_what_is_collected(
-    tests: list[tuple[str, bool]], listed: list[str], whole: bool, words: str
-) -> None:
+def test_the_list_is_held_against_what_is_collected(tests, listed, whole, words):
     assert night.not_as_collected(tests, listed, whole=whole).partition(";")[0] == words
 
 
@@ -75,9 +70,7 @@ exec "$REAL" "$@"
     ("words", "code", "numbers", "ends"),
     [([], 0, [11 % night.SLICES], 0), (["3"], 5, [3], 0), (["all"], 1, range(night.SLICES), 1)],
 )
-def test_a_slice_is_run_whole_and_its_failure_is_the_runs(
-    tmp_path: Path, words: list[str], code: int, numbers: Sequence[int], ends: int
-) -> None:
+def test_a_slice_is_run_whole_and_its_failure_is_the_runs(tmp_path, words, code, numbers, ends):
     """With a double of the interpreter: nothing is installed, and pytest only notes what it is asked for."""
     python, asked = tmp_path / "python", tmp_path / "asked"
     python.write_text(INTERPRETER)

@@ -1,7 +1,5 @@
 """Heads, attacks, rivals, commands and findings of other packages, installed in a folder as pip would leave them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -44,10 +42,10 @@ LISTED = """
 import sys
 import privstats.heads
 from privstats.heads.registry import HEADS, able
-from privstats.cli.parts.heads import spelled
+from privstats.cli.parts.options import heads_spelled
 assert all("NearestCentroid" in names for names in (HEADS, privstats.heads.__all__, dir(privstats.heads)))
 assert HEADS["NearestCentroid"].reads("NAB") == "NA" and "NearestCentroid" in able("NA")
-assert spelled(["nearestcentroid"]) == ("NearestCentroid",)
+assert heads_spelled(["nearestcentroid"]) == ("NearestCentroid",)
 assert not {"nearest_centroid", "sklearn"} & set(sys.modules)
 """
 PLAYED = """
@@ -144,21 +142,17 @@ def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
         ("LDA", "privstats.heads.lda:LDA", "two heads are called 'LDA'"),
         ("Late", "nowhere.far.late:Late", "late0 0.1 announces the head 'Late' as .* no class Late with a row"),
         ("Late", "privstats.heads.lda:LDA", "late0 0.1 announces the head 'Late' as .* no class Late with a row"),
-        ("ClassHead", "privstats.heads.estimator:ClassHead", "no class ClassHead with a row, .*; mend or uninstall"),
+        ("ClassHead", "privstats.heads.estimator:ClassHead", "no class ClassHead with a row, .*; fix or uninstall"),
     ],
     ids=["ours", "nowhere", "another name", "no row"],
 )
-def test_a_head_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(
-    name: str, value: str, words: str, brought: Callable[..., None]
-) -> None:
+def test_a_head_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(name, value, words, brought):
     brought("privstats.heads", {name: value})
     with pytest.raises(PrivstatsError, match=words):
         list(type(HEADS)())
 
 
-def test_a_head_that_cannot_be_imported_is_refused_when_it_is_used(
-    brought: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_head_that_cannot_be_imported_is_refused_when_it_is_used(brought, tmp_path, monkeypatch):
     row = "class Late:\n    entry: ClassVar[Entry] = Entry()\n"
     (tmp_path / "late_head.py").write_text(f"import nowhere_at_all\n\n{row}")
     monkeypatch.syspath_prepend(tmp_path)
@@ -173,15 +167,13 @@ def test_a_head_that_cannot_be_imported_is_refused_when_it_is_used(
     ("name", "value", "words"),
     [
         ("late", "threat_models.attacks.leverage:Leverage", "late0 0.1 announces the attack 'late' as .*name = 'late'"),
-        ("late", "threat_models.attack:Attack", "is no Attack or Examination .*; mend or uninstall that package"),
+        ("late", "threat_models.attack:Attack", "is no Attack or Examination .*; fix or uninstall that package"),
         ("late", "threat_models.attack:attacks", "is no Attack or Examination"),
         ("late", "nowhere:Late", "the attack 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError: .*; mend or"),
     ],
     ids=["another name", "no method", "no class", "nowhere"],
 )
-def test_an_attack_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(
-    name: str, value: str, words: str, brought: Callable[..., None]
-) -> None:
+def test_an_attack_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(name, value, words, brought):
     brought("privstats.attacks", {name: value})
     with pytest.raises(DataError, match=words):
         attacks()
@@ -193,9 +185,7 @@ def test_two_packages_with_an_attack_of_one_name_are_refused(brought: Callable[.
         attacks()
 
 
-def test_a_command_that_cannot_be_loaded_is_one_sentence(
-    brought: Callable[..., None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_command_that_cannot_be_loaded_is_one_sentence(brought, monkeypatch, capsys):
     brought("privstats.commands", {"late": "nowhere:late"})
     monkeypatch.setattr("sys.argv", ["privstats", "late"])
     with pytest.raises(SystemExit) as ending:
@@ -218,13 +208,11 @@ def test_a_finder_that_cannot_be_loaded_is_one_sentence(brought: Callable[..., N
         ("dp-gd", "nowhere:late", "two rivals are called 'dp-gd'"),
         ("late", "nowhere:late", "the rival 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError"),
         ("late", "builtins:int", "late0 0.1 announces the rival 'late' as 'builtins:int', which makes no Rival"),
-        ("late", "privstats:__name__", "which makes no Rival when called; mend or uninstall that package"),
+        ("late", "privstats:__name__", "which makes no Rival when called; fix or uninstall that package"),
     ],
     ids=["ours", "nowhere", "no rival", "no maker"],
 )
-def test_a_rival_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(
-    name: str, value: str, words: str, brought: Callable[..., None]
-) -> None:
+def test_a_rival_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(name, value, words, brought):
     brought("privstats.rivals", {name: value})
     with pytest.raises(PrivstatsError, match=words):
         rivals("late")

@@ -1,7 +1,5 @@
 """Numbers of numpy are numbers: what is made of them is, bit for bit and digest for digest, what Python's make."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 
@@ -156,8 +154,7 @@ def test_parties_that_are_all_empty_are_said():
     nothing = (np.zeros((0, 4)), np.zeros(0, int))
     with pytest.warns(UserWarning, match="no record in X.* noise alone"):
         ps.simulate(plan(), [nothing] * 3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         ps.simulate(plan(), [nothing, nothing, (np.eye(1, 4), np.zeros(1, int))])
     terms = {"epsilon": 1.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 1.0, "classes": [0, 1]}
     with pytest.warns(UserWarning, match="noise alone"):

@@ -1,10 +1,7 @@
 """A name belongs to one row: whatever registers itself, or is found, is refused where its name is taken."""
 
-from __future__ import annotations
-
 import inspect
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
@@ -16,9 +13,9 @@ import typer.main
 import threat_models.attack as attack_table
 from privstats import heads, plug_ins
 from privstats.cli import main as command_line
+from privstats.contrib.streams.mechanisms import MECHANISMS
 from privstats.course.kinds import KINDS as COURSES
-from privstats.course.mechanisms import MECHANISMS
-from privstats.dp.models import MODELS
+from privstats.dp.privacy import MODELS
 from privstats.errors import DataError, HeadError, PrivstatsError, SchemaError
 from privstats.heads import persistence
 from privstats.heads.registry import HEADS, entries
@@ -26,7 +23,7 @@ from privstats.heads.rules import rule
 from privstats.schema import KINDS
 from privstats.tables import LazyRows, by_name, register
 from privstats.transforms import Transform, base
-from privstats.workflows.report import findings
+from privstats.workflows.report import layout as findings
 from threat_models.attack import Attack, attacks
 
 TRANSFORMS = base.kinds()
@@ -65,9 +62,7 @@ def second_rule() -> None:
         (second_rule, HeadError, rule._RULES),
     ],
 )
-def test_a_second_class_of_a_name_is_refused_and_the_first_stays(
-    second: Callable[[], None], error: type[PrivstatsError], table: dict[str, type]
-) -> None:
+def test_a_second_class_of_a_name_is_refused_and_the_first_stays(second, error, table):
     attacks()
     base.kinds()
     rule.kinds()
@@ -101,8 +96,7 @@ def test_a_second_head_of_the_package_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("rows", "name"),
-    [(MECHANISMS.values(), "name"), (MODELS.values(), "name"), (KINDS.values(), "task")],
+    ("rows", "name"), [(MECHANISMS.values(), "name"), (MODELS.values(), "name"), (KINDS.values(), "task")]
 )
 def test_a_second_row_of_a_name_is_refused(rows: Any, name: str) -> None:
     listed = list(rows)
@@ -126,9 +120,7 @@ def test_no_command_has_two_subcommands_of_a_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["plan", "audit"])
-def test_a_second_command_of_a_name_is_refused_in_one_sentence(
-    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_second_command_of_a_name_is_refused_in_one_sentence(name, monkeypatch, capsys):
     brought = [EntryPoint("audit", "threat_models.cli:audit", MAIN._GROUP), EntryPoint(name, "other:app", MAIN._GROUP)]
     monkeypatch.setattr(MAIN, "announced", lambda group: brought)
     monkeypatch.setattr("sys.argv", ["privstats", name, "--help"])

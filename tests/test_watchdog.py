@@ -1,7 +1,5 @@
 """What tests start ends with them, whatever ended them."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
@@ -41,7 +39,6 @@ def until(ready: Callable[[], bool], seconds: float = 60.0) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_what_a_process_has_started_ends_with_it_whatever_ended_it(number: signal.Signals) -> None:
     with subprocess.Popen([sys.executable, "-c", STARTED], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         token = process.stdout.readline().strip()
         until(lambda: len(watchdog.started(token)) == 2)
         process.send_signal(number)

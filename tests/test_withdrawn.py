@@ -1,7 +1,5 @@
 """A session of which nothing has left gives back what it cost, and nothing leaves under it ever after."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import threading
@@ -98,9 +96,7 @@ def test_a_failed_session_gives_back_to_whoever_heard_its_end(charge: session.Ch
     assert account(charge).counted == ()
 
 
-def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(
-    charge: session.Charge, tmp_path: Path
-) -> None:
+def test_a_client_that_catches_a_liar_before_its_upload_has_back_what_it_cost(charge: session.Charge, tmp_path: Path):
     """Journaled: what could come back is gone from the disk before the ledger hears, also when the liar ends it."""
     run = Lost(0)
     named = {"parameters": run.plan.masking, "index": 0, "identity": PARTIES[0], "roster": run.roster}
@@ -178,9 +174,7 @@ def test_a_second_machine_of_a_withdrawn_run_never_speaks(charge: session.Charge
 
 
 @RUNS
-def test_a_copy_of_the_journal_that_is_put_back_after_the_withdrawal_never_speaks(
-    charge: session.Charge, tmp_path: Path, kind
-) -> None:
+def test_a_copy_of_the_journal_that_is_put_back_after_the_withdrawal_never_speaks(charge, tmp_path, kind):
     run, path = kind(0), tmp_path / "client"
     with JournaledClient.create(path, KEY, run.client(charge=charge)) as client:
         shutil.copy(path, tmp_path / "copy")
@@ -226,9 +220,7 @@ def test_withdrawal_and_upload_race_and_one_of_them_wins(charge: session.Charge)
 
 
 @RUNS
-def test_killed_between_the_wipe_and_the_ledger_the_spend_stays_until_it_is_withdrawn(
-    charge: session.Charge, tmp_path: Path, kind
-) -> None:
+def test_killed_between_the_wipe_and_the_ledger_the_spend_stays_until_it_is_withdrawn(charge, tmp_path, kind):
     run, path = kind(0), tmp_path / "client"
     client = JournaledClient.create(path, KEY, run.client(charge=charge))
     with interrupted(dp.Ledger, "withdraw"):
@@ -265,9 +257,7 @@ def _discard_and_die(run: Run, charge: session.Charge, path: Path, at: int) -> N
 
 @pytest.mark.nightly
 @RUNS
-def test_killed_at_any_write_of_a_withdrawal_nothing_can_leave_that_is_not_paid_for(
-    tmp_path: Path, kind, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_killed_at_any_write_of_a_withdrawal_nothing_can_leave_that_is_not_paid_for(tmp_path, kind, monkeypatch):
     """Either the client still stands and is paid for, or it is wiped; given back is only what is wiped.
 
     Each time on a machine of its own, which has not seen a client of this run begin.
@@ -327,9 +317,7 @@ def test_a_withdrawn_run_is_neither_finished_nor_freed_nor_begun(charge: session
 
 
 @pytest.mark.parametrize("aborts", [False, True])
-def test_a_release_under_a_spend_that_is_withdrawn_meanwhile_tells_nothing_of_its_sum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, aborts: bool
-) -> None:
+def test_a_release_under_a_spend_that_is_withdrawn_meanwhile_tells_nothing_of_its_sum(tmp_path, monkeypatch, aborts):
     """The error behind the refusal would be the abort, which is a function of the noisy sum: seen, and given back."""
     plan = made.plan(
         SCHEMA, ps.Cohort(clients=3, min_survivors=2, max_records=90), ps.Privacy(model="central", **PROMISE)
@@ -386,9 +374,7 @@ def test_a_panel_whose_box_keys_have_ended_costs_nothing(charge: session.Charge,
 
 
 @RUNS
-def test_a_journal_that_was_told_whom_to_tell_is_not_resumed_without(
-    charge: session.Charge, tmp_path: Path, kind
-) -> None:
+def test_a_journal_that_was_told_whom_to_tell_is_not_resumed_without(charge: session.Charge, tmp_path: Path, kind):
     """The machine knows of no ledger, and the journal must."""
     run, path = kind(0), tmp_path / "client"
     charge.spend(run.plan, run.roster.run)

@@ -4,8 +4,6 @@ A plugin of pytest: ``-p tests.timed``. Wall seconds would be those of whatever 
 are still running when a test ends nothing is known.
 """
 
-from __future__ import annotations
-
 import os
 from collections import Counter
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ A small process beside it looks for its end, and then kills every process whose 
 sessions and groups they have made for themselves. Where there is no ``/proc``, nothing is watched.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import signal

@@ -27,8 +27,6 @@ from privstats.release import Release
 if TYPE_CHECKING:
     from threat_models.world import Session, World
 
-__all__ = ["BARE", "SIGHTS", "Adversary", "Cohorts", "Knows", "Sees", "Sums", "View"]
-
 Sees: TypeAlias = Literal["release", "releases", "cohort", "transcript", "heads"]
 Knows: TypeAlias = Literal["none", "public", "all-but-one"]
 Cohorts: TypeAlias = Literal["same", "without-target", "random"]

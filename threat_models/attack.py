@@ -28,8 +28,6 @@ from privstats.tables import by_name, register
 from threat_models.adversary import Adversary, View
 from threat_models.report import Row
 
-__all__ = ["AnyAttack", "Attack", "Examination", "Goal", "attacks", "attacks_named"]
-
 Goal: TypeAlias = Literal["membership", "reconstruction", "inference", "unmasking", "poisoning", "audit"]
 
 Scored: TypeAlias = Literal["records", "pairs", "images"]
@@ -123,7 +121,7 @@ AnyAttack: TypeAlias = Attack | Examination
 
 
 @cache
-def _made(kind: type[Listed]) -> Listed:
+def _built(kind: type[Listed]) -> Listed:
     return kind()
 
 
@@ -137,17 +135,17 @@ def attacks() -> tuple[AnyAttack, ...]:
         importlib.import_module(module.name)  # ours first: they keep their names
     for entry in by_name(announced(_GROUP), lambda entry: entry.name, "attack").values():
         _check(entry, loaded(entry, "attack", DataError))
-    found: list[Any] = list(map(_made, _ATTACKS.values()))  # of the two kinds below ``Listed``
-    return tuple(sorted(found, key=lambda attack: (attack.number, attack.name)))
+    result: list[Any] = list(map(_built, _ATTACKS.values()))  # of the two kinds below ``Listed``
+    return tuple(sorted(result, key=lambda attack: (attack.number, attack.name)))
 
 
 def _check(entry: EntryPoint, found: object) -> None:
     """Refuse what is announced as an attack and is none that could be run, or one of another name."""
-    whole = inspect.isclass(found) and issubclass(found, Attack | Examination) and not inspect.isabstract(found)
-    if not whole or _ATTACKS.get(entry.name) is not found:
+    complete = inspect.isclass(found) and issubclass(found, Attack | Examination) and not inspect.isabstract(found)
+    if not complete or _ATTACKS.get(entry.name) is not found:
         raise DataError(
             f"{brought_by(entry)} announces the attack {entry.name!r} as {entry.value!r}, which is no Attack or "
-            f"Examination with name = {entry.name!r} and all of its methods; mend or uninstall that package"
+            f"Examination with name = {entry.name!r} and all of its methods; fix or uninstall that package"
         )
 
 

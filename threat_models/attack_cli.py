@@ -16,8 +16,6 @@ from privstats.cli.parts.terminal import new_table, terminal
 from privstats.errors import DataError
 from threat_models.axes import AXES
 
-__all__ = ["attack"]
-
 attack = typer.Typer(
     help="Attack a plan and measure what it gives away.", no_args_is_help=True, rich_help_panel="Attack"
 )

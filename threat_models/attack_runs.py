@@ -32,8 +32,6 @@ from threat_models.pictures import draw_all
 from threat_models.report import LeakageReport, Row, number
 from threat_models.world import Pool
 
-__all__ = ["Pace", "bar", "effort_of", "finish", "pool_of"]
-
 _LONG = 120  # seconds
 _SILENT = 20.0  # seconds between two lines about trials
 
@@ -75,13 +73,13 @@ class Pace:
     def __init__(self, advance: Callable[[int], None], total: int | None, tell: Callable[[str], None]) -> None:
         self._advance, self._total, self._tell = advance, total, tell
         self._done, self._start = 0, time.monotonic()
-        self._told = self._start
+        self._last_shown = self._start
 
     def tick(self, count: int) -> None:
         """Trials that were done; a line after every twenty seconds without one."""
         self._done += count
         self._advance(count)
-        if time.monotonic() - self._told > _SILENT:
+        if time.monotonic() - self._last_shown > _SILENT:
             self._say(f"{self._done:,}{'' if self._total is None else f' of {self._total:,}'} trials")
 
     @contextmanager
@@ -93,7 +91,7 @@ class Pace:
         self._say(f"played {names} in {time.monotonic() - began:.0f} s")
 
     def _say(self, line: str) -> None:
-        self._told = time.monotonic()
+        self._last_shown = time.monotonic()
         self._tell(line)
 
     def takes(self, report: LeakageReport) -> str:
@@ -101,8 +99,8 @@ class Pace:
         if not self._done:
             return ""
         seconds = (time.monotonic() - self._start) * report.needed / report.trials
-        told = f"{seconds:.0f} seconds" if seconds < _LONG else f"{seconds / 60:.0f} minutes"
-        return f" At this run's pace that takes about {told}."
+        duration = f"{seconds:.0f} seconds" if seconds < _LONG else f"{seconds / 60:.0f} minutes"
+        return f" At this run's pace that takes about {duration}."
 
 
 @contextmanager

@@ -4,7 +4,5 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias, get_args
 
-__all__ = ["AXES", "Axis"]
-
 Axis: TypeAlias = Literal["epsilon", "records", "dropouts", "releases"]
 AXES: tuple[Axis, ...] = get_args(Axis)

@@ -12,10 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import beta, t
 
-from privstats.randomness import Generator
-from threat_models.chance import uniform
-
-__all__ = ["Interval", "Point", "Roc", "clopper_pearson", "dkw_margin", "operating_point", "proportion", "roc", "wins"]
+from privstats.randomness import Generator, uniform
 
 Scores = NDArray[np.float64]
 Interval = tuple[float, float]

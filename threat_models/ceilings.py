@@ -9,16 +9,14 @@ from privstats.dp import Guarantee, NoPrivacy, Privacy
 from privstats.plan import Plan
 from threat_models.adversary import BARE, Adversary
 
-__all__ = ["guaranteed", "reconstruction"]
 
-
-def reconstruction(kept: Guarantee, kappa: float) -> float:
+def reconstruction(guarantee: Guarantee, kappa: float) -> float:
     """Highest chance to reconstruct a record that the best guess without a release hits with chance kappa.
 
     It is the highest true positive rate at a false positive rate of kappa, because a guess is a test with that rate
     (Hayes, Mahloujifar and Balle 2023).
     """
-    return kept.tpr(kappa)
+    return guarantee.tpr(kappa)
 
 
 def guaranteed(plan: Plan, adversary: Adversary) -> Guarantee | None:

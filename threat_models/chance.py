@@ -13,8 +13,6 @@ from scipy.special import ndtri
 
 from privstats.randomness import Generator, secure, seeded, uniform
 
-__all__ = ["named", "normal", "permutation", "uniform", "whole"]
-
 
 def named(seed: int | None, *names: object) -> Generator:
     """A generator for one purpose: reproducible with a seed, the operating system's without.

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from threat_models.audits.target import Target
     from threat_models.audits.verdict import Report
 
-__all__ = ["audit"]
-
-audit = typer.Typer(help="Hold what is measured against what is proved.", no_args_is_help=True, rich_help_panel="Audit")
+audit = typer.Typer(help="Compare what is measured with what is proved.", no_args_is_help=True, rich_help_panel="Audit")
 
 PlanFile = Annotated[Path, typer.Argument(help="The plan document.", metavar="PLAN.TOML")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -167,14 +165,14 @@ def course(
     from threat_models.audits.stream import audit_stream
 
     stated: tuple[Any, Any] = document.stated(path)  # a promise that the rounds do not keep is a finding here
-    found, promise = stated
+    result, promise = stated
     rng = _rng(seed)
     terms: dict[str, Any] = {"asks": asks, "trials": trials, "confidence": confidence}
     audits: Mapping[str, Callable[[], list[Report]]] = {
-        "course": lambda: [audit_course(found, rng, promise=promise, **terms)],
-        "registry": lambda: [audit_stream(found, rng, **terms), audit_epochs(found, rng)],
+        "course": lambda: [audit_course(result, rng, promise=promise, **terms)],
+        "registry": lambda: [audit_stream(result, rng, **terms), audit_epochs(result, rng)],
     }
-    _finish(audits[course_kind(found).charge](), json)
+    _finish(audits[course_kind(result).charge](), json)
 
 
 @audit.command()

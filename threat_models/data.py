@@ -17,15 +17,13 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.files.arrays import read_arrays
 from privstats.moments import quantize
 from privstats.plan import Plan
-from privstats.randomness import Generator
+from privstats.randomness import Generator, uniform
 from privstats.schema import RidgeSchema, SitesSchema, of_records
-from threat_models.chance import normal, uniform
+from threat_models.chance import normal
 from threat_models.world import Pool
 
-__all__ = ["bundled", "from_file", "made_up", "people"]
-
-_MADE_UP_PER_CLASS = 200
-_MOST_MADE_UP = 40_000
+_SYNTHETIC_PER_CLASS = 200
+_MOST_SYNTHETIC = 40_000
 
 
 def bundled(plan: Plan, rng: Generator) -> tuple[Pool, str]:
@@ -41,14 +39,14 @@ def bundled(plan: Plan, rng: Generator) -> tuple[Pool, str]:
         fits = False
     if fits:
         return Pool.split(X, y, rng), "handwritten digits, 1,797 scans of 8 x 8 pixels"
-    return made_up(plan, rng), "made-up Gaussian vectors"
+    return synthetic_pool(plan, rng), "made-up Gaussian vectors"
 
 
-def made_up(plan: Plan, rng: Generator, *, per_class: int | None = None) -> Pool:
+def synthetic_pool(plan: Plan, rng: Generator, *, per_class: int | None = None) -> Pool:
     """Gaussian vectors of typical norm 2/3 of the clip, behind the transform; classes differ in their means."""
     schema = of_records(plan.schema)
     classes = schema.sizes.get("class", 1)
-    each = per_class or max(4, min(_MADE_UP_PER_CLASS, _MOST_MADE_UP // classes))
+    each = per_class or max(4, min(_SYNTHETIC_PER_CLASS, _MOST_SYNTHETIC // classes))
     y = np.repeat(np.arange(classes), each)
     noise = normal(len(y) * schema.features, rng).reshape(len(y), -1)
     centres = normal(classes * schema.features, rng).reshape(classes, -1)

@@ -15,7 +15,7 @@ from typing import Any
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, DataError, MissingExtraError, PlanError, ReleaseError, SchemaError
 from privstats.plan import Plan
-from privstats.workflows.checkpoint import ResultCache
+from privstats.workflows.sweep.frame import ResultCache
 from threat_models.adversary import SIGHTS, Adversary, Sees
 from threat_models.attack import AnyAttack, Attack, Examination
 from threat_models.axes import AXES, Axis
@@ -23,8 +23,6 @@ from threat_models.chance import named
 from threat_models.game import Game, alike
 from threat_models.report import LeakageReport, Row
 from threat_models.world import Field, Pool, Setting
-
-__all__ = ["Effort", "Results", "evaluate", "matrix", "steps", "sweep"]
 
 _CANDIDATES = 8
 _LEAST_TRIALS = 8

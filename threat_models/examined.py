@@ -17,8 +17,6 @@ from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.report import Row, judge, stated
 
-__all__ = ["error", "rated"]
-
 Rates = Sequence[float] | NDArray[np.float64]
 
 
@@ -44,8 +42,8 @@ def rated(
     """
     who = who or attack.adversary(plan)
     interval, kappa = (bounds.proportion(np.asarray(each, np.float64), confidence) for each in (rates, blind))
-    kept = ceilings.guaranteed(plan, who) if promised else None
-    ceiling = None if kept is None else ceilings.reconstruction(kept, kappa[1])
+    guarantee = ceilings.guaranteed(plan, who) if promised else None
+    ceiling = None if guarantee is None else ceilings.reconstruction(guarantee, kappa[1])
     return Row(
         attack=attack.name,
         number=attack.number,
@@ -59,7 +57,7 @@ def rated(
         ceiling=ceiling,
         verdict=judge(interval, kappa, ceiling),
         worlds=len(rates),
-        **stated(kept),
+        **stated(guarantee),
         **more,
     )
 

@@ -26,13 +26,11 @@ from threat_models.data import bundled
 from threat_models.evaluate import Effort, evaluate
 from threat_models.page import finding_of
 
-__all__ = ["attacks", "audits"]
-
 _SESSIONS, _RELEASES, _WORLDS = 4000, 5000, 200
 
 _SENSITIVITY = (
     "Audit: can a record move the sums further than claimed?",
-    "No pair of records was found that moves a sum further than the plan claims.",
+    "The search met no pair of records that moves a sum further than the plan claims.",
 )
 _SAID = {
     "budget": (
@@ -58,8 +56,8 @@ _SAID = {
 def audits(plan: Plan, search: Search) -> Sequence[Finding]:
     """Every audit that needs a plan alone; a finding that says so where the plan promises nothing."""
     if isinstance(plan.privacy, NoPrivacy):
-        said = "The plan promises nothing about single records, so there is no claim that could be contradicted."
-        return [Finding(title="Audits", summary=said)]
+        text = "The plan promises nothing about single records, so there is no claim that could be contradicted."
+        return [Finding(title="Audits", summary=text)]
     target, rng = target_of(plan), secure() if search.seed is None else seeded(search.seed)
     out = []
     for audit in _audits(target, rng, search.trials):
@@ -76,12 +74,12 @@ def attacks(plan: Plan, search: Search) -> Sequence[Finding]:
     """
     effort = Effort(trials=search.trials or _WORLDS, seed=search.seed, tick=lambda _: search.tick())
     pool, what = bundled(plan, named(search.seed, "data"))
-    found = finding_of(evaluate(plan, attacks_named(()), pool, effort))
+    result = finding_of(evaluate(plan, attacks_named(()), pool, effort))
     return [
         replace(
-            found,
-            title=f"Attacks: {found.title[0].lower()}{found.title[1:]}",
-            notes=[f"Tried on {what}.", *found.notes],
+            result,
+            title=f"Attacks: {result.title[0].lower()}{result.title[1:]}",
+            notes=[f"Tried on {what}.", *result.notes],
         )
     ]
 

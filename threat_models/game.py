@@ -27,8 +27,6 @@ from threat_models.reconstruction import SCORES, Prior, example
 from threat_models.report import Row, judge, stated
 from threat_models.world import Field, Setting, World, draw
 
-__all__ = ["RATES", "Game", "Trials", "alike"]
-
 RATES = (0.01, 0.001)
 """False positive rates at which a membership attack is measured."""
 
@@ -93,15 +91,15 @@ class Game:
         return tuple(player.trials() for player in players)
 
     def _membership(self, attack: Attack, trials: Trials, adversary: Adversary) -> Row:
-        kept = ceilings.guaranteed(self.setting.plan, adversary)
+        promised = ceilings.guaranteed(self.setting.plan, adversary)
         coin = named(self.seed, "ties", attack.name)
         each = 1 - (1 - self.confidence) / (1 + len(RATES))
         won = np.array([bounds.wins(*pair, coin) for pair in zip(trials.inside, trials.outside, strict=True)])
         pairs = zip(trials.blind_inside, trials.blind_outside, strict=True)
         blind = np.array([bounds.wins(*pair, coin) for pair in pairs])
-        interval, ceiling = bounds.proportion(won, each), None if kept is None else kept.auc
-        found = (bounds.operating_point(trials.inside, trials.outside, rate, each) for rate in RATES)
-        points = tuple(point for point in found if point is not None)
+        interval, ceiling = bounds.proportion(won, each), None if promised is None else promised.auc
+        result = (bounds.operating_point(trials.inside, trials.outside, rate, each) for rate in RATES)
+        points = tuple(point for point in result if point is not None)
         return self._row(
             attack,
             adversary,
@@ -110,8 +108,8 @@ class Game:
             interval=interval,
             baseline=float(blind.mean()),
             ceiling=ceiling,
-            verdict=judge(interval, bounds.proportion(blind, each), ceiling, points, kept),
-            **stated(kept),
+            verdict=judge(interval, bounds.proportion(blind, each), ceiling, points, promised),
+            **stated(promised),
             points=points,
             roc=bounds.roc(trials.inside, trials.outside, self.confidence),
         )
@@ -148,8 +146,8 @@ class Game:
         right, usual = [], []
         for trial in range(self.trials):
             world = self._world(trial, True, who, chance)
-            found = np.atleast_1d(attack.run(who.view(world), guess))[: len(world.secret)]
-            right.append(float((found == world.secret).mean()))
+            result = np.atleast_1d(attack.run(who.view(world), guess))[: len(world.secret)]
+            right.append(float((result == world.secret).mean()))
             usual.append(float((world.secret == values[np.argmax(counts)]).mean()))
             self.tick()
         kappa = bounds.proportion(np.array(usual), self.confidence)
@@ -166,10 +164,10 @@ class Game:
         **more: object,
     ) -> Row:
         """A row of success rates, held against the best guess without a release; ``group`` records a success."""
-        kept = ceilings.guaranteed(self.setting.plan, adversary)
-        kept = None if kept is None else kept.of_group(group)
+        promised = ceilings.guaranteed(self.setting.plan, adversary)
+        promised = None if promised is None else promised.of_group(group)
         interval = bounds.proportion(rates, self.confidence)
-        ceiling = None if kept is None else ceilings.reconstruction(kept, kappa[1])
+        ceiling = None if promised is None else ceilings.reconstruction(promised, kappa[1])
         return self._row(
             attack,
             adversary,
@@ -178,7 +176,7 @@ class Game:
             baseline=baseline,
             ceiling=ceiling,
             verdict=judge(interval, kappa, ceiling),
-            **stated(kept),
+            **stated(promised),
             **more,
         )
 

@@ -10,8 +10,6 @@ from privstats.workflows.report import Cell, Figure, Finding, Table, Text, layou
 from threat_models.pictures import COLOURS, drawn
 from threat_models.report import LeakageReport, Row, number
 
-__all__ = ["asked", "count", "finding_of", "render", "who"]
-
 _TITLES = {
     "matrix": (
         "Who learns what",
@@ -92,7 +90,14 @@ def finding_of(report: LeakageReport) -> Finding:
         notes=tuple(dict.fromkeys(f"{row.attack}: {row.note}." for row in report.rows if row.note)),
         figures=figures,
         violated=report.violated,
+        measured={goal: _reached(row) for goal, row in report.worst_by_goal.items()},
     )
+
+
+def _reached(row: Row) -> str:
+    """What the best attack of a goal reached, beside a guess and the most there can be."""
+    most = "unbounded" if row.ceiling is None else f"at most {number(row.ceiling)}"
+    return f"{row.attack}, {row.metric} {number(row.measured)} (without the release {row.without}, {most})"
 
 
 def _headline(report: LeakageReport) -> str:

@@ -20,8 +20,6 @@ from privstats.files.atomic import atomic_write
 from threat_models.adversary import SIGHTS
 from threat_models.report import LeakageReport, Row, Verdict
 
-__all__ = ["COLOURS", "draw_all", "drawn", "figures"]
-
 COLOURS: Mapping[Verdict | str, str] = {
     "violates ceiling": "#b2182b",
     "leaks": "#ef8a62",
@@ -116,17 +114,17 @@ def _figure(draw: Callable[[Any, Sequence[Row]], None], rows: Sequence[Row], siz
 def _roc(figure: Any, rows: Sequence[Row]) -> None:
     axes = figure.subplots()
     grid = np.geomspace(1e-3, 1, 200)
-    kept = sorted({row.guarantee for row in rows if row.guarantee is not None}, key=lambda each: each.mu)
-    edges = [np.array([each.tpr(float(x)) for x in grid]) for each in kept]
+    promised = sorted({row.guarantee for row in rows if row.guarantee is not None}, key=lambda each: each.mu)
+    edges = [np.array([each.tpr(float(x)) for x in grid]) for each in promised]
     if edges:  # which of two is higher may change with the false positives, where one of them is pure
         axes.fill_between(grid, np.max(edges, axis=0), 1, color=_SHADE, label="above the ceiling", zorder=0)
-    for style, each, edge in zip(("-", "--", "-.", ":"), kept, edges, strict=False):
+    for style, each, edge in zip(("-", "--", "-.", ":"), promised, edges, strict=False):
         axes.plot(grid, edge, color="black", linestyle=style, linewidth=1.3, label=f"ceiling, mu {each.mu:.3g}")
     axes.plot(grid, grid, color="#999999", linewidth=1, linestyle=":", label="guessing")
     for colour, row in zip(_cycle(), rows, strict=False):
         fpr, tpr = np.array(row.roc.fpr), np.array(row.roc.tpr)  # type: ignore[union-attr]
-        told = fpr >= _LEAST_ALARMS / max(1, row.worlds)  # to the left of it a curve is a handful of strangers
-        axes.step(fpr[told], tpr[told], where="post", color=colour, linewidth=1.5, label=row.attack)
+        shown = fpr >= _LEAST_ALARMS / max(1, row.worlds)  # to the left of it a curve is a handful of strangers
+        axes.step(fpr[shown], tpr[shown], where="post", color=colour, linewidth=1.5, label=row.attack)
     lowest = max(1e-3, min(_LEAST_ALARMS / max(1, row.worlds) for row in rows) / 2)
     axes.set(xscale="log", yscale="log", xlim=(lowest, 1), ylim=(lowest, 1.05))
     axes.set(xlabel="strangers taken for members (false positives)", ylabel="members found (true positives)")
@@ -175,7 +173,7 @@ def _edge(axes: Any, axis: str, rows: Sequence[Row], tpr: bool, edges: set[tuple
     """The ceiling of an attack, unless one that was drawn before has the same."""
     x = [row.setting[axis] for row in rows]
     pairs = ((row.guarantee, row.ceiling) for row in rows)
-    edge = tuple(kept.tpr(0.01) if tpr else ceiling or 0.0 for kept, ceiling in pairs if kept is not None)
+    edge = tuple(promised.tpr(0.01) if tpr else ceiling or 0.0 for promised, ceiling in pairs if promised is not None)
     if len(edge) == len(rows) and edge not in edges:
         name = "ceiling" if not edges else f"ceiling, {rows[0].attack}"
         axes.plot(x, edge, color="black", linestyle="--", linewidth=1.2, label=name)
@@ -205,11 +203,11 @@ def _matrix(figure: Any, rows: Sequence[Row]) -> None:
     silent = {(row.attack, row.sees) for row in rows if row.measured is None}
     for y, name in enumerate(names):
         for x, sees in enumerate(sights):
-            found = worst.get((name, sees))
-            hatch = _HATCH if found is None and (name, sees) in silent else None
-            axes.add_patch(_patch(x, y, "white" if found is None else COLOURS[found.verdict], hatch=hatch))
-            text = "" if found is None else f"{'mu ' if found.goal == 'audit' else ''}{found.measured:.2f}"
-            ink = "white" if found is not None and found.verdict == "violates ceiling" else "black"
+            result = worst.get((name, sees))
+            hatch = _HATCH if result is None and (name, sees) in silent else None
+            axes.add_patch(_patch(x, y, "white" if result is None else COLOURS[result.verdict], hatch=hatch))
+            text = "" if result is None else f"{'mu ' if result.goal == 'audit' else ''}{result.measured:.2f}"
+            ink = "white" if result is not None and result.verdict == "violates ceiling" else "black"
             axes.text(x, y, text, ha="center", va="center", fontsize=_SMALL, color=ink)
     axes.set(xlim=(-0.5, len(sights) - 0.5), ylim=(len(names) - 0.5, -0.5))
     axes.set_xticks(range(len(sights)), [_SEES[sees] for sees in sights], fontsize=_SMALL)

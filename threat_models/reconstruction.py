@@ -20,8 +20,6 @@ from threat_models.attacks.matching import match
 from threat_models.report import Example
 from threat_models.world import World
 
-__all__ = ["NEAR", "SCORES", "Prior", "Score", "example"]
-
 NEAR = 0.05
 """Relative distance within which a record, or a value of it, counts as rebuilt."""
 
@@ -122,11 +120,11 @@ def example(world: World, view: View, rows: Rows) -> Example | None:
     raw = view.sums[0]["A"][label] / max(1.0, view.sums[0]["N"][label] if "N" in view.sums[0] else view.records)
     shown = min(_SHOWN, len(world.truth))
     order = match(world.truth, rows).order if len(rows) else np.full(len(world.truth), -1)
-    found = np.vstack([rows, np.zeros((1, X.shape[1]))])[order] if len(rows) else np.zeros_like(world.truth)
+    result = np.vstack([rows, np.zeros((1, X.shape[1]))])[order] if len(rows) else np.zeros_like(world.truth)
     return Example(
         truth=_plain(world.truth[:shown]),
         raw=_plain(np.tile(raw, (shown, 1))),
-        attack=_plain(found[:shown]),
+        attack=_plain(result[:shown]),
         mean=_plain(np.tile(mean, (shown, 1))),
         prior=_plain(np.tile(prior, (shown, 1))),
     )

@@ -6,15 +6,13 @@ Values only: ``pictures`` and ``page`` render a report. Attacks and audits repor
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from privstats.dp import Guarantee
-from privstats.files.jsonable import json_text, json_value
+from privstats.files.text import json_text, json_value
 from threat_models.bounds import Interval, Point, Roc
-
-__all__ = ["VERDICTS", "Example", "LeakageReport", "Row", "Verdict", "judge", "number", "stated"]
 
 Verdict: TypeAlias = Literal["violates ceiling", "leaks", "no evidence", "underpowered"]
 VERDICTS: tuple[Verdict, ...] = ("violates ceiling", "leaks", "no evidence", "underpowered")
@@ -97,12 +95,18 @@ class Row:
 
     def plain(self) -> dict[str, Any]:
         """The row as JSON holds it, with the ceiling beside every operating point; examples are left out."""
-        out, kept = asdict(self), self.guarantee
+        out, guarantee = asdict(self), self.guarantee
         del out["example"]
         for point in out["points"]:
-            point["ceiling"] = None if kept is None else kept.tpr(point["wanted"])
+            point["ceiling"] = None if guarantee is None else guarantee.tpr(point["wanted"])
         plain: dict[str, Any] = json_value(out)
         return plain
+
+
+def _most(rows: Iterable[Row]) -> Row | None:
+    """Of those that were measured, the one that gains most over its baseline."""
+    measured = [row for row in rows if row.interval is not None]
+    return max(measured, key=lambda row: row.interval[0] - (row.baseline or 0.0), default=None)  # type: ignore[index]
 
 
 @dataclass(frozen=True)
@@ -165,8 +169,14 @@ class LeakageReport:
     @property
     def worst(self) -> Row | None:
         """The row that gains most over its baseline; its interval holds for the best of all, at ``confidence``."""
-        measured = [row for row in self.rows if row.interval is not None and row.goal != "audit"]
-        return max(measured, key=lambda row: row.interval[0] - (row.baseline or 0.0), default=None)  # type: ignore[index]
+        return _most(row for row in self.rows if row.goal != "audit")
+
+    @property
+    def worst_by_goal(self) -> dict[str, Row]:
+        """The same by goal, of rows that the promise bounds; a goal of which none was measured is left out."""
+        bounded = [row for row in self.rows if row.ceiling is not None]
+        best = {goal: _most(row for row in bounded if row.goal == goal) for goal in {row.goal for row in bounded}}
+        return {goal: row for goal, row in best.items() if row is not None}
 
     @property
     def doubt(self) -> str:
@@ -211,7 +221,7 @@ def judge(
     baseline: Interval,
     ceiling: float | None,
     points: tuple[Point, ...] = (),
-    kept: Guarantee | None = None,
+    guarantee: Guarantee | None = None,
 ) -> Verdict:
     """The verdict of an interval.
 
@@ -220,7 +230,7 @@ def judge(
     of the baseline's and is narrow enough to say so. Otherwise "underpowered".
     """
     above = ceiling is not None and interval[0] > ceiling
-    beyond = kept is not None and any(p.tpr_interval[0] > kept.tpr(p.fpr_interval[1]) for p in points)
+    beyond = guarantee is not None and any(p.tpr_interval[0] > guarantee.tpr(p.fpr_interval[1]) for p in points)
     if above or beyond:
         return "violates ceiling"
     if interval[0] > baseline[1]:

@@ -22,8 +22,6 @@ from threat_models.chance import permutation
 from threat_models.report import Example
 from threat_models.world import Field, Pool
 
-__all__ = ["ALIKE", "METRIC", "Scene"]
-
 ALIKE = 0.9
 """Structural similarity above which a picture counts as recognised."""
 METRIC = f"SSIM > {ALIKE:g}"

@@ -22,13 +22,10 @@ from privstats.plan import Plan
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
 from privstats.schema import of_records
+from privstats.session.machines import Contribution
 from privstats.session.unmasked import opened_among
-from privstats.session.vector import Contribution
 from threat_models.adversary import Adversary, Sees
 from threat_models.chance import permutation, whole
-
-__all__ = ["Field", "Pool", "Session", "Setting", "World", "draw", "released", "total_of"]
-
 
 _FEWEST = 4
 
@@ -248,10 +245,10 @@ def released(pool: Pool, plan: Plan, rows: NDArray[np.int64], rng: Generator) ->
     brought = [pool.measure(plan, rows), *[empty] * (plan.cohort.clients - 1)]
     given = [session.contribution(plan, each, rng, allow_reproducible=True) for each in brought]
     everybody = tuple(range(plan.cohort.clients))
-    return _made(plan, dict(zip(everybody, given, strict=True)), _of_helpers(plan, rng), rng)[1]
+    return _released(plan, dict(zip(everybody, given, strict=True)), _of_helpers(plan, rng), rng)[1]
 
 
-def _made(
+def _released(
     plan: Plan, given: Mapping[int, Contribution], noises: Sequence[RingVector], rng: Generator
 ) -> tuple[tuple[RingVector, ...], Release]:
     """The clients' vectors, and the release of their sum, of whose noise they open what is too much."""
@@ -370,7 +367,7 @@ def _sessions(
             client: session.contribution(plan, moments[client], rng, allow_reproducible=True) for client in present
         }
         noises = _of_helpers(plan, rng)
-        vectors, release = _made(plan, given, noises, rng)
+        vectors, release = _released(plan, given, noises, rng)
         out.append(Session(present, vectors, release, noises))
     return tuple(out)
 

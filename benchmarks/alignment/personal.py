@@ -23,7 +23,7 @@ from benchmarks.alignment.partitions import difference
 from benchmarks.data import tasks
 from benchmarks.measuring import Row, Rows, Tables, command
 from privstats import heads
-from privstats.heads.personal import Personal
+from privstats.contrib.personal.head import Personal
 
 CLIENTS, RECORDS, TESTED = 20, 50, 200
 SEEDS = 10

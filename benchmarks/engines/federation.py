@@ -29,7 +29,7 @@ from privstats.dp import Ledger
 from privstats.engines import flower
 from privstats.engines.flower import records
 from privstats.engines.network.host import Host
-from privstats.engines.network.local import LocalTransport
+from privstats.engines.network.study import LocalTransport
 from privstats.engines.network.transport import Deadlines
 from tests.engines.flower.federation import Federation
 from tests.engines.network.fake import NAMES, Study, study_of

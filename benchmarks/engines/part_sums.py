@@ -17,9 +17,9 @@ from pathlib import Path
 
 from benchmarks.engines.journal import _GROUP, _KEY, _QUICK, _SIZES, Meter, Sent, _answered
 from benchmarks.measuring import Row, Tables, command
-from privstats.engines.dask import _part_sum
+from privstats.contrib.parts.dask import _part_sum
+from privstats.contrib.parts.part_store import PartStore
 from privstats.engines.journal import JournaledServer
-from privstats.engines.part_store import PartStore
 
 
 def run(sent: Sent, *, others: bool) -> Row:

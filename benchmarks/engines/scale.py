@@ -24,7 +24,7 @@ from benchmarks.engines.federation import over_flower, steps
 from benchmarks.measuring import Row, Rows, Tables, command
 from benchmarks.secagg.sessions import bits_of
 from privstats.engines.flower.grid import GridTransport
-from privstats.engines.network.retry import RequestQueue
+from privstats.engines.network.nodes import RequestQueue
 from tests.engines.flower.simulated import simulation, study_of_many
 from tests.engines.network.fake import Study, study_of
 

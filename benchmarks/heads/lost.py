@@ -23,7 +23,7 @@ from benchmarks.data import Split, private_tasks
 from benchmarks.measuring import Row, Rows, Tables, command, standard_error
 from benchmarks.refinement.models import one_shot_plan
 from privstats import heads
-from privstats.estimates.spectrum import positive_part
+from privstats.estimates.denoise import positive_part
 from privstats.heads.estimates import class_covariance
 from privstats.randomness import seeded
 
@@ -64,7 +64,7 @@ def lost(split: Split, epsilon: float, draws: int) -> Rows:
         release = ps.session.aggregate_unmasked(plan, parts, seeded(seed))
         for name, head in HEADS.items():
             found[name].append(recalls(head().fit_release(release), X_test, y_test))
-        with patch.object(class_covariance, "_kept", kept_before):
+        with patch.object(class_covariance, "_own_share", kept_before):
             for name in OF_CLASSES:
                 before[name].append(recalls(HEADS[name]().fit_release(release), X_test, y_test))
     told = np.array(found["LDA"]) > _TOLD

@@ -3,8 +3,8 @@
     OPENBLAS_NUM_THREADS=2 python -m benchmarks.heads.threads --classes 30 --save
     python -m benchmarks.heads.threads --classes 150 --one --keep --save  # takes minutes with two threads
 
-The library gives them one thread (``heads/estimates/blas.py``); the other column undoes that. On a busy machine the
-threads of a small eigendecomposition wait for one another.
+The library gives them one thread (``one_blas_thread``); the other column undoes that. On a busy machine the threads
+of a small eigendecomposition wait for one another.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measuring import Row, Tables, command, results
 from privstats import heads
-from privstats.heads.estimates import blas
+from privstats.heads.estimates import class_covariance
 
 FITTED: Mapping[str, Callable[[], Any]] = {"QDA": heads.QDA, "RDA": heads.RDA, "LowRankQDA": heads.LowRankQDA}
 
@@ -60,7 +60,7 @@ def fitted(name: str, X: Any, y: Any, threads: int, ways: Sequence[str]) -> Row:
         with ExitStack() as stack:
             stack.enter_context(threadpool_limits(threads, user_api="blas"))
             if way != "one thread":
-                stack.enter_context(patch.object(blas, "threadpool_limits", lambda *_, **__: nullcontext()))
+                stack.enter_context(patch.object(class_covariance, "threadpool_limits", lambda *_, **__: nullcontext()))
             wall, cpu = time.perf_counter(), time.process_time()
             FITTED[name]().fit(X, y)
             row[f"{way}, s"], row[f"{way}, CPU s"] = time.perf_counter() - wall, time.process_time() - cpu

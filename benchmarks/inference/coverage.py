@@ -121,7 +121,7 @@ def survival(records: int, epsilon: float, runs: int) -> Row:
     truth = (1 - HAZARD) ** np.arange(1, POINTS + 1)
     told = missed = 0
     for _ in range(runs):
-        curve = inf.kaplan_meier(_followed(plan, records, chance, rng), time="t", event="e")
+        curve = inf.kaplan_meier(_followed(plan, records, chance, rng), time="t", event="e", times="discrete")
         assert isinstance(curve, inf.SurvivalCurve)
         low, high = curve.confidence_interval_[:POINTS].T
         told += len(low)

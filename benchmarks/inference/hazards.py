@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -19,15 +20,17 @@ import numpy as np
 
 import privstats as ps
 from benchmarks.inference.coverings import Answer, Array, promise, ran, tallied
+from benchmarks.inference.runs import add_options, ends, others_of
 from benchmarks.measuring import Row, Rows, Tables, command
 from privstats import course as courses
 from privstats import inference as inf
-from privstats.course.hazard import first_weights
+from privstats.course.hazard import first_values
 from privstats.estimates.score import damped_step
 from privstats.randomness import Generator, seeded
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, ConstantFeature, Scale
 
+NAME = "inference.hazards"
 CLIENTS = 4
 WIDTH, BINS = 3.0, 6
 EDGES = tuple(WIDTH * place for place in range(BINS + 1))
@@ -40,30 +43,56 @@ SCHEMA = ps.HazardSchema(
     event="died",
     feature_names=NAMES,
     transform=(Centre((0.5, 0.0, 0.0)), Scale((0.5, 1.0, 1.0)), ConstantFeature(1.5)),
+    times="continuous",
 )
 USUAL, RARE = 0.06, 0.006
 CELLS = [(2_000, 3.0), (5_000, 1.0), (5_000, 3.0), (20_000, 1.0), (20_000, 8.0)]
 RARE_CELLS = [(5_000, 3.0), (20_000, 3.0), (20_000, 8.0)]
 COUNTS = [(2_000, 1.0), (5_000, 0.3), (5_000, 1.0), (20_000, 1.0)]
+FOLLOWED, BASE, AGE = 24.0, 0.02, 0.4  # months, events a month, log ratio of the other column
+LEAVING = {  # rates a month at which two arms leave, and the shape of Weibull's law; each printed assumption stretched
+    "drop-out 5 % and 1 % a month": ((0.05, 0.01), 1.0),
+    "the same, hazards falling steeply (Weibull .5)": ((0.05, 0.01), 0.5),
+    "the same, hazards rising (Weibull 2)": ((0.05, 0.01), 2.0),
+    "drop-out 1 % a month in both arms, Weibull .5": ((0.01, 0.01), 0.5),
+}
+STRETCHED = [
+    (ratio, records, epsilon, width)
+    for ratio in (0.0, 0.5)
+    for records in (5_000, 20_000)
+    for epsilon in (1.0, 3.0, 8.0)
+    for width in (6, 2)
+]
 STEPS = 40
 FINEST = 20
 
 
 def tables(options: argparse.Namespace) -> Tables:
-    """Cells of records and epsilon; the check of proportionality; beside Cox's model."""
+    """Cells of records and epsilon; the check of proportionality; arms that leave at their own rates; Cox's model."""
     quick = options.quick
     runs = 2 if quick else options.runs
-    usual, rare, counts = (cells[:1] if quick else cells for cells in (CELLS, RARE_CELLS, COUNTS))
-    yield "a third has the event, four rounds", [covered(USUAL, 4, *cell, _runs(cell, runs)) for cell in usual]
-    yield "4 % have the event, six rounds", [covered(RARE, 6, *cell, runs) for cell in rare]
-    yield "proportional hazards", [checked(0.0, *cell, 10 * runs // 3) for cell in counts]
-    yield "a log ratio that runs from 0 to .8", [checked(0.8, *cell, 10 * runs // 3) for cell in counts]
-    yield "beside Cox's model", list(beside_cox())
+    some = slice(1 if quick else None)
+    usual, rare, counts, stretch = CELLS[some], RARE_CELLS[some], COUNTS[some], STRETCHED[some]
+    groups: dict[str, Callable[[], Rows]] = {
+        "a third has the event, four rounds": lambda: [covered(USUAL, 4, *cell, runs) for cell in usual],
+        "4 % have the event, six rounds": lambda: [covered(RARE, 6, *cell, runs) for cell in rare],
+        "proportional hazards": lambda: [checked(0.0, *cell, 2 * runs) for cell in counts],
+        "a log ratio that runs from 0 to .8": lambda: [checked(0.8, *cell, 2 * runs) for cell in counts],
+        **{
+            world: partial(_stretched, how, stretch if place == 0 else [(0.5, 20_000, 3.0, 6)], runs)
+            for place, (world, how) in enumerate(LEAVING.items())
+        },
+        "beside Cox's model": lambda: list(beside_cox()),
+    }
+    for title, rows in groups.items():
+        if options.only in title:
+            yield title, rows()
 
 
-def _runs(cell: tuple[int, float], runs: int) -> int:
-    """More for the two cells that the claim is tried in."""
-    return 5 * runs // 3 if cell in ((5_000, 3.0), (20_000, 1.0)) else runs
+def _stretched(
+    how: tuple[tuple[float, float], float], cells: Sequence[tuple[float, int, float, int]], runs: int
+) -> Rows:
+    return [stretched(*how, *cell, runs) for cell in cells]
 
 
 def covered(hazard: float, rounds: int, records: int, epsilon: float, runs: int) -> Row:
@@ -91,6 +120,59 @@ def persons(records: int, hazard: float, chance: np.random.Generator) -> dict[st
     return columns | {"months": np.minimum(times, leaves), "died": (times <= leaves).astype(np.float64)}
 
 
+def stretched(
+    leaving: tuple[float, float], shape: float, ratio: float, records: int, epsilon: float, width: int, runs: int
+) -> Row:
+    """Misses of an arm's and of another column's log ratio, and how often the tests of the counts reject.
+
+    Arms leave at different rates, at any time of a bin, and followed ones leave beyond the last edge.
+    """
+    schema = ps.HazardSchema(
+        3,
+        3**0.5,
+        bins=ps.Bins("months", tuple(range(0, round(FOLLOWED) + 1, width))),
+        event="died",
+        feature_names=("arm", "age"),
+        transform=(Centre((0.5, 0.0)), Scale((0.5, 1.0)), ConstantFeature(1.0)),
+        times="continuous",
+    )
+    course = ps.Hazard.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm")
+    missed, told, tests = np.zeros(2), np.zeros(2), np.zeros(2)
+    for run in range(runs):
+        chance = np.random.default_rng([records, round(10 * epsilon), round(10 * ratio), width, run])
+        table = followed(records, ratio, leaving, shape, chance)
+        parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
+        found = inf.hazards(courses.run(course, lambda node, parts=parts, run=run: ran(node.plan, parts, seeded(run))))  # type: ignore[misc]
+        low, high = found.conf_int().T
+        told += found.told
+        missed += (low > np.array([ratio, AGE])) | (high < np.array([ratio, AGE]))
+        tests += [found.logrank().p_value < 0.05, found.proportionality().p_value < 0.05]
+    return {
+        "log ratio": ratio,
+        "records": records,
+        "epsilon": epsilon,
+        "months a bin": width,
+        "runs": runs,
+        "told": float(told[0] / runs),
+        "arm missed": float(missed[0] / runs),
+        **ends(missed[0], runs),
+        "age missed": float(missed[1] / runs),
+        "log-rank rejects": float(tests[0] / runs),
+        "proportionality rejects": float(tests[1] / runs),
+    }
+
+
+def followed(
+    records: int, ratio: float, leaving: tuple[float, float], shape: float, chance: np.random.Generator
+) -> dict[str, Array]:
+    """Weibull times of two arms, who leave at rates of their own or are seen beyond the end."""
+    arm, age = chance.integers(0, 2, records), chance.uniform(-1, 1, records)
+    cumulative = BASE * FOLLOWED * np.exp(ratio * arm + AGE * age)  # at the end of follow-up
+    event = FOLLOWED * (chance.exponential(size=records) / cumulative) ** (1 / shape)
+    left = np.minimum(chance.exponential(1 / np.array(leaving)[arm]), FOLLOWED + chance.uniform(0, 12, records))
+    return {"arm": arm, "age": age, "months": np.minimum(event, left), "died": (event <= left) * 1.0}
+
+
 def checked(trend: float, records: int, epsilon: float, runs: int) -> Row:
     """How often proportionality is told, and rejected at .05, at the noise of a course's counts."""
     course = ps.Hazard.start(SCHEMA, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm")
@@ -104,7 +186,7 @@ def checked(trend: float, records: int, epsilon: float, runs: int) -> Row:
         table = {"months": WIDTH * np.minimum(place, leaves) + 1, "died": (place <= leaves) * 1, "arm": arm}
         parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
         counts = ran(course.first, parts, seeded(run))
-        found = inf.proportionality_test(counts, time="months", event="died", by="arm", bins=BINS)
+        found = inf.proportionality_test(counts, time="months", event="died", by="arm", times="continuous")
         told, rejected = told + found.told, rejected + (found.p_value < 0.05)
     return {"records": records, "epsilon": epsilon, "runs": runs, "told": told / runs, "rejected": rejected / runs}
 
@@ -182,20 +264,20 @@ def grouped(frame: Any, columns: list[str], time: str, event: str, bins: int) ->
         event=event,
         feature_names=tuple(columns),
         transform=(Centre(tuple(mean)), Scale(tuple(per)), ConstantFeature(0.5)),
+        times="continuous",
         grid_bits=FINEST,
     )
-    table, w = {name: frame[name].to_numpy() for name in frame}, first_weights(schema).real
+    table = {name: frame[name].to_numpy() for name in frame}
+    counts = ps.Release.exact(schema.counted(), ps.measure(schema.counted(), table))
+    values = first_values(schema, counts)
+    w = values["w"].real
     for _ in range(STEPS):
-        published = Published.of({"w": Values.rounded(w)})
+        published = Published.of({**values, "w": Values.rounded(w)})
         found: Any = ps.measure(schema, table, published=published).real()
         w = Values.rounded(w).real + damped_step(found.g, found.H, 0.0, schema.clip_norm)
     errors = np.sqrt(np.diag(np.linalg.inv(found.H)))[: len(columns)]
     return w[: len(columns)] / per, errors / per
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runs", type=int, default=300, help="releases per cell, five for three of them in two cells")
-
-
 if __name__ == "__main__":
-    command("inference.hazards", __doc__, tables, _options)
+    command(NAME, __doc__, tables, add_options, others_of(NAME))

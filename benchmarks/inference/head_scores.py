@@ -72,6 +72,8 @@ def covered(world: World, records: int, epsilon: float, runs: int) -> Rows:
         pooled, read = world.pooled(X, y), ps.inference.head_score(ran(plan, dealt(X, y, CLIENTS), seeded(run)))
         for row in read.to_rows():
             name = f"{row['metric']} {row['class'] or (1 if row['metric'] == 'AUC' else '')}".strip()
+            if name not in world.truth:  # at the released prevalence, which moves from release to release
+                continue
             low, high = row["conf_low"], row["conf_high"]
             missed = [row["told"] and not low <= of[name] <= high for of in (world.truth, pooled)]
             found.setdefault(name, []).append((row["told"], missed[0], missed[1], (high - low) / 2))

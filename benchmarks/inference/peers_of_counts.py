@@ -165,6 +165,7 @@ def _curve(plan: ps.Plan, world: Followed, rng: Generator) -> inf.SurvivalCurve:
         _counted(plan, {"t": world[0], "e": world[1]}, rng),
         time="t",
         event="e",
+        times="discrete",
     )
     assert isinstance(curve, inf.SurvivalCurve)
     return curve

@@ -16,7 +16,7 @@ from sklearn.metrics import roc_auc_score
 import privstats as ps
 from benchmarks.inference.coverings import dealt, promise, ran
 from benchmarks.measuring import Row, Rows, Tables, command
-from privstats.inference.head_scores.expected import expected_area
+from privstats.inference.head_curves import expected_area
 from privstats.randomness import seeded
 
 CLIENTS = 4

@@ -19,15 +19,17 @@ import numpy as np
 import privstats as ps
 from benchmarks.inference.coverings import Answer, Array, dealt, plan_of, promise, ran, tallied
 from benchmarks.inference.peers_of_sites import Sites, logistic_peers, site_peers
+from benchmarks.inference.runs import add_options, others_of
 from benchmarks.measuring import Row, Tables, command
 from privstats import course as courses
 from privstats import inference as inf
+from privstats.kinds.score import Family
 from privstats.randomness import Generator
-from privstats.schema.score import Family
 from privstats.transforms import ConstantFeature
 
 Way: TypeAlias = Callable[[np.random.Generator, Generator], Answer]
 
+NAME = "inference.readers"
 CLIENTS = 4
 MEANS = np.array([[0.1, -0.2], [0.3, 0.1]])
 GROUPS = ps.ClassSchema(2, 2, "NAD", 2.0)
@@ -53,15 +55,21 @@ def tables(options: argparse.Namespace) -> Tables:
     sizes: Sequence[int] = (1_000,) if quick else (2_000, 10_000)
     epsilons = (3.0,) if quick else (1.0, 3.0, 8.0)
     cells = [(n, epsilon) for n in sizes for epsilon in epsilons]
-    yield "logistic regression, four rounds: two slopes and the intercept", [logit(*cell, runs) for cell in cells]
-    yield "Poisson regression, five rounds: two slopes and the intercept", [poisson(*cell, runs) for cell in cells]
     strong_runs = runs if quick else FOR_STRONG * runs
     hard = [(1_000, 3.0)] if quick else [(1_000, 8.0), (5_000, 1.0), (5_000, 8.0), (20_000, 8.0)]
-    for title, (family, rounds) in EFFECTS.items():
-        yield title, [strong(family, rounds, *cell, strong_runs) for cell in hard]
-    yield "20 sites with levels of their own: two slopes", [sites(*cell, runs) for cell in cells]
-    yield "table one: two means of two groups", [means(*cell, runs) for cell in cells]
-    yield "confusion: accuracy, two recalls, balanced accuracy", [confusion(*cell, runs) for cell in cells]
+    strongly = {title: partial(strong, *how) for title, how in EFFECTS.items()}
+    of: dict[str, Callable[..., Row]] = {
+        "logistic regression, four rounds: two slopes and the intercept": logit,
+        "Poisson regression, five rounds: two slopes and the intercept": poisson,
+        **strongly,
+        "20 sites with levels of their own: two slopes": sites,
+        "table one: two means of two groups": means,
+        "confusion: accuracy, two recalls, balanced accuracy": confusion,
+    }
+    for title, row in of.items():
+        chosen, often = (hard, strong_runs) if title in strongly else (cells, runs)
+        if options.only in title:
+            yield title, [row(*cell, often) for cell in chosen]
 
 
 def logit(records: int, epsilon: float, runs: int) -> Row:
@@ -133,12 +141,13 @@ def confusion(records: int, epsilon: float, runs: int) -> Row:
         guess = np.where(chance.random(records) < RECALL[y], y, 1 - y)
         parts = [({"y": y[k::CLIENTS], "guess": guess[k::CLIENTS]},) for k in range(CLIENTS)]
         found = inf.confusion(ran(plan, parts, rng), "y", "guess")
-        return _intervals([found.accuracy, *found.recall.values(), found.balanced_accuracy], truth)
+        return intervals_of([found.accuracy, *found.recall.values(), found.balanced_accuracy], truth)
 
     return _row("confusion", records, epsilon, runs, answer)
 
 
-def _intervals(found: Sequence[inf.Interval], truth: Array) -> Answer:
+def intervals_of(found: Sequence[inf.Interval], truth: Array) -> Answer:
+    """Of intervals as readers of counts give them."""
     value, low, high = (np.array([getattr(each, end) for each in found]) for end in ("value", "low", "high"))
     told = np.array([each.told for each in found])
     return Answer(np.where(told, value, np.nan), np.where(told, low, -np.inf), np.where(told, high, np.inf), truth)
@@ -149,9 +158,5 @@ def _row(kind: str, records: int, epsilon: float, runs: int, answer: Way) -> Row
     return {"records": records, "epsilon": epsilon, **tallied(name, answer, runs)}
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--runs", type=int, default=100, help="releases per cell")
-
-
 if __name__ == "__main__":
-    command("inference.readers", __doc__, tables, _options)
+    command(NAME, __doc__, tables, add_options, others_of(NAME))

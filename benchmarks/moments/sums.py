@@ -25,8 +25,8 @@ import privstats as ps
 from benchmarks.measuring import Rows, Tables, command, least_seconds, peak_bytes
 from privstats.encoding import Ring
 from privstats.moments.accumulators import chunk_rows
-from privstats.moments.class_moments import ClassSums
 from privstats.moments.clip_report import ClipReport
+from privstats.moments.record_sums import ClassSums
 
 Clocked: TypeAlias = Callable[[Mapping[str, Callable[[], object]]], dict[str, float]]
 

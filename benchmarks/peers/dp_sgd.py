@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from benchmarks.peers.interface import DELTA, Outcome, Shards
 from benchmarks.refinement import gradient
 from benchmarks.refinement.peers import opacus, tuned
-from privstats.workflows.rivals.opacus import Recipe
+from privstats.contrib.rivals import Recipe
 
 __all__ = ["DPSGD", "dp_sgd"]
 

@@ -37,7 +37,7 @@ Array: TypeAlias = NDArray[np.floating[Any]]
 
 
 def descended(part: Part, classes: int, start: Array | float = 0.0) -> Array:
-    """By how much the steps of ``moments.parties`` move the weights."""
+    """By how much the steps of ``kinds.party`` move the weights."""
     X, Y = part[0], np.eye(classes, dtype=np.float32)[part[1]]
     W = ahead = np.zeros((classes, X.shape[1]), np.float32) + np.float32(start)
     pace = np.float32(classes / max(float(np.square(X).sum()), 1e-30))

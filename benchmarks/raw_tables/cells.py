@@ -15,10 +15,11 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
 
 import privstats as ps
 from benchmarks.measuring import Tables, command
@@ -28,9 +29,10 @@ from benchmarks.raw_tables.sets import Split
 from privstats import heads
 from privstats.course.alone import single_party_plan
 
-__all__ = ["WAYS", "declared"]
+__all__ = ["WAYS", "Array", "behind_counts", "declared", "default", "found_by"]
 
-Edges = Mapping[str, tuple[float, ...]]
+Edges: TypeAlias = Mapping[str, tuple[float, ...]]
+Array: TypeAlias = NDArray[np.float64]
 
 
 def declared(known: Known, edges: Edges | None = None, **options: Any) -> ps.Cells:
@@ -52,8 +54,8 @@ def _listed(name: str, values: Sequence[str | float]) -> ps.Categories | ps.Nume
     return ps.Numeric(name, tuple(numbers[1:]))
 
 
-def fitted(head: Any, cells: ps.Cells, split: Split, epsilon: float, records: int) -> float:
-    """AUC of a head that one party fits on its table as it is."""
+def fitted(head: Any, cells: ps.Cells, split: Split, epsilon: float, records: int) -> Array:
+    """Probabilities of a head that one party fits on its table as it is."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a count tells little here, or that records are few
         head.fit_private(
@@ -67,7 +69,7 @@ def fitted(head: Any, cells: ps.Cells, split: Split, epsilon: float, records: in
             expected_records=records,
             ledger="uncharged",
         )
-        return float(roc_auc_score(split.y_test, head.predict_proba(split.gaps_test)[:, 1]))
+        return np.asarray(head.predict_proba(split.gaps_test)[:, 1])
 
 
 def _given(head: Any, cells: ps.Cells) -> Mapping[str, Any]:
@@ -77,78 +79,92 @@ def _given(head: Any, cells: ps.Cells) -> Mapping[str, Any]:
     return {"transform": (cells,), "clip_norm": 1.0, "centred": isinstance(head, heads.LDA)}
 
 
-def _found(head: Callable[[], Any], *, ramp: bool) -> Way:
-    def way(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+def found_by(head: Callable[[], Any], *, ramp: bool) -> Way:
+    """The recipe as it comes, of this head, with the ramp or without."""
+
+    def way(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
         cells = declared(known, ramp=ramp)
         return [fitted(head(), cells, split, epsilon, len(split.y)) for split in splits]
 
     return way
 
 
-def whole(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+def whole(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
     """No cell is missing but those that always were."""
     same = [replace(split, gaps=split.whole, gaps_test=split.whole_test) for split in splits]
     return default(known, same, epsilon)
 
 
-def default(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+def default(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
     """The recipe as it comes."""
     return [fitted(heads.RefinedSoftmax(), declared(known), split, epsilon, records=len(split.y)) for split in splits]
 
 
-def told_cuts(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+def told_cuts(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
     """The quantiles of the whole table stand in the plan, and nothing is counted."""
     cells = declared(known, known.edges)
     return [fitted(heads.RefinedSoftmax(), cells, split, epsilon, len(split.y)) for split in splits]
 
 
-def moved(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+def moved(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
     """Every number lies between 999 and 1,001, so that magnitudes tell nothing."""
     same = [replace(split, gaps=known.moved(split.gaps), gaps_test=known.moved(split.gaps_test)) for split in splits]
     return default(known, same, epsilon)
 
 
-def stated_tenfold(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+def stated_tenfold(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
     """``expected_records`` is ten times the number of records."""
     cells = declared(known)
     return [fitted(heads.RefinedSoftmax(), cells, split, epsilon, 10 * len(split.y)) for split in splits]
 
 
-def half_counted(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
+def half_counted(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
     """Counts of cut points get half of mu^2, and not a fifth."""
-    return [_behind_counts(declared(known), split, epsilon, share=0.5) for split in splits]
+    return [behind_counts(declared(known), split, epsilon, share=0.5) for split in splits]
 
 
-def _behind_counts(cells: ps.Cells, split: Split, epsilon: float, share: float) -> float:
+def behind_counts(
+    cells: ps.Cells,
+    split: Split,
+    epsilon: float,
+    share: float | None = None,
+    rest: Callable[[Any], Any] = lambda course: course,
+) -> Array:
+    """Probabilities of the recipe with another share for its counts, or with other rounds."""
     schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(cells,))
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
     plan = single_party_plan(schema, privacy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # as where nothing is chosen
-        course = ps.Binned.within(plan, "rounds", expected_records=len(split.y), share=share)
+        course: Any
+        if cells.open:
+            course = ps.Binned.within(plan, "rounds", expected_records=len(split.y), share=share)
+            course = replace(course, then=rest(course.then))
+        else:
+            course = rest(ps.Rounds.within(plan, expected_records=len(split.y)))
         releases = ps.private_releases(course, split.gaps, split.y, ledger="uncharged")
         head = heads.RefinedSoftmax().fit_releases(releases)
-        return float(roc_auc_score(split.y_test, head.predict_proba(split.gaps_test)[:, 1]))
+        return np.asarray(head.predict_proba(split.gaps_test)[:, 1])
 
 
-def without_noise(known: Known, splits: Sequence[Split], _: float) -> list[float]:
+def without_noise(known: Known, splits: Sequence[Split], _: float) -> list[Array]:
     """A logistic regression on the very rows, with told cuts and without privacy: what is in them to be found."""
     cells = declared(known, known.edges)
     found = []
     for split in splits:
         rows, tested = (cells.apply(cells.codes(frame)) for frame in (split.gaps, split.gaps_test))
         model = LogisticRegression(C=30, max_iter=2_000).fit(rows, split.y)
-        found.append(float(roc_auc_score(split.y_test, model.decision_function(tested))))
+        found.append(model.predict_proba(tested)[:, 1])
     return found
 
 
 WAYS = Ways(
     private={
-        "signs": _found(heads.RefinedSoftmax, ramp=False),
-        "signs and ramp": _found(heads.RefinedSoftmax, ramp=True),
+        "signs": found_by(heads.RefinedSoftmax, ramp=False),
+        "signs and ramp": found_by(heads.RefinedSoftmax, ramp=True),
         "whole": whole,
-        "signs, LDA": _found(heads.LDA, ramp=False),
-        "signs and ramp, LDA": _found(heads.LDA, ramp=True),
+        "signs, LDA": found_by(heads.LDA, ramp=False),
+        "signs and ramp, LDA": found_by(heads.LDA, ramp=True),
         "told cuts": told_cuts,
         "moved": moved,
         "ten times the records": stated_tenfold,

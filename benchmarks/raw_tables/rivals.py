@@ -21,8 +21,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import roc_auc_score
 
 from benchmarks.measuring import child, command
 from benchmarks.raw_tables.known import Known
@@ -34,7 +34,7 @@ from privstats.errors import PrivstatsError
 __all__ = ["DIFFPRIVLIB", "WAYS", "ebm_scores", "logistic_scores"]
 
 Array: TypeAlias = NDArray[np.float64]
-Scored: TypeAlias = Callable[[Known, Split, float], float]
+Scored: TypeAlias = Callable[[Known, Split, float], Array]
 
 DIFFPRIVLIB = os.environ.get("PRIVSTATS_DIFFPRIVLIB", "")
 _SCRIPT = Path(__file__).with_name("logistic_peer.py")
@@ -63,25 +63,25 @@ def ebm_scores(
         return np.asarray(model.predict_proba(known.filled(test))[:, 1])
 
 
-def _ebm(known: Known, split: Split, train: pd.DataFrame, test: pd.DataFrame, epsilon: float) -> float:
-    return float(roc_auc_score(split.y_test, ebm_scores(known, split, train, test, epsilon)))
+def _ebm(known: Known, split: Split, train: pd.DataFrame, test: pd.DataFrame, epsilon: float) -> Array:
+    return ebm_scores(known, split, train, test, epsilon)
 
 
-def ebm_whole(known: Known, split: Split, epsilon: float) -> float:
+def ebm_whole(known: Known, split: Split, epsilon: float) -> Array:
     """DP-EBM with whole records and true ranges."""
     return _ebm(known, split, split.whole, split.whole_test, epsilon)
 
 
-def ebm_gaps(known: Known, split: Split, epsilon: float) -> float:
+def ebm_gaps(known: Known, split: Split, epsilon: float) -> Array:
     """DP-EBM with true ranges, and the true median for each number that is missing."""
     return _ebm(known, split, split.gaps, split.gaps_test, epsilon)
 
 
-def _boosting(known: Known, split: Split, train: pd.DataFrame, test: pd.DataFrame) -> float:
+def _boosting(known: Known, split: Split, train: pd.DataFrame, test: pd.DataFrame) -> Array:
     kinds = [category is not None for category in known.book.values()]
     model = HistGradientBoostingClassifier(categorical_features=kinds, random_state=split.seed)
     model.fit(_coded(known, train), split.y)
-    return float(roc_auc_score(split.y_test, model.predict_proba(_coded(known, test))[:, 1]))
+    return np.asarray(model.predict_proba(_coded(known, test))[:, 1])
 
 
 def _coded(known: Known, columns: pd.DataFrame) -> Array:
@@ -95,17 +95,17 @@ def _coded(known: Known, columns: pd.DataFrame) -> Array:
     return np.asarray(pd.DataFrame(coded), np.float64)
 
 
-def boosting_whole(known: Known, split: Split) -> float:
+def boosting_whole(known: Known, split: Split) -> Array:
     """Boosted trees without privacy, whole records."""
     return _boosting(known, split, split.whole, split.whole_test)
 
 
-def boosting_gaps(known: Known, split: Split) -> float:
+def boosting_gaps(known: Known, split: Split) -> Array:
     """Boosted trees without privacy, a tenth of the cells missing."""
     return _boosting(known, split, split.gaps, split.gaps_test)
 
 
-def _ranged(split: Split, rows: tuple[Array, Array, Any], epsilon: float) -> float:
+def _ranged(rows: tuple[Array, Array, Any], epsilon: float) -> Array:
     """Columns brought to -1 to 1 and rows to norm 1 by ``RefinedSoftmax``; .5 where no model comes of it."""
     X, X_test, y = rows
     try:
@@ -121,34 +121,33 @@ def _ranged(split: Split, rows: tuple[Array, Array, Any], epsilon: float) -> flo
                 expected_records=max(len(y), 1),
                 ledger="uncharged",
             )
-            return float(roc_auc_score(split.y_test, head.predict_proba(X_test)[:, 1]))
+            return np.asarray(head.predict_proba(X_test)[:, 1])
     except PrivstatsError:
-        return 0.5
+        return np.full(len(X_test), 0.5)
 
 
-def ranges_whole(known: Known, split: Split, epsilon: float) -> float:
+def ranges_whole(known: Known, split: Split, epsilon: float) -> Array:
     """This library's earlier way: true ranges, whole records."""
     rows = known.scaled(split.whole), known.scaled(split.whole_test), split.y
-    return _ranged(split, rows, epsilon)
+    return _ranged(rows, epsilon)
 
 
-def ranges_wide(known: Known, split: Split, epsilon: float) -> float:
+def ranges_wide(known: Known, split: Split, epsilon: float) -> Array:
     """This library's earlier way: upper ends guessed ten times too far, whole records."""
     rows = known.scaled(split.whole, 10.0), known.scaled(split.whole_test, 10.0), split.y
-    return _ranged(split, rows, epsilon)
+    return _ranged(rows, epsilon)
 
 
-def ranges_dropped(known: Known, split: Split, epsilon: float) -> float:
+def ranges_dropped(known: Known, split: Split, epsilon: float) -> Array:
     """This library's earlier way: true ranges, records with a gap left out."""
     kept = split.gaps.notna().all(axis=1).to_numpy()
     rows = known.scaled(split.gaps[kept]), known.scaled(split.gaps_test), split.y[kept]
-    return _ranged(split, rows, epsilon)
+    return _ranged(rows, epsilon)
 
 
-def logistic(known: Known, splits: Sequence[Split], epsilon: float) -> list[float]:
-    """The AUC of diffprivlib's logistic regression."""
-    scores = logistic_scores(known, splits, epsilon)
-    return [float(roc_auc_score(split.y_test, each)) for split, each in zip(splits, scores, strict=True)]
+def logistic(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
+    """The probabilities of diffprivlib's logistic regression."""
+    return [expit(each) for each in logistic_scores(known, splits, epsilon)]
 
 
 def logistic_scores(known: Known, splits: Sequence[Split], epsilon: float) -> list[Array]:
@@ -171,7 +170,7 @@ def _each(scored: Scored) -> Way:
     return lambda known, splits, epsilon: [scored(known, split, epsilon) for split in splits]
 
 
-def _exact(scored: Callable[[Known, Split], float]) -> Way:
+def _exact(scored: Callable[[Known, Split], Array]) -> Way:
     return lambda known, splits, _: [scored(known, split) for split in splits]
 
 

@@ -1,7 +1,8 @@
 """Runs ways over tables, cell by cell, so that a run that is stopped can go on.
 
-A cell is the AUC of one way at one epsilon on every split of a table. Splits are measured in blocks of five, all cells'
-first block before any second, epsilon 1 first, small tables first: at whatever moment it stops, cells can be compared.
+A cell is the AUC and the log loss of one way at one epsilon on every split of a table. Splits are measured in blocks of
+five, all cells' first block before any second, epsilon 1 first, small tables first: at whatever moment it stops, cells
+can be compared.
 """
 
 from __future__ import annotations
@@ -15,20 +16,38 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import log_loss, roc_auc_score
 
 from benchmarks.measuring import RESULTS, Row, Rows, Tables, standard_error
 from benchmarks.raw_tables.known import Known
 from benchmarks.raw_tables.sets import SPLITS, TABLES, RawTable, Split, splits
 
-__all__ = ["DELTA", "EPSILONS", "TITLE", "Way", "Ways", "options", "tables_of"]
+__all__ = ["DELTA", "EPSILONS", "SCORES", "TITLE", "Way", "Ways", "options", "tables_of"]
 
-Way: TypeAlias = Callable[[Known, Sequence[Split], float], list[float]]
-"""From what is known of the table, splits and an epsilon: an AUC per split."""
+Way: TypeAlias = Callable[[Known, Sequence[Split], float], Sequence[NDArray[np.float64]]]
+"""From what is known of the table, splits and an epsilon: per split the test records' probabilities of a positive."""
 
 DELTA = 1e-6
+_LEAST = 1e-6  # a probability, where a rival's is 0
 EPSILONS = (1.0, 3.0, 0.3)
 TITLE, ABOUT = "AUC: ", "tables"
 _BLOCK = 5
+
+
+def _loss(y: Any, shares: Any) -> float:
+    return float(log_loss(y, np.clip(shares, _LEAST, 1 - _LEAST)))
+
+
+SCORES: Mapping[str, Callable[[Any, Any], float]] = {
+    "aucs": lambda y, shares: float(roc_auc_score(y, shares)),
+    "losses": _loss,
+    "gaps": lambda y, shares: float(np.mean(shares) - np.mean(y)),
+}
+"""Of labels and probabilities: AUC, log loss, and how far the mean probability is above the share of positives."""
+
+
+_MEANS = {"loss": "losses", "gap": "gaps"}
 
 
 @dataclass(frozen=True)
@@ -117,10 +136,14 @@ def _measure(
     first = min(_measured(rows, way, at) for way, _, at in cells)
     made = list(splits(columns, y, range(first, until)))
     for way, run, epsilon in cells:
-        row = rows.setdefault((way, epsilon), {"way": way, "epsilon": epsilon, "aucs": [], "seconds": 0.0})
-        begun, have = time.perf_counter(), len(row["aucs"])
-        row["aucs"] += [round(auc, 5) for auc in run(known, made[have - first :], epsilon or 0.0)]
+        usual: dict[str, Any] = {"way": way, "epsilon": epsilon, **{name: [] for name in SCORES}, "seconds": 0.0}
+        row = rows.setdefault((way, epsilon), usual)
+        begun, there = time.perf_counter(), made[len(row["aucs"]) - first :]
+        found = run(known, there, epsilon or 0.0)
         row["seconds"] += time.perf_counter() - begun
+        for split, shares in zip(there, found, strict=True):
+            for name, score in SCORES.items():
+                row.setdefault(name, []).append(round(score(split.y_test, shares), 5))
 
 
 def _measured(rows: Mapping[tuple[str, float | None], Row], way: str, epsilon: float | None) -> int:
@@ -136,6 +159,7 @@ def _in_order(rows: Mapping[tuple[str, float | None], Row], ways: Ways) -> Rows:
             **row,
             "mean": float(np.mean(row["aucs"])),
             "se": standard_error(row["aucs"]) if len(row["aucs"]) > 1 else None,
+            **{mean: float(np.mean(row[many])) for mean, many in _MEANS.items() if row.get(many)},
         }
         for row in ordered
     ]

@@ -52,10 +52,11 @@ class RawTable:
 
     def load(self) -> tuple[pd.DataFrame, Classes]:
         """The columns that are read, and whether each record's target is positive."""
-        frame = self.frame()
+        frame = self.frame().dropna(subset=[self.target])
         target = frame[self.target]
         y = target == self.positive if isinstance(self.positive, str) else target > self.positive
         columns = frame.drop(columns=[self.target, *self.left_out]).reset_index(drop=True)
+        columns = columns.loc[:, columns.nunique() > 1]
         return columns, np.asarray(y, np.intp)
 
 
@@ -76,6 +77,11 @@ def _statsmodels(item: str) -> pd.DataFrame:
 def _cancer() -> pd.DataFrame:
     frame: pd.DataFrame = load_breast_cancer(as_frame=True).frame
     return frame
+
+
+def _mortgages() -> pd.DataFrame:
+    """12,000 of its 214,144 records, so that it costs what the others do."""
+    return _rdata("causaldata", "mortgages").sample(12_000, random_state=0)
 
 
 def _of_r(name: str, role: Role, package: str, item: str, target: str, positive: str | float, *left: str) -> RawTable:
@@ -126,6 +132,13 @@ TABLES: Sequence[RawTable] = (
     _of_r("nhefs", "seen", "causaldata", "nhefs_complete", "death", 0.5, *_DIED),
     _of_r("hdma", "seen", "Ecdat", "Hdma", "deny", "yes"),
     _of_r("diamonds", "seen", "ggplot2", "diamonds", "price", 2401.0),
+    _of_r("recid", "tuned", "wooldridge", "recid", "cens", 0.5, "durat", "ldurat"),
+    _of_r("loanapp", "tuned", "wooldridge", "loanapp", "approve", 0.5, "reject", "action"),
+    _of_r("fertil2", "tuned", "wooldridge", "fertil2", "usemeth", 0.5),
+    _of_r("thornton", "tuned", "causaldata", "thornton_hiv", "got", 0.5),
+    _of_r("mlc churn", "tuned", "modeldata", "mlc_churn", "churn", "yes"),
+    _of_r("lending", "tuned", "modeldata", "lending_club", "Class", "bad"),
+    RawTable("mortgages", "tuned", "causaldata::mortgages", _mortgages, "home_ownership", 0.5),
     RawTable("cancer", "tuned", "scikit-learn, breast cancer", _cancer, "target", 0.5),
     _of_r("cps", "tuned", "wooldridge", "cps91", "inlf", 0.5, "faminc", *_WIFE),
     _of_r("cps, with family income", "tuned", "wooldridge", "cps91", "inlf", 0.5, *_WIFE),
@@ -172,7 +185,9 @@ def splits(columns: pd.DataFrame, y: Classes, seeds: Sequence[int]) -> Iterator[
     for seed in seeds:
         removed = np.random.default_rng(seed).random(columns.shape) < _REMOVED
         gaps = columns.astype(object).mask(removed, None)
-        gaps = gaps.assign(**{str(c): pd.to_numeric(gaps[c]) for c in columns if _is_number(columns[c])})
+        for name in columns:
+            if _is_number(columns[name]):
+                gaps[name] = pd.to_numeric(gaps[name])
         train, test = train_test_split(np.arange(len(y)), test_size=_TESTED, random_state=seed, stratify=y)
         frames = (columns.iloc[train], columns.iloc[test], gaps.iloc[train], gaps.iloc[test])
         yield Split(seed, *frames, y[train], y[test])

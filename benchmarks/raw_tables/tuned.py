@@ -33,8 +33,8 @@ from benchmarks.raw_tables.sets import TABLES, Split, splits
 from benchmarks.refinement import gradient
 from benchmarks.refinement.peers import tuned
 from privstats import heads
+from privstats.contrib.rivals import Recipe, linear, noise_multiplier, trained
 from privstats.errors import PrivstatsError
-from privstats.workflows.rivals.opacus import Recipe, linear, noise_multiplier, trained
 
 EPSILONS = (0.3, 1.0, 3.0, 8.0)
 DELTA = 1e-5

@@ -23,8 +23,8 @@ from benchmarks.refinement.library import course_of
 from benchmarks.refinement.models import DELTA
 from benchmarks.refinement.prototype import gradient, play
 from privstats.dp.gaussian import gaussian_mu
+from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.estimates.softmax import SoftmaxWhitening
-from privstats.estimates.softmax_recipe import SoftmaxRecipe
 from privstats.schema.public_values import Published, Values
 
 TASKS = ("digits", "banking77", "cifar10")

@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from benchmarks.data import Split, agnews, private_tasks
 from benchmarks.measuring import Row, Tables, command
 from privstats import heads
-from privstats.estimates.softmax_recipe import SoftmaxRecipe
+from privstats.estimates.recipes import SoftmaxRecipe
 
 RECORDS = (100, 300, 1_000, 5_000)
 TASKS = ("digits", "banking77", "cifar10", "fmnist", "agnews")

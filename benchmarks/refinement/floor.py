@@ -28,7 +28,7 @@ from benchmarks.raw_tables.sets import TABLES, splits
 from benchmarks.refinement.models import DELTA
 from benchmarks.refinement.prototype import Played, play
 from privstats.dp.gaussian import gaussian_mu
-from privstats.estimates.softmax_recipe import SoftmaxRecipe, advised_rounds
+from privstats.estimates.recipes import SoftmaxRecipe, advised_rounds
 from privstats.transforms import UnitNorm
 
 EPSILONS = (0.3, 1.0, 3.0, 8.0)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import privstats as ps
-from privstats.moments import quantize
+from privstats.kinds.gradients import GradientMoments
+from privstats.moments import Moments, quantize
 from privstats.moments.gradient_map import softmax_of_units, unit_rows
-from privstats.moments.gradients import GradientMoments
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import Values
 
@@ -55,7 +55,7 @@ class Records:
             return ps.measure(plan.schema, X, y, published=plan.published)
         return self._gradient(plan.schema, k, values["M"], values["W"], plan.published.sha256)
 
-    def _gradient(self, schema: GradientSchema, k: int, M: Values, W: Values, published: str) -> GradientMoments:
+    def _gradient(self, schema: GradientSchema, k: int, M: Values, W: Values, published: str) -> Moments:
         units, y = self._unit(schema, k, M), self._parts[k][1]
         g, kappa = np.zeros((W.integers.shape[0], units.shape[1])), 0.0
         for part in _parts(len(units)):  # whole numbers, sums far below 2**53: exact in any order

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from benchmarks.heads.peers import diffprivlib_models
-from privstats.workflows.rivals.opacus import noise_multiplier
+from privstats.contrib.rivals import noise_multiplier
 
 __all__ = [
     "TUNED_ON",

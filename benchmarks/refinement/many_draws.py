@@ -21,7 +21,7 @@ from benchmarks.refinement.least_squares import DELTA, Split, mse
 from benchmarks.refinement.prototype import play_ridge
 from benchmarks.refinement.regression import EPSILONS, PROBLEMS, Problem
 from privstats.dp import gaussian_mu
-from privstats.estimates.ridge_recipe import RidgeRecipe
+from privstats.estimates.recipes import RidgeRecipe
 
 NAMES = ("diabetes", "breast cancer", "digits")
 TITLE = "test MSE of a regression's rounds beside tuned DP-GD, many draws"

@@ -3,7 +3,7 @@
     python -m benchmarks.refinement.more_rounds --save
 
 No test rows: a fifth of the training records is held out, and courses in real numbers run on the rest. What
-`estimates.softmax_recipe.advised_rounds` says was read from this; the data sets of `benchmarks.data` on which nothing
+`estimates.recipes.advised_rounds` says was read from this; the data sets of `benchmarks.data` on which nothing
 is tuned are left out.
 """
 
@@ -22,7 +22,7 @@ from benchmarks.measuring import Row, Tables, command, results
 from benchmarks.refinement.models import DELTA
 from benchmarks.refinement.prototype import play
 from privstats.dp.gaussian import gaussian_mu
-from privstats.estimates.softmax_recipe import SoftmaxRecipe
+from privstats.estimates.recipes import SoftmaxRecipe
 
 ROUNDS = (4, 6, 8)
 EPSILONS = (0.1, 0.3, 1.0, 3.0, 8.0)

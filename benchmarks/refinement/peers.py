@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 from benchmarks.data import Split
 from benchmarks.refinement import gradient
 from benchmarks.refinement.gradient import Schedule, Score
-from privstats.workflows.rivals.opacus import Recipe, linear, noise_multiplier, trained
+from privstats.contrib.rivals import Recipe, linear, noise_multiplier, trained
 
 __all__ = ["SEARCH", "Trained", "dp_gd", "opacus", "opacus_dp_sgd", "tuned"]
 

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import heads
-from privstats.estimates import denoise, regression, softmax, softmax_recipe
-from privstats.estimates.noisy_sums import NoisyClassSums
-from privstats.estimates.ridge_recipe import RidgeRecipe
-from privstats.estimates.spectrum import Array, NoisyGram, NoisyMean
+from privstats.estimates import denoise, recipes, regression, softmax
+from privstats.estimates.denoise import Array, NoisyClassSums, NoisyGram, NoisyMean
+from privstats.estimates.recipes import RidgeRecipe
 from privstats.heads.evidence import ClassEvidence
 
 __all__ = ["Played", "class_release", "gradient", "play", "play_ridge"]
@@ -43,7 +42,7 @@ def _symmetric(rng: np.random.Generator, d: int, sigma: float) -> Array:
 
 
 def class_release(
-    recipe: softmax_recipe.SoftmaxRecipe, X: Array, y: NDArray[np.intp], rng: np.random.Generator
+    recipe: recipes.SoftmaxRecipe, X: Array, y: NDArray[np.intp], rng: np.random.Generator
 ) -> NoisyClassSums:
     """(N, A, B) of rows of norm 1 with the recipe's noise, add-remove."""
     sigma = {name: 1 / (recipe.release_mu * math.sqrt(share)) for name, share in recipe.release_shares.items()}
@@ -66,12 +65,12 @@ def gradient(U: NDArray[Any], y: NDArray[np.intp], weights: NDArray[Any]) -> tup
     flat = 1 - np.einsum("ij,ij->i", p, p)
     p[np.arange(len(y)), y] -= 1
     norm = np.sqrt(np.einsum("ij,ij->i", p, p))
-    q = np.minimum(1.0, softmax_recipe.GRADIENT_CLIP / np.maximum(norm, 1e-30))
+    q = np.minimum(1.0, recipes.GRADIENT_CLIP / np.maximum(norm, 1e-30))
     return (p * q[:, None]).T @ U, float(q @ flat)
 
 
 def play(
-    recipe: softmax_recipe.SoftmaxRecipe,
+    recipe: recipes.SoftmaxRecipe,
     X: Array,
     y: NDArray[np.intp],
     rng: np.random.Generator,
@@ -95,10 +94,8 @@ def play(
     lda = heads.LDA()._solve(ClassEvidence(first.N, first.A, first.B, None, None, origin, first.sigma))
     counts = denoise.counts(first.N, first.sigma["N"])
     U = whitening.rows(X).astype(np.float32)
-    shares, mu = softmax_recipe.GRADIENT_SHARES, recipe.round_mu
-    sigma, sigma_kappa = (
-        s / (mu * math.sqrt(shares[n])) for n, s in (("g", softmax_recipe.GRADIENT_CLIP), ("kappa", 1.0))
-    )
+    shares, mu = recipes.GRADIENT_SHARES, recipe.round_mu
+    sigma, sigma_kappa = (s / (mu * math.sqrt(shares[n])) for n, s in (("g", recipes.GRADIENT_CLIP), ("kappa", 1.0)))
     for done in range(recipe.rounds + 1):
         weights = softmax.averaged(whitening, state.weights, lda.coef, lda.intercept)
         yield Played(done, whitening.published(weights), whitening, counts)

@@ -27,8 +27,8 @@ from benchmarks.refinement.models import DELTA
 from benchmarks.refinement.probabilities import TAILED, shortened
 from benchmarks.refinement.prototype import play
 from privstats.dp.gaussian import gaussian_mu
+from privstats.estimates.recipes import SoftmaxRecipe, advised_rounds
 from privstats.estimates.softmax import balanced
-from privstats.estimates.softmax_recipe import SoftmaxRecipe, advised_rounds
 from privstats.transforms import UnitNorm
 
 EPSILONS = (0.3, 1.0, 3.0, 8.0)

@@ -22,7 +22,7 @@ from benchmarks.data import Split, normal_batch
 from benchmarks.measuring import Row, Tables, command
 from benchmarks.refinement.library import course_of
 from benchmarks.refinement.models import DELTA
-from privstats.moments.gradients import measured_gradients
+from privstats.kinds.gradients import measured_gradients
 from privstats.moments.kept_rows import KeptRows
 from privstats.schema import GradientSchema
 from privstats.schema.public_values import Values

@@ -20,7 +20,7 @@ from benchmarks.measuring import Row, Tables, command
 from benchmarks.refinement.least_squares import DELTA, Split, mse
 from benchmarks.refinement.prototype import play_ridge
 from privstats.dp import gaussian_mu
-from privstats.estimates.ridge_recipe import RidgeRecipe
+from privstats.estimates.recipes import RidgeRecipe
 
 DESIGNS = ((5, 0.0), (20, 0.0), (20, 1.0), (20, 2.0), (60, 1.0), (60, 2.0))
 """Columns, and the power by which the spectrum falls."""

@@ -21,14 +21,14 @@ import numpy as np
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command, least_seconds
 from benchmarks.secagg.sessions import bits_of
+from privstats.contrib.proofs import field, gadgets, transcript
+from privstats.contrib.proofs.gadgets import Bits
+from privstats.contrib.proofs.moments import of_classes
 from privstats.engines import loopback
 from privstats.plan import Validity
 from privstats.plan.validity import Level
 from privstats.randomness import seeded
 from privstats.secagg import Identity
-from privstats.secagg.upload.proof import field, gadgets, transcript
-from privstats.secagg.upload.proof.gadgets import Bits
-from privstats.secagg.upload.proof.moments import of_classes
 
 CLASSES = ((10, 64, 68), (10, 128, 1_000), (10, 256, 1_000), (77, 384, 100))
 NORMS = ((10, 128, 68), (10, 430, 68), (10, 1_403, 68))

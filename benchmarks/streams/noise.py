@@ -16,9 +16,9 @@ import numpy as np
 import privstats as ps
 from benchmarks.measuring import Row, Tables, command
 from privstats import session
-from privstats.course.mechanisms import MECHANISMS
+from privstats.contrib.streams.mechanisms import MECHANISMS
+from privstats.contrib.streams.stream import Summed, weighed_release
 from privstats.course.promise import part_of
-from privstats.course.weighing import Summed, weighed_release
 from privstats.moments import MomentsDelta
 from privstats.randomness import seeded
 from privstats.release import Release

@@ -1,6 +1,6 @@
 /**
- * Writes privstats.bundle.js, the one file that a page loads: every module in a scope of its own, without comments and
- * indentation, and nothing else changed, so that people can read it. The same sources give the same bytes.
+ * Writes privstats.bundle.js, the one file that a page loads: every module after those it needs, in one scope, without
+ * comments and blanks, and nothing else changed, so that people can read it. The same sources give the same bytes.
  *
  *     node build.js          writes it
  *     node build.js --check  exits with 1 where it is not what the sources give
@@ -12,6 +12,27 @@ const TARGET = new URL("privstats.bundle.js", ROOT);
 const IMPORT = /^import \{([^}]*)\} from "(\.[^"]+)";$/gm;
 const EXPORT = /^export (const|function|async function|class) (\w+)/gm;
 
+// texts, templates and regular expressions stay as they are; between them a blank stays beside two words or two signs
+const TEXT = /"(?:[^"\\]|\\.)*"/;
+const TEMPLATE = /`(?:[^`\\]|\\.)*`/;
+const PATTERN = /(?<=[(,=:[!&|?{};\n] ?)\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/;
+const TOKENS = new RegExp(`(${[TEXT, TEMPLATE, PATTERN].map(({ source }) => source).join("|")})`);
+
+function closed(text, name) {
+  const pieces = text.split(TOKENS);
+  const nested = (piece) => piece[0] === "`" && piece.split("{").length !== piece.split("}").length;
+  if (pieces.some(nested)) throw new Error(`${name}: write a template inside a template as a name of its own`);
+  return pieces
+    .map((piece, i) =>
+      i % 2
+        ? piece
+        : piece
+            .replace(/ ?([^\w\s$+-]) ?|(?<![+-]) ?([+-]) (?![+-])| (?=[+-]=)/g, "$1$2")
+            .replace(/([({[])\n|,\n?(?=[})\]])|(,)\n|;\n?(?=\})/g, "$1$2"),
+    )
+    .join("");
+}
+
 function bare(text, name) {
   const without = text.replace(/^\s*\/\*\*[\s\S]*?\*\/\n/gm, "").replace(/^\s*\/\/.*\n/gm, "");
   const lines = without
@@ -22,30 +43,41 @@ function bare(text, name) {
   return lines.join("\n");
 }
 
+// like beside like is 2 % less to send
+const FIRST = ["errors", "bytes", "grid", "seal", "link", "english", "primitives", "pins", "send", "say", "plan", "words", "person", "lanes"];
 const REEXPORT = /^export (\{[^}]*\}) from "(\.[^"]+)";$/gm;
+const DECLARED = /^(?:export )?(?:const|let|function|async function|class) (?:(\w+)|[[{]([^\]}]*)[\]}])/gm;
 
 /** The text of the bundle: what privstats.js exports, and a page's form where a document has one. */
 export function bundled() {
-  const scopes = new Map();
+  const owners = new Map();
+  const visited = new Set();
   const pieces = [];
   const visit = (url) => {
-    if (scopes.has(url.href)) return scopes.get(url.href);
-    const source = bare(readFileSync(url, "utf8"), url.pathname);
-    const needed = [...source.matchAll(IMPORT)].map(
-      ([, names, path]) => `const {${names}} = ${visit(new URL(path, url))};\n`,
-    );
+    if (visited.has(url.href)) return;
+    visited.add(url.href);
+    const text = readFileSync(url, "utf8");
+    for (const [, one, several] of text.matchAll(DECLARED)) {
+      for (const name of (one ?? several).split(/,\s*/)) {
+        if (owners.has(name)) throw new Error(`${url.pathname}: ${owners.get(name)} has a "${name}" too: rename one`);
+        owners.set(name, url.pathname);
+      }
+    }
+    const source = bare(text, url.pathname);
+    for (const [, , path] of source.matchAll(IMPORT)) visit(new URL(path, url));
     const body = source.replace(IMPORT, "").replace(EXPORT, "$1 $2").trim();
     if (/^(import|export)\b/m.test(body)) throw new Error(`${url.pathname}: an import or export of another form`);
-    const names = [...source.matchAll(EXPORT)].map(([, , name]) => name);
-    const scope = `_${scopes.size}`;
-    scopes.set(url.href, scope);
-    pieces.push(`const ${scope} = (() => {\n${needed.join("")}${body}\nreturn { ${names.join(", ")} };\n})();\n`);
-    return scope;
+    pieces.push(`${closed(body, url.pathname)}\n`);
   };
-  const shown = readFileSync(new URL("privstats.js", ROOT), "utf8").matchAll(REEXPORT);
-  const last = [...shown].map(([, names, path]) => `export const ${names} = ${visit(new URL(path, ROOT))};\n`);
-  last.push(`${visit(new URL("src/page.js", ROOT))}.start();\n`);
-  return ["/* privstats: SPDX-License-Identifier: Apache-2.0 */\n", ...pieces, ...last].join("");
+  for (const name of FIRST) visit(new URL(`src/${name}.js`, ROOT));
+  const entry = readFileSync(new URL("privstats.js", ROOT), "utf8");
+  const shown = [...entry.matchAll(REEXPORT)].map(([, names, path]) => {
+    visit(new URL(path, ROOT));
+    return `export ${names};\n`;
+  });
+  visit(new URL("src/page.js", ROOT));
+  const begin = 'if (globalThis.document?.querySelector("main[data-study]")) start();\n';
+  return ["/* privstats: SPDX-License-Identifier: Apache-2.0 */\n", ...pieces, ...shown, begin].join("");
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {

@@ -6,6 +6,8 @@ export interface Store {
   update(record: Kept): Promise<unknown>;
   remove(id: string): Promise<unknown>;
   runsOf(key: string): Promise<number>;
+  /** The records of a run that are sealed and not known to be sent: what an outbox sends. */
+  sealed(run: string): Promise<Kept[]>;
 }
 
 export interface Kept {
@@ -16,7 +18,7 @@ export interface Kept {
   index: number;
   state: "sealed" | "sent";
   hash: string;
-  report: Uint8Array | null;
+  report: Uint8Array<ArrayBuffer> | null;
 }
 
 /** The page's own: the leader's address, the run in hex, and the study's 64 hex digits. Never from a link. */
@@ -26,20 +28,42 @@ export interface Pins {
   study: string;
 }
 
+/** Sentences by their key, and `lang`: words.json has whole tables. English stands in for what is missing. */
+export type Words = Record<string, string>;
+
 export interface Options {
   store?: Store;
   fetch?: typeof globalThis.fetch;
   now?: () => number;
+  words?: Words;
+  /** Which of the plan's own texts a person reads best; the browser's languages, if left out. */
+  languages?: readonly string[];
 }
 
 export interface Word {
   about: "asked" | "sent" | "made" | "promise" | "known" | "final" | "here" | "page";
+  /** The sentence's key in a table of words, and what stands in its holes. */
+  key: string;
+  values: Record<string, string | number | string[]>;
+  /** Whether a page shows it before the first question; the rest stands behind "more". */
+  brief: boolean;
   text: string;
 }
 
+interface Asked {
+  name: string;
+  question: string;
+  help?: string;
+  optional: boolean;
+}
+
+export interface Choice {
+  label: string;
+  value: string | number;
+}
+
 export type Field =
-  | { name: string; kind: "number"; optional: boolean; min?: number; max?: number }
-  | { name: string; kind: "choice"; optional: boolean; choices: { label: string; value: string | number }[] };
+  (Asked & { kind: "number"; min?: number; max?: number }) | (Asked & { kind: "choice"; choices: Choice[] });
 
 /** Columns of a plan of counts; or X and y of a plan of classes or of a regression. */
 export type Records =
@@ -53,12 +77,17 @@ export interface Measured {
 
 export interface Report {
   readonly hash: string;
-  readonly bytes: Uint8Array;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+  /** False where another tab or visit sealed before: its answer stands, and this one is not sent. */
+  readonly own: boolean;
 }
 
 export interface Run {
   readonly words: Word[];
   readonly fields: Field[];
+  /** The plan's own title and the language of its texts, where it has them. */
+  readonly title: string | undefined;
+  readonly language: string | undefined;
   readonly index: number;
   readonly study: string;
   readonly closes: number;
@@ -66,11 +95,31 @@ export interface Run {
   measure(records: Records): Measured;
   seal(measured: Measured): Promise<Report>;
   kept(): Promise<Report | null>;
-  send(
-    report: Report,
-    options?: { signal?: AbortSignal; onWaiting?: (text: string) => void; patience?: number },
-  ): Promise<"sent" | "already_here">;
+  send(report: Report, options?: Sending): Promise<"sent" | "already_here">;
   forget(): Promise<void>;
+}
+
+export interface Sending {
+  signal?: AbortSignal;
+  /** Why it waits: the leader's code, or "unreachable"; and the sentence in English. */
+  onWaiting?: (waiting: { code: string; text: string }) => void;
+  /** Milliseconds until it gives up; two hours, if left out. */
+  patience?: number;
+}
+
+export interface State {
+  hash: string;
+  index: number;
+  /** "waiting" is tried again by itself; "stopped" is tried again by `resume`, once online, and on coming back. */
+  state: "sending" | "waiting" | "stopped" | "refused" | "sent" | "already_here";
+  code?: string;
+}
+
+export interface Outbox {
+  /** Sends what is sealed and not on its way; ends when all of it has arrived, stopped or was refused. */
+  resume(): Promise<void>;
+  /** Hears no more of the browser; what is on its way goes on. */
+  close(): void;
 }
 
 /** A refusal: a code for programs, a sentence for people. */
@@ -82,6 +131,11 @@ export declare class PrivstatsError extends Error {
 
 /** Opens an invitation (a link, its fragment, or what was typed). Nothing is drawn, kept or sent. */
 export declare function open(invitation: string, pins: Pins, options?: Options): Promise<Run>;
+/** Sends every sealed report of the run that this browser keeps, without its link: at once, once online, on coming back. */
+export declare function outbox(
+  pins: Pins,
+  options?: Pick<Options, "store" | "fetch"> & { patience?: number; onState?: (state: State) => void },
+): Outbox;
 export declare function inBrowser(): Store;
 export declare function inMemory(): Store;
 /** The value of "another answer" in a category with `other`. */

@@ -2,7 +2,7 @@
 What epsilon means for one person
 =================================
 
-The most that *any* attacker can reach: how many of the people in the data it finds, at how many
+The most that *any* attacker can achieve: how many of the people in the data it detects, at how many
 false alarms. No knowledge and no computer lifts it above its line; the grey diagonal is guessing.
 The axes are logarithmic, because an attacker that is right about a few people for certain is worse
 than one that is slightly right about all.

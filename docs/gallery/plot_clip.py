@@ -3,8 +3,8 @@ Choosing the clip norm
 ======================
 
 Every vector is shrunk to ``clip_norm``, and the noise grows with it. Too small, and most records
-are cut; too large, and the noise is sized for records that do not exist. Look at public data only: a
-clip norm taken from private records would tell about them.
+are clipped; too large, and the noise is sized for records that do not exist. Look at public data
+only: a clip norm taken from private records would leak information about them.
 """
 
 import matplotlib.pyplot as plt

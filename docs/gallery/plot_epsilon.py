@@ -3,7 +3,7 @@ Accuracy against epsilon, by who adds the noise
 ===============================================
 
 Ten parties with handwritten digits. ``central`` and ``distributed`` cost the same accuracy: what
-differs is whom one has to trust. ``local`` trusts no party and has the most noise. The curve is the mean of
+differs is whom you have to trust. ``local`` trusts no party and has the most noise. The curve is the mean of
 three draws of the noise; the line on top has no noise at all.
 """
 

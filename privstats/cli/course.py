@@ -3,108 +3,97 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
-from privstats.cli.parts.output import Force, folder_for, writable
-from privstats.cli.parts.targets import targets_of
-from privstats.cli.parts.terminal import escape, new_table, say, terminal
+from privstats.cli.parts.options import Dialect, Force, Json, Target, argument, expanded, flags_of, option, targets_of
+from privstats.cli.parts.terminal import escape, folder_for, say, table_of, terminal, writable
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from privstats.course.document import Written
     from privstats.course.promise import Promise
-
-__all__ = ["app"]
+    from privstats.moments import RecordFile
 
 app = typer.Typer(
-    help="Plans that follow one another under one budget: rounds, a mean first, alignments, streams.",
+    help="A sequence of plans under one budget: rounds, a mean first, alignments, streams.",
     no_args_is_help=True,
     rich_help_panel="Plan",
 )
 
-CourseFile = Annotated[Path, typer.Argument(help="The course document.", metavar="COURSE.TOML")]
+CourseFile = Annotated[Path, argument("The course document.", "COURSE.TOML")]
 Releases = Annotated[
-    list[str] | None, typer.Argument(help="The releases of the rounds so far, in order; 'none' where there was no sum.")
+    list[str] | None, argument("The releases of the rounds so far, in order; 'none' where there was no sum.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 _NONE = "none"
 _FAMILIES = ("primary", "secondary", "subgroups")
 
 
-@app.command()
-def init(
-    path: CourseFile,
-    plan: Annotated[Path, typer.Option(help="A plan whose promise is the whole course's.", metavar="PLAN.TOML")],
+@dataclass(frozen=True)
+class Terms:
+    """What a course is divided by; each kind takes some of them (``course.kinds``)."""
+
     rounds: Annotated[
-        int | None,
-        typer.Option(help="Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6."),
-    ] = None,
+        int | None, option("Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6.")
+    ] = None
     expected_records: Annotated[
-        int | None,
-        typer.Option(help="Records that its owners expect; never counted. Default: cohort.max_records."),
-    ] = None,
-    retries: Annotated[
-        int | None, typer.Option(help="Further rounds, for those that end without a sum. Default: none.")
-    ] = None,
+        int | None, option("Records that its owners expect; never counted. Default: cohort.max_records.")
+    ] = None
+    retries: Annotated[int | None, option("Further rounds, for those that end without a sum. Default: none.")] = None
     calibrated: Annotated[
-        bool,
-        typer.Option("--calibrated", help="A last sum, for the temperature of probabilities (with --centred, LDA's)."),
-    ] = False,
+        bool, option("A last sum, for the temperature of probabilities (with --centred, LDA's).", flag="--calibrated")
+    ] = False
     module: Annotated[
-        str | None,
-        typer.Option(help="KIND/SIZE: rounds of a module that another package brings. Default: a linear softmax."),
-    ] = None,
+        str | None, option("KIND/SIZE: rounds of a module that another package brings. Default: a linear softmax.")
+    ] = None
     centred: Annotated[
-        bool,
-        typer.Option("--centred", help="The mean of all rows, then the plan's sums behind it; no gradient rounds."),
-    ] = False,
+        bool, option("The mean of all rows, then the plan's sums behind it; no gradient rounds.", flag="--centred")
+    ] = False
     standardised: Annotated[
-        bool,
-        typer.Option("--standardised", help="Of a regression: ranges of columns and target, then its sums in them."),
-    ] = False,
-    then: Annotated[
-        str | None,
-        typer.Option(help="Behind cut points: centred, rounds or newton. Default: the plan as it is."),
-    ] = None,
+        bool, option("Of a regression: ranges of columns and target, then its sums in them.", flag="--standardised")
+    ] = False
+    then: Annotated[str | None, option("Behind cut points: centred, rounds or newton. Default: the plan as it is.")] = (
+        None
+    )
     share: Annotated[
         float | None,
-        typer.Option(help="Part of the promise that cut points get (a fifth if omitted), or outcome lines (a tenth)."),
-    ] = None,
-    sessions: Annotated[int | None, typer.Option(help="Count sessions for cut points; 4 if omitted.")] = None,
+        option("Part of the promise that cut points get (a fifth if omitted), or outcome lines (a tenth)."),
+    ] = None
+    sessions: Annotated[int | None, option("Count sessions for cut points; 4 if omitted.")] = None
     by: Annotated[
-        str | None,
-        typer.Option(help="Of hazards: the column of 0 and 1, such as the arm, that is crossed with bins and events."),
-    ] = None,
+        str | None, option("Of hazards: the column of 0 and 1, such as the arm, that is crossed with bins and events.")
+    ] = None
     analysis: Annotated[
-        Path | None,
-        typer.Option(help="Of an effect: a file with the table [analysis], what is declared to be reported."),
-    ] = None,
-    step: Annotated[
-        str | None, typer.Option(help="Of an alignment: alvarez-esteban, or published. Default: the first.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="A stream of so many epochs.")] = None,
-    mechanism: Annotated[
-        str | None, typer.Option(help="Of a stream: increments, tree or square-root. Default: the first.")
-    ] = None,
-    deletions: Annotated[bool, typer.Option("--deletions", help="Of a stream: records may leave again.")] = False,
+        Path | None, option("Of an effect: a file with the table [analysis], what is declared to be reported.")
+    ] = None
+    step: Annotated[str | None, option("Of an alignment: alvarez-esteban, or published. Default: the first.")] = None
+    epochs: Annotated[int | None, option("A stream of so many epochs.")] = None
+    mechanism: Annotated[str | None, option("Of a stream: increments, tree or square-root. Default: the first.")] = None
+    deletions: Annotated[bool, option("Of a stream: records may leave again.", flag="--deletions")] = False
     repeats: Annotated[
-        int | None, typer.Option(help="Of a stream: how often records may be sent again without proof. Default: never.")
-    ] = None,
+        int | None, option("Of a stream: how often records may be sent again without proof. Default: never.")
+    ] = None
     allow_disclosing_leavers: Annotated[
-        bool, typer.Option("--allow-disclosing-leavers", help="Deletions without noise, which show who left.")
-    ] = False,
+        bool, option("Deletions without noise, which show who left.", flag="--allow-disclosing-leavers")
+    ] = False
+
+
+@app.command()
+@expanded
+def init(
+    path: CourseFile,
+    plan: Annotated[Path, option("A plan whose promise is the whole course's.", "PLAN.TOML")],
+    terms: Terms,
     force: Force = False,
 ) -> None:
     """Divide a plan's promise over a course's sessions, and write that course and its plan.
@@ -116,33 +105,16 @@ def init(
     """
     from privstats.course.document import texts
 
-    options = {
-        "rounds": rounds,
-        "expected_records": expected_records,
-        "retries": retries,
-        "calibrated": calibrated,
-        "module": module,
-        "centred": centred,
-        "standardised": standardised,
-        "then": then,
-        "share": share,
-        "sessions": sessions,
-        "by": by,
-        "analysis": None if analysis is None else ps.course.Analysis.read(analysis),
-        "step": step,
-        "epochs": epochs,
-        "mechanism": mechanism,
-        "deletions": deletions,
-        "repeats": repeats,
-        "allow_disclosing_leavers": allow_disclosing_leavers,
-    }
-    course = _made(_whole_plan(plan), options)
+    options = vars(terms)
+    if terms.analysis is not None:
+        options = {**options, "analysis": ps.course.Analysis.read(terms.analysis)}
+    course = _new_course(_full_plan(plan), options)
     writable([path.with_name(name) for name in texts(path.name, course)], force)
     first = ps.course.write(path, course)
     typer.echo(f"wrote {path} and {first}; run: privstats course check {path}")
 
 
-def _made(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
+def _new_course(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
     """The course that divides a plan's promise.
 
     Args:
@@ -152,27 +124,25 @@ def _made(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
     Raises:
         PlanError: options of another kind, one that is needed is missing, or the plan is none of this kind.
     """
+    from privstats.course.hazard import require_times
     from privstats.course.kinds import kind_for
 
+    require_times(whole.schema)
     given = {name: value for name, value in options.items() if value is not None and value is not False}
     kind = kind_for(whole.schema, given)
     flags = [kind.asked] if kind.asked and kind.asked not in kind.options else []
     takes = [*flags, *kind.options]
     strangers = [name for name in given if name not in takes]
     if strangers and not kind.takes_others:
-        said = f"takes {_flags(takes)}" if takes else "has no options"
-        raise PlanError(f"{kind.what}: such a course {said} beside --plan; leave {_flags(strangers)} out")
+        text = f"takes {flags_of(takes)}" if takes else "has no options"
+        raise PlanError(f"{kind.what}: such a course {text} beside --plan; leave {flags_of(strangers)} out")
     if lacking := [name for name in kind.needed if name not in given]:
-        raise PlanError(f"{kind.what}: such a course needs {_flags(lacking)}, which only its owners can state")
+        raise PlanError(f"{kind.what}: such a course needs {flags_of(lacking)}, which only its owners can state")
     course: Written = kind.within(whole, **{name: value for name, value in given.items() if name not in flags})
     return course
 
 
-def _flags(names: Iterable[str]) -> str:
-    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
-
-
-def _whole_plan(path: Path) -> ps.Plan:
+def _full_plan(path: Path) -> ps.Plan:
     """A plan's file; it need not publish values that follow from its schema alone, as a regression's weights do.
 
     Raises:
@@ -185,10 +155,10 @@ def _whole_plan(path: Path) -> ps.Plan:
         return ps.Plan.read(path)
     except PlanError:
         terms = from_toml(read_text(path))
-        whole = kind_for(terms["schema"], ()).whole
-        if terms["published"] is not None or whole is ps.Plan:
+        make = kind_for(terms["schema"], ()).whole
+        if terms["published"] is not None or make is ps.Plan:
             raise
-        return whole(**terms)
+        return make(**terms)
 
 
 @app.command()
@@ -207,24 +177,24 @@ def check(path: CourseFile, as_json: Json = False) -> None:
 
 
 def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
-    from privstats.course.whole import whole_of
+    from privstats.course.promise import total_of
 
     console = terminal()
     console.print(_table(course))
-    cost = whole_of(course)
-    whole = f"mu {course.mu:.4g}, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}; spent before the first round"
-    said = "no differential privacy" if math.isinf(course.mu) else f"{whole}, and never given back"
-    console.print(f"all together, {course.most} sessions at most: {said}", highlight=False, soft_wrap=True)
+    cost = total_of(course)
+    price = f"mu {course.mu:.4g}, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}; spent before the first round"
+    claim = "no differential privacy" if math.isinf(course.mu) else f"{price}, and never given back"
+    console.print(f"all together, {course.most} sessions at most: {claim}", soft_wrap=True)
     if promise is not None:
-        console.print(f"promised as a whole: {_promised(promise, course.mu)}", highlight=False, soft_wrap=True)
+        console.print(f"promised as a whole: {_promised(promise, course.mu)}", soft_wrap=True)
     if analysis := getattr(course, "analysis", None):
-        said = "; ".join(
+        claim = "; ".join(
             f"{name} {', '.join(getattr(analysis, name))}" for name in _FAMILIES if getattr(analysis, name)
         )
-        console.print(f"declared: {escape(said)}; all else is exploratory", highlight=False, soft_wrap=True)
+        console.print(f"declared: {escape(claim)}; all else is exploratory", soft_wrap=True)
     if remark := getattr(course, "remark", ""):
-        console.print(f"warning: {escape(remark)}", highlight=False, soft_wrap=True)
-    console.print(f"\ndigest: {course.digest}", highlight=False, soft_wrap=True)
+        console.print(f"warning: {escape(remark)}", soft_wrap=True)
+    console.print(f"\ndigest: {course.digest}", soft_wrap=True)
     if promise is None or promise.holds(course.mu):
         say(f"{path} holds together.")
 
@@ -238,15 +208,15 @@ def show(path: CourseFile) -> None:
 
 def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
     """A course and its cost, for scripts."""
-    from privstats.course.whole import whole_of
+    from privstats.course.promise import total_of
 
-    whole = whole_of(course)
+    total = total_of(course)
     return {
         "digest": course.digest,
         "nodes": _rows(course),
         "mu": course.mu,
-        "epsilon": whole.epsilon,
-        "delta": whole.delta,
+        "epsilon": total.epsilon,
+        "delta": total.delta,
         "first": course.first.digest,
         "promise": None if promise is None else asdict(promise),
     }
@@ -256,7 +226,7 @@ def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
 def following(
     path: CourseFile,
     releases: Releases = None,
-    out: Annotated[Path, typer.Option(help="The plan's file; its values go beside it.")] = Path("next.toml"),
+    out: Annotated[Path, option("The plan's file; its values go beside it.")] = Path("next.toml"),
     force: Force = False,
 ) -> None:
     """Write the plan of the next round, and the values it publishes, from the releases so far."""
@@ -278,7 +248,7 @@ def following(
 @app.command(hidden=True)
 def admit(
     path: CourseFile,
-    plan: Annotated[Path, typer.Argument(help="The received plan.", metavar="PLAN.TOML")],
+    plan: Annotated[Path, argument("The received plan.", "PLAN.TOML")],
     releases: Releases = None,
     as_json: Json = False,
 ) -> None:
@@ -299,41 +269,26 @@ def admit(
 
 
 @app.command()
+@expanded
 def rehearse(
     path: CourseFile,
-    files: Annotated[
-        list[Path], typer.Argument(help="A CSV or Parquet file for each party, in order.", metavar="FILES...")
-    ],
-    out: Annotated[Path, typer.Option(help="The folder for the releases.")],
+    dialect: Dialect,
+    files: Annotated[list[Path], argument("A CSV or Parquet file for each party, in order.", "FILES...")],
+    out: Annotated[Path, option("The folder for the releases.")],
     target: Target = None,
-    persons: Annotated[
-        str | None, typer.Option(help="Where patients are promised: the column that says whose a row is.")
-    ] = None,
-    encoding: Encoding = "utf-8",
-    separator: Separator = ",",
-    decimal: Decimal = ".",
+    persons: Annotated[str | None, option("Where patients are promised: the column of patient ids.")] = None,
     force: Force = False,
 ) -> None:
     """Run a whole course in this process, with real masks and noise, over files that you may look at.
 
     Nothing is charged: one process sees all records, so they are public, made up, or one owner's.
     """
-    from privstats.moments import RecordFile
-    from privstats.moments.from_file import persons_in, records_in
-
     course = ps.course.read(path)
-    of_persons = course.first.person_clip is not None
-    if persons is not None and not of_persons:
+    if persons is not None and course.first.person_clip is None:
         raise PlanError("the course promises no persons, so no column of ids is read: leave --persons out")
     places = [out / f"{place}.release" for place in range(course.most)]
     writable(places, force, makes=out)
-    schema, unreadable = course.priced[-1].schema, course.first.unreadable
-    how: Any = {"encoding": encoding, "separator": separator, "decimal": decimal, "persons": persons}
-    named = [RecordFile(file, targets_of(course, target), **how) for file in files]
-    shards: list[Any] = [
-        persons_in(file, schema, unreadable) if of_persons else records_in(file, schema, unreadable, whole=True)
-        for file in named
-    ]
+    shards = _shards(course, [dialect.file(file, targets_of(course, target), persons=persons) for file in files])
     folder_for(out)
     releases = ps.simulate(course, shards)
     held = [(place, release) for place, release in zip(places, releases, strict=False) if release is not None]
@@ -343,13 +298,23 @@ def rehearse(
     say(" ".join(str(place) for place, _ in held))
 
 
+def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
+    """The records of each file as the course measures them."""
+    from privstats.intake.from_file import persons_in, records_in
+
+    schema, unreadable = course.priced[-1].schema, course.first.unreadable
+    if course.first.person_clip is not None:
+        return [persons_in(file, schema, unreadable) for file in files]
+    return [records_in(file, schema, unreadable, whole=True) for file in files]
+
+
 def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:
     return [None if name == _NONE else ps.Release.load(name) for name in paths or ()]
 
 
 def _promised(promise: Promise, mu: float) -> str:
-    kept = "which its sessions keep" if promise.holds(mu) else "and its sessions cost more: write the course anew"
-    return f"epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, {kept}"
+    verdict = "which its sessions keep" if promise.holds(mu) else "and its sessions cost more: write the course anew"
+    return f"epsilon {promise.epsilon:.4g} at delta {promise.delta:g}, {verdict}"
 
 
 def _rows(course: ps.course.Course) -> list[dict[str, Any]]:
@@ -372,16 +337,9 @@ def _rows(course: ps.course.Course) -> list[dict[str, Any]]:
 def _table(course: ps.course.Course) -> Table:
     from privstats.course.kinds import course_kind
 
-    table = new_table()
-    for heading in ("round", "measures", "statistics", "mu", "epsilon alone", "bytes up"):
-        table.add_column(heading, justify="left" if heading in ("measures", "statistics") else "right")
-    for label, row in zip(course_kind(course).labels(course), _rows(course), strict=True):
-        table.add_row(
-            label,
-            row["measures"],
-            row["statistics"],
-            f"{row['mu']:.4g}",
-            f"{row['epsilon']:.4g}",
-            f"{row['upload_bytes']:,}",
-        )
-    return table
+    words = ("measures", "statistics")
+    rows = [
+        (label, *(row[word] for word in words), f"{row['mu']:.4g}", f"{row['epsilon']:.4g}", f"{row['upload_bytes']:,}")
+        for label, row in zip(course_kind(course).labels(course), _rows(course), strict=True)
+    ]
+    return table_of(("round", *words, "mu", "epsilon alone", "bytes up"), rows, left=words)

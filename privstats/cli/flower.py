@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from privstats.cli.parts.folder_status import show
-from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
-from privstats.cli.parts.party_facts import facts_of
-from privstats.cli.parts.targets import targets_of
+from privstats.cli.parts.options import Dialect, Json, Target, Yes, argument, expanded, option, targets_of
+from privstats.cli.parts.party_facts import facts_of, show
 from privstats.cli.parts.terminal import say
 from privstats.errors import PrivstatsError
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+    from privstats.engines.network.records_script import Named
 
-__all__ = ["app"]
 
 app = typer.Typer(
     help="Run a session, or a whole course of them, between machines, over Flower.",
@@ -27,11 +25,9 @@ app = typer.Typer(
     rich_help_panel="Run",
 )
 
-HostFolder = Annotated[Path, typer.Argument(help="The server's folder.", metavar="HOST")]
-PartyFolder = Annotated[Path, typer.Argument(help="The party's folder, or a helper's.", metavar="PARTY")]
-MetricsPort = Annotated[
-    int | None, typer.Option(help="Serve Prometheus text at /metrics on this port of 127.0.0.1.", metavar="PORT")
-]
+HostFolder = Annotated[Path, argument("The server's folder.", "HOST")]
+PartyFolder = Annotated[Path, argument("The party's folder, or a helper's.", "PARTY")]
+MetricsPort = Annotated[int | None, option("Serve Prometheus text at /metrics on this port of 127.0.0.1.", "PORT")]
 
 
 def _template() -> Traversable:
@@ -41,9 +37,9 @@ def _template() -> Traversable:
 
 @app.command()
 def new(
-    plan: Annotated[Path, typer.Argument(help="The plan, or the course.", metavar="PLAN.TOML")],
-    study: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.", metavar="STUDY")],
-    roster: Annotated[Path, typer.Option(help="The roster of the run.", metavar="ROSTER.TOML")],
+    plan: Annotated[Path, argument("The plan, or the course.", "PLAN.TOML")],
+    study: Annotated[Path, argument("The folder to write; it must not exist.", "STUDY")],
+    roster: Annotated[Path, option("The roster of the run.", "ROSTER.TOML")],
 ) -> None:
     """Write the app that Flower ships, and a folder for the server, for a party and for a helper."""
     from privstats.engines.network.study import write_study
@@ -58,20 +54,16 @@ def new(
 
 @app.command()
 def certificates(
-    folder: Annotated[Path, typer.Argument(help="The folder to write; it must not exist.", metavar="FOLDER")],
+    folder: Annotated[Path, argument("The folder to write; it must not exist.", "FOLDER")],
     host: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A name or address by which parties reach the server; may be given again. With --after: its own.",
-            metavar="NAME",
+        option(
+            "A name or address by which parties reach the server; may be given again. With --after: its own.", "NAME"
         ),
     ] = None,
-    days: Annotated[int, typer.Option(help="Days until they expire.")] = 365,
+    days: Annotated[int, option("Days until they expire.")] = 365,
     after: Annotated[
-        Path | None,
-        typer.Option(
-            help="The folder that serve runs with: parties change one by one, the server last.", metavar="OLD"
-        ),
+        Path | None, option("The folder that serve runs with: parties change one by one, the server last.", "OLD")
     ] = None,
 ) -> None:
     """Write the three files that ``serve`` needs for TLS: ca.pem, server.pem and server.key."""
@@ -90,21 +82,18 @@ def certificates(
 
 @app.command()
 def register(
-    home: HostFolder,
-    keys: Annotated[Path, typer.Argument(help="A folder with each party's node key as NAME.pub.", metavar="KEYS")],
+    home: HostFolder, keys: Annotated[Path, argument("A folder with each party's node key as NAME.pub.", "KEYS")]
 ) -> None:
     """Register all nodes of a folder of public keys, while ``serve`` runs; again with further ones, as you like."""
-    from privstats.engines.flower.registering import register as register_all
+    from privstats.engines.flower.certificates import register as register_all
 
-    found = register_all(home, keys)
-    new = [each.name for each in found if each.new]
-    say(f"{len(new)} registered{': ' if new else ''}{', '.join(new)}; {len(found) - len(new)} were registered before")
+    names = register_all(home, keys)
+    new = [each.name for each in names if each.new]
+    say(f"{len(new)} registered{': ' if new else ''}{', '.join(new)}; {len(names) - len(new)} were registered before")
 
 
 @app.command("key")
-def node_key(
-    path: Annotated[Path, typer.Argument(help="The file to write; it must not exist.", metavar="NODE")] = Path("node"),
-) -> None:
+def node_key(path: Annotated[Path, argument("The file to write; it must not exist.", "NODE")] = Path("node")) -> None:
     """Write a node's key and, beside it, the public half that the coordinator registers."""
     from privstats.engines.flower.certificates import write_node_key
 
@@ -113,41 +102,36 @@ def node_key(
 
 
 @app.command()
+@expanded
 def records(
     home: PartyFolder,
-    file: Annotated[Path, typer.Argument(help="A CSV or Parquet file, or an npz file with X and y.", metavar="FILE")],
+    dialect: Dialect,
+    file: Annotated[Path, argument("A CSV or Parquet file, or an npz file with X and y.", "FILE")],
     target: Target = None,
     split: Annotated[
-        float | None, typer.Option(help="The share of the records to keep out of every sum, to score on, 0 to 1.")
+        float | None, option("The share of the records to keep out of every sum, to score on, 0 to 1.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Fixes which ones these are.")] = 0,
+    seed: Annotated[int, option("Fixes which ones these are.")] = 0,
     kept_out: Annotated[
         bool,
-        typer.Option(
-            "--kept-out", help="Of a plan that scores a head: take exactly those that the split kept out of its sums."
+        option(
+            "Of a plan that scores a head: take exactly those that the split kept out of its sums.", flag="--kept-out"
         ),
     ] = False,
     persons: Annotated[
-        str | None,
-        typer.Option(help="Whose a row is: where patients are promised, or split as a whole.", metavar="COLUMN"),
+        str | None, option("Whose a row is: where patients are promised, or split as a whole.", "COLUMN")
     ] = None,
-    encoding: Encoding = "utf-8",
-    separator: Separator = ",",
-    decimal: Decimal = ".",
 ) -> None:
     """Say which file holds this party's records: read it once against the plan, and write records.py that names it."""
     from privstats.engines.network.party import Party
     from privstats.engines.network.records_script import name_file
-    from privstats.moments import RecordFile
 
     template = _template().joinpath("party", "records.py").read_bytes()
     folder = Party.open(home).folder
     goal = targets_of(folder.course, target)
-    brought = RecordFile(file, goal, split, seed, encoding, separator, decimal, kept_out, persons)
+    brought = dialect.file(file, goal, split=split, seed=seed, kept_out=kept_out, persons=persons)
     named = name_file(folder, brought, template)
-    others = "stay out: they may have made the head" if kept_out else "held out"
-    kept = f", {named.held_out:,} {others}" if named.held_out else ""
-    say(f"wrote {named.script}: {named.summed:,} records of {file.name}{kept}")
+    _say_named(named, file, kept_out=kept_out)
     if folder.course.first.schema.scores_head and not kept_out:
         say("these records must have had no part in the head: --split SHARE --kept-out takes those that were kept out")
     for remark in named.remarks:
@@ -155,10 +139,7 @@ def records(
 
 
 @app.command()
-def check(
-    home: PartyFolder,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
+def check(home: PartyFolder, as_json: Json = False) -> None:
     """Measure the records, and print what would be sent to which party and charged to which account; send nothing."""
     from privstats.engines.network.party import Party
     from privstats.files.outside import require_state_folder
@@ -173,15 +154,11 @@ def check(
 @app.command()
 def join(
     home: PartyFolder,
-    superlink: Annotated[str, typer.Option(help="The SuperLink that the coordinator runs.", metavar="HOST:PORT")],
-    root_certificates: Annotated[
-        Path, typer.Option(help="The certificate authority that signed its certificate.", metavar="CA.PEM")
-    ],
-    key: Annotated[Path, typer.Option(help="This node's private key, whose public half is registered there.")],
+    superlink: Annotated[str, option("The SuperLink that the coordinator runs.", "HOST:PORT")],
+    root_certificates: Annotated[Path, option("The certificate authority that signed its certificate.", "CA.PEM")],
+    key: Annotated[Path, option("This node's private key, whose public half is registered there.")],
     metrics_port: MetricsPort = None,
-    idle_seconds: Annotated[
-        float, typer.Option(help="The longest time between two polls of a node without messages.")
-    ] = 3.0,
+    idle_seconds: Annotated[float, option("The longest time between two polls of a node without messages.")] = 3.0,
 ) -> None:
     """Measure if necessary, and keep this party's node connected until Ctrl-C, running installed code only."""
     from privstats.engines.flower import launch
@@ -195,30 +172,16 @@ def join(
     party = Party.open(home)
     check_not_simulated(party.folder.roster)
     party.prepare()
-    code = launch.join(
-        home,
-        superlink=superlink,
-        root_certificates=root_certificates,
-        key=key,
-        metrics_port=metrics_port,
-        idle_seconds=idle_seconds,
-        say=say,
-    )
-    _ended(code)
+    where: Any = {"superlink": superlink, "root_certificates": root_certificates, "key": key}
+    _ended(launch.join(home, **where, metrics_port=metrics_port, idle_seconds=idle_seconds, say=say))
 
 
 @app.command()
 def serve(
     home: HostFolder,
-    certificates: Annotated[
-        Path, typer.Option(help="A folder with ca.pem, server.pem and server.key.", metavar="FOLDER")
-    ],
-    address: Annotated[
-        str, typer.Option(help="Where parties reach the fleet interface.", metavar="HOST:PORT")
-    ] = "127.0.0.1:8000",
-    control_port: Annotated[
-        int, typer.Option(help="The port of 127.0.0.1 where flwr reaches all of it.", metavar="PORT")
-    ] = 8001,
+    certificates: Annotated[Path, option("A folder with ca.pem, server.pem and server.key.", "FOLDER")],
+    address: Annotated[str, option("Where parties reach the fleet interface.", "HOST:PORT")] = "127.0.0.1:8000",
+    control_port: Annotated[int, option("The port of 127.0.0.1 where flwr reaches all of it.", "PORT")] = 8001,
     metrics_port: MetricsPort = None,
 ) -> None:
     """Run the SuperLink that parties connect to, until Ctrl-C, running installed code only.
@@ -234,23 +197,18 @@ def serve(
     require_state_folder()
     Host.open(home)
     code = launch.serve(
-        home,
-        certificates=certificates,
-        address=address,
-        control_port=control_port,
-        metrics_port=metrics_port,
-        say=say,
+        home, certificates=certificates, address=address, control_port=control_port, metrics_port=metrics_port, say=say
     )
     _ended(code)
 
 
 @app.command()
 def status(
-    home: Annotated[Path, typer.Argument(help="The server's folder, a party's, or a helper's.", metavar="FOLDER")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    healthy: Annotated[bool, typer.Option("--healthy", help="Exit with 1 unless serve, or join, runs here.")] = False,
+    home: Annotated[Path, argument("The server's folder, a party's, or a helper's.", "FOLDER")],
+    as_json: Json = False,
+    healthy: Annotated[bool, option("Exit with 1 unless serve, or join, runs here.", flag="--healthy")] = False,
     ready: Annotated[
-        bool, typer.Option("--ready", help="Exit with 1 unless parties can connect, or the node is connected.")
+        bool, option("Exit with 1 unless parties can connect, or the node is connected.", flag="--ready")
     ] = False,
 ) -> None:
     """Print which step of which session a folder is at, who is missing since when, and where it resumes.
@@ -259,17 +217,14 @@ def status(
     """
     from privstats.engines.network.folder_status import status_of
 
-    found = status_of(home)
-    show(found.facts(), as_json=as_json)
-    if (healthy and not found.alive) or (ready and not found.ready):
+    status = status_of(home)
+    show(status.facts(), as_json=as_json)
+    if (healthy and not status.alive) or (ready and not status.ready):
         raise typer.Exit(1)
 
 
 @app.command("give-up")
-def give_up(
-    home: HostFolder,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-) -> None:
+def give_up(home: HostFolder, yes: Yes = False) -> None:
     """End a session without a sum, for good; what parties have uploaded counts as spent.
 
     Of a course it is the session of the current round; the next run continues with the round after it.
@@ -288,12 +243,10 @@ def give_up(
 def withdraw(
     home: PartyFolder,
     roster: Annotated[
-        Path | None, typer.Option(help="The session's roster, where the folder has a newer one.", metavar="ROSTER.TOML")
+        Path | None, option("The session's roster, where the folder has a newer one.", "ROSTER.TOML")
     ] = None,
-    plan: Annotated[
-        Path | None, typer.Option(help="The session's plan, where the folder has another one.", metavar="PLAN.TOML")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    plan: Annotated[Path | None, option("The session's plan, where the folder has another one.", "PLAN.TOML")] = None,
+    yes: Yes = False,
 ) -> None:
     """Leave a session for good and get back its cost, if this party has sent nothing.
 
@@ -315,10 +268,10 @@ def withdraw(
 
 @app.command()
 def renew(
-    old: Annotated[Path, typer.Argument(help="Your folder of the run that has ended.", metavar="OLD")],
-    new: Annotated[Path, typer.Argument(help="Your folder of the next run, as it was sent to you.", metavar="NEW")],
+    old: Annotated[Path, argument("Your folder of the run that has ended.", "OLD")],
+    new: Annotated[Path, argument("Your folder of the next run, as it was sent to you.", "NEW")],
     yes: Annotated[
-        bool, typer.Option("--yes", help="Leave the old session, though this party has not heard its end.")
+        bool, option("Leave the old session, though this party has not heard its end.", flag="--yes")
     ] = False,
 ) -> None:
     """Move what outlives a run into the folder of the next one: identity, ledger and its head, records.
@@ -332,6 +285,12 @@ def renew(
     say(f"moved to {new}: {', '.join(moved.moved)}")
     if moved.script_stays:
         say(f"{new}/records.py was there and stays; the one of {old} stays there")
+
+
+def _say_named(named: Named, file: Path, *, kept_out: bool) -> None:
+    others = "stay out: they may have made the head" if kept_out else "held out"
+    note = f", {named.held_out:,} {others}" if named.held_out else ""
+    say(f"wrote {named.script}: {named.summed:,} records of {file.name}{note}")
 
 
 def _ended(code: int) -> None:

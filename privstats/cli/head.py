@@ -8,12 +8,10 @@ from typing import Annotated
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Json, SignedBy
+from privstats.cli.parts.options import Json, SignedBy, argument, option
 from privstats.cli.parts.terminal import say
 from privstats.cli.parts.verifying import NO, in_words, show_verdicts, unasked
-from privstats.files.jsonable import json_text
-
-__all__ = ["app"]
+from privstats.files.text import json_text
 
 app = typer.Typer(
     help="Show and verify a model's file: what it is made from, what is promised.",
@@ -21,7 +19,7 @@ app = typer.Typer(
     rich_help_panel="Read",
 )
 
-HeadPath = Annotated[Path, typer.Argument(help="The head, as its save() wrote it.", metavar="FILE")]
+HeadPath = Annotated[Path, argument("The head, as its save() wrote it.", "FILE")]
 
 
 @app.command()
@@ -43,22 +41,20 @@ def show(path: HeadPath, as_json: Json = False) -> None:
 @app.command()
 def verify(
     path: HeadPath,
-    plan: Annotated[
-        Path | None, typer.Option(help="The plan, or the course, that it must come from.", metavar="PLAN.TOML")
-    ] = None,
+    plan: Annotated[Path | None, option("The plan, or the course, that it must come from.", "PLAN.TOML")] = None,
     release: Annotated[
-        list[Path] | None, typer.Option(help="The release that it must come from; repeat for a course.", metavar="FILE")
+        list[Path] | None, option("The release that it must come from; repeat for a course.", "FILE")
     ] = None,
     signed_by: SignedBy = None,
     as_json: Json = False,
 ) -> None:
     """Check that a promise covers a head, and verify it against its plan, its release and a signature.
 
-    Exit code 1 if a check fails: an exact head, and one of unknown origin, must stay with the holder of the records.
+    Exit code 1 if a check fails: an exact head, and one of unknown origin, must stay with the data holder.
     With --release the head is fitted again and must score the same.
     """
     from privstats.cli.parts import head_files
-    from privstats.cli.parts.expected import read_expected
+    from privstats.cli.parts.verifying import read_expected
 
     opened = head_files.HeadFile.of(path)
     promise = opened.provenance

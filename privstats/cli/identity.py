@@ -9,14 +9,12 @@ from typing import Annotated
 import typer
 
 import privstats as ps
-from privstats.cli.parts.passphrases import PassphraseFile, asked, first_line, identity_of
+from privstats.cli.parts.options import argument, option
 from privstats.cli.parts.terminal import say
-from privstats.cli.parts.verifying import key_of
+from privstats.cli.parts.verifying import PassphraseFile, asked, first_line, identity_of, key_of
 from privstats.errors import DataError, LocalProtocolError
 from privstats.files.atomic import atomic_write
-from privstats.files.jsonable import json_text
-
-__all__ = ["app"]
+from privstats.files.text import json_text
 
 app = typer.Typer(
     help="Make and show the key that a party, a helper or the server signs with.",
@@ -27,10 +25,8 @@ app = typer.Typer(
 
 @app.command()
 def new(
-    path: Annotated[Path, typer.Argument(help="The file to write; it must not exist.", metavar="IDENTITY.PEM")] = Path(
-        "identity.pem"
-    ),
-    locked: Annotated[bool, typer.Option("--locked", help="Ask for a passphrase and lock the file with it.")] = False,
+    path: Annotated[Path, argument("The file to write; it must not exist.", "IDENTITY.PEM")] = Path("identity.pem"),
+    locked: Annotated[bool, option("Ask for a passphrase and lock the file with it.", flag="--locked")] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Draw a new identity, write it to a file that only you can read, and its public key beside it."""
@@ -54,9 +50,9 @@ def new(
 
 @app.command()
 def show(
-    path: Annotated[Path, typer.Argument(help="An identity, or a public key.", metavar="IDENTITY.PEM")],
-    pem: Annotated[bool, typer.Option("--pem", help="Print the public key as PEM.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    path: Annotated[Path, argument("An identity, or a public key.", "IDENTITY.PEM")],
+    pem: Annotated[bool, option("Print the public key as PEM.", flag="--pem")] = False,
+    as_json: Annotated[bool, option("Print JSON.", flag="--json")] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Print the public key of an identity, which is no secret."""
@@ -73,13 +69,12 @@ def show(
 
 @app.command()
 def lock(
-    path: Annotated[Path, typer.Argument(help="An identity, locked or not.", metavar="IDENTITY.PEM")],
+    path: Annotated[Path, argument("An identity, locked or not.", "IDENTITY.PEM")],
     passphrase_file: PassphraseFile = None,
     new_passphrase_file: Annotated[
-        Path | None,
-        typer.Option(help="A file whose first line is the new passphrase; the old one stays where none is given."),
+        Path | None, option("A file whose first line is the new passphrase; the old one stays where none is given.")
     ] = None,
-    new: Annotated[bool, typer.Option("--new", help="Ask for a new passphrase.")] = False,
+    new: Annotated[bool, option("Ask for a new passphrase.", flag="--new")] = False,
 ) -> None:
     """Lock an identity in its file, or lock it anew as files are locked today: scrypt, half a second per guess.
 
@@ -103,13 +98,13 @@ def lock(
 
 @app.command()
 def sign(
-    path: Annotated[Path, typer.Argument(help="A page, or an entry of a registry.", metavar="FILE")],
-    key: Annotated[Path, typer.Option(help="Who signs.", metavar="IDENTITY.PEM")],
+    path: Annotated[Path, argument("A page, or an entry of a registry.", "FILE")],
+    key: Annotated[Path, option("Who signs.", "IDENTITY.PEM")],
     passphrase_file: PassphraseFile = None,
 ) -> None:
     """Sign a document that was edited, as `report --sign` signs what it writes: beside it, in FILE.sig."""
     from privstats.files.atomic import read_whole
-    from privstats.files.detached import sign_beside
+    from privstats.files.envelope import sign_beside
 
     data = read_whole(path, DataError, "privstats report")
     say(f"signed it in {sign_beside(path, data, identity_of(key, passphrase_file), DataError)}")
@@ -117,11 +112,11 @@ def sign(
 
 @app.command()
 def verify(
-    path: Annotated[Path, typer.Argument(help="A page or an entry that `report --sign` signed.", metavar="FILE")],
-    signed_by: Annotated[str, typer.Option(help="The public key of its maker: hex, or a file.", metavar="KEY")],
+    path: Annotated[Path, argument("A page or an entry that `report --sign` signed.", "FILE")],
+    signed_by: Annotated[str, option("The public key of its maker: hex, or a file.", "KEY")],
 ) -> None:
-    """Hold a document against the signature beside it; exit code 1 where it is not of this key and these bytes."""
-    from privstats.files.detached import is_signed_by
+    """Verify a document by the signature beside it; exit code 1 if key or bytes do not match."""
+    from privstats.files.envelope import is_signed_by
 
     key = key_of(signed_by, DataError)
     if not is_signed_by(path, key, DataError):

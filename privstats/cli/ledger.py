@@ -10,23 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
+from privstats.cli.parts.options import Yes, argument, option
 from privstats.cli.parts.party_facts import standing
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import LedgerError
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from privstats.dp import Account, Cap, Spend
 
-__all__ = ["app", "history"]
-
 app = typer.Typer(
     help="Record what was spent on each data set, against its cap.", no_args_is_help=True, rich_help_panel="Keep"
 )
 
-LedgerFile = Annotated[Path, typer.Argument(help="The ledger file.", metavar="LEDGER.DB")]
+LedgerFile = Annotated[Path, argument("The ledger file.", "LEDGER.DB")]
 _DAY, _SHORT = 10, 8
 _SQUARES = (
     "Epsilons of the rows do not add up: each stands for a mu, and together the squares of mu add up. "
@@ -36,7 +35,7 @@ _SQUARES = (
 
 @app.command("open")
 def open_(path: LedgerFile) -> None:
-    """Make a new ledger, without accounts; one that is there without any will do, and none is ever replaced."""
+    """Make a new ledger without accounts; an existing empty one will do, and none is ever replaced."""
     try:
         ledger, done = ps.dp.Ledger.create(path), "wrote"
     except LedgerError:
@@ -63,11 +62,11 @@ def _without_accounts(path: Path) -> ps.dp.Ledger:
 @app.command()
 def cap(
     path: LedgerFile,
-    dataset: Annotated[str, typer.Argument(help="The data set's name in this ledger.", metavar="DATASET")],
-    unit: Annotated[str, typer.Option(help="record, person or client.")],
-    adjacency: Annotated[str, typer.Option(help="add-remove or replace-one.")],
-    epsilon: Annotated[float, typer.Option(help="Bound on everything together.")],
-    delta: Annotated[float, typer.Option(help="Below 1; 0 admits nothing but pure epsilon.")],
+    dataset: Annotated[str, argument("The data set's name in this ledger.", "DATASET")],
+    unit: Annotated[str, option("record, person or client.")],
+    adjacency: Annotated[str, option("add-remove or replace-one.")],
+    epsilon: Annotated[float, option("Bound on everything together.")],
+    delta: Annotated[float, option("Below 1; 0 admits nothing but pure epsilon.")],
 ) -> None:
     """Open the account of a data set, or change its epsilon and delta; every change stays on record."""
     ledger = ps.dp.Ledger.open(path)
@@ -89,9 +88,9 @@ def cap(
 @app.command()
 def show(
     path: LedgerFile,
-    dataset: Annotated[str | None, typer.Option(help="Show this account only.")] = None,
-    expected_head: Annotated[str | None, typer.Option(help="A head that was kept: refuse an older copy.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    dataset: Annotated[str | None, option("Show this account only.")] = None,
+    expected_head: Annotated[str | None, option("A head that was kept: refuse an older copy.")] = None,
+    as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
     """Print accounts, caps and their history, and every release with its plan, its run and its dates."""
     from privstats.ledger.rules import room
@@ -106,18 +105,17 @@ def show(
         say(f"no account yet: privstats ledger cap {path} DATASET opens one")
     for account in accounts:
         console.print(history(account))
-        console.print(standing(account), highlight=False, markup=False)
+        console.print(standing(account), markup=False)
         if account.cap is not None:
-            console.print(room(account), highlight=False, markup=False)
+            console.print(room(account), markup=False)
     if any(account.counted and math.isinf(account.pure) for account in accounts):
-        console.print(f"\n{_SQUARES}", highlight=False, markup=False)
-    console.print(f"\nhead, to be kept elsewhere: {ledger.head}", highlight=False, soft_wrap=True)
+        console.print(f"\n{_SQUARES}", markup=False)
+    console.print(f"\nhead, to be kept elsewhere: {ledger.head}", soft_wrap=True)
 
 
 @app.command()
 def skip(
-    path: LedgerFile,
-    roster: Annotated[Path, typer.Argument(help="The roster of the run to go on with.", metavar="ROSTER.TOML")],
+    path: LedgerFile, roster: Annotated[Path, argument("The roster of the run to go on with.", "ROSTER.TOML")]
 ) -> None:
     """Record that this party missed the runs before this roster's; the record is permanent."""
     coming = ps.secagg.Roster.load(roster)
@@ -128,11 +126,8 @@ def skip(
 
 
 @app.command()
-def restored(
-    path: LedgerFile,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-) -> None:
-    """Go on with an older copy of a ledger, which was restored with its whole folder; every other use refuses it.
+def restored(path: LedgerFile, yes: Yes = False) -> None:
+    """Continue with an older copy of a ledger, restored with its folder; every other use refuses it.
 
     What was spent after the copy is forgotten. If anything was sent under it, releases of these data may together
     exceed the cap by all of that, a session may be answered a second time, and differences of the sums reveal single

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Decimal, Encoding, Separator
+from privstats.cli.parts.options import Dialect, argument, expanded, option
 from privstats.cli.parts.terminal import escape, new_table, say, terminal
 from privstats.errors import PlanError
 
@@ -16,53 +16,42 @@ if TYPE_CHECKING:
     from privstats.transforms import Column
     from privstats.workflows.look import Looked
 
-__all__ = ["app"]
-
 app = typer.Typer(rich_help_panel="Plan")
 
-_COLUMNS = (
-    "column",
-    "unit or kind",
-    "quartiles, or shares",
-    "missing",
-    "unread",
-    "other",
-    "outer",
-)
+_COLUMNS = ("column", "unit or kind", "quartiles, or shares", "missing", "unread", "other", "outer")
 _WORDS = 3
 
 
 @app.command()
+@expanded
 def look(
-    file: Annotated[Path, typer.Argument(help="The party's CSV or Parquet file.", metavar="FILE")],
-    plan: Annotated[Path, typer.Option(help="The plan, or a course that begins with it.", metavar="PLAN.TOML")],
-    key: Annotated[
-        str | None, typer.Option(help="The column that tells whose record it is: rows per person.", metavar="COLUMN")
-    ] = None,
-    encoding: Encoding = "utf-8",
-    separator: Separator = ",",
-    decimal: Decimal = ".",
+    file: Annotated[Path, argument("The party's CSV or Parquet file.", "FILE")],
+    plan: Annotated[Path, option("The plan, or a course that begins with it.", "PLAN.TOML")],
+    dialect: Dialect,
+    key: Annotated[str | None, option("The column of person ids, to count rows per person.", "COLUMN")] = None,
 ) -> None:
-    """Before you join: what your file holds beside the plan's columns. Exact, so it stays on this screen.
+    """Before you join: compare your file with the plan's columns. Exact, so it stays on this screen.
 
-    What you find goes into the plan by word: a gap code, a unit, another promise.
+    Tell the others what the plan should change: a gap code, a unit, the promise.
     """
-    from privstats.moments import RecordFile
-    from privstats.moments.table_parts import persons_column
-    from privstats.workflows.look import keys_of, looked
+    from privstats.intake.table_parts import persons_column
+    from privstats.workflows.look import keys_of, looked, times_remark
 
     governing = _plan_of(plan)
     columns = _columns_of(governing, plan)
-    records = RecordFile(file, encoding=encoding, separator=separator, decimal=decimal, persons=key)
+    records = dialect.file(file, persons=key)
     whose = persons_column(records, list(records.columns))
     table = records.table([*(each.name for each in columns), *([] if whose is None else [whose])])
     _show([looked(each, table.values(each.name)) for each in columns])
+    schema = governing.schema
+    if isinstance(schema, ps.HazardSchema) and (remark := times_remark(schema, table.values(schema.bins.name))):
+        say(remark)
     if table.left_out:
         say(f"{table.left_out:,} lines have another number of fields than the header: they are no records")
     if whose is not None:
-        found = keys_of(table.values(whose))
-        rows = found.records / max(found.keys, 1)
-        say(f"{rows:.1f} rows a {whose}, {found.most:,} at most{_promise(governing) if found.repeated else ''}")
+        keys = keys_of(table.values(whose))
+        rows = keys.records / max(keys.keys, 1)
+        say(f"{rows:.1f} rows a {whose}, {keys.most:,} at most{_promise(governing) if keys.repeated else ''}")
     say("exact facts of your records: keep them here, and tell the coordinator gap codes, units and spellings by word")
 
 
@@ -75,13 +64,18 @@ def _plan_of(path: Path) -> ps.Plan:
     course: Any = ps.course.read(path)
     while hasattr(course, "then"):
         course = course.then
+    if isinstance(course, ps.Hazard):
+        course = course.plan
     return course if isinstance(course, ps.Plan) else course.first
 
 
 def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:
+    if isinstance(plan.schema, ps.HazardSchema):
+        _, event = plan.schema.counted().variables
+        return ps.Numeric(plan.schema.bins.name, plan.schema.bins.edges), event  # type: ignore[return-value]
     transform = getattr(plan.schema, "transform", ())
     if not transform or not isinstance(transform[0], ps.Cells):
-        raise PlanError(f"{path} declares no columns, so there is nothing to look at: a plan of Cells does")
+        raise PlanError(f"{path} declares no columns, so there is nothing to look at: plans of Cells or hazards do")
     return transform[0].columns
 
 
@@ -92,18 +86,18 @@ def _promise(plan: ps.Plan) -> str:
     return ': the promise is for one record, so ask for one row each, or for unit = "person"'
 
 
-def _show(found: list[Looked]) -> None:
+def _show(columns: list[Looked]) -> None:
     console = terminal()
     table = new_table()
     for place, heading in enumerate(_COLUMNS):
         table.add_column(
             heading, justify="left" if place < _WORDS else "right", overflow="fold", no_wrap=place >= _WORDS
         )
-    for each in found:
+    for each in columns:
         shares = (each.missing, each.unreadable, each.other, each.outermost)
         shown = ["-" if count is None else f"{count / max(each.records, 1):.1%}" for count in shares]
         table.add_row(escape(each.name), escape(each.unit), escape(each.told), *shown)
     console.print(table)
-    for each in found:
+    for each in columns:
         for remark in each.remarks:
-            console.print(f"- {escape(each.name)}: {escape(remark)}", highlight=False, soft_wrap=True)
+            console.print(f"- {escape(each.name)}: {escape(remark)}", soft_wrap=True)

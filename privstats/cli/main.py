@@ -35,8 +35,6 @@ from privstats.printable import printable
 from privstats.tables import by_name
 from privstats.version import __version__
 
-__all__ = ["app", "main"]
-
 _FAILED = 2
 _GROUP = "privstats.commands"
 _COMPLETION = ("install_completion", "show_completion")
@@ -49,7 +47,7 @@ _BEGIN = """\
 One-shot private learning from sufficient statistics. Most people begin with:
 
   privstats try --example --target ill --epsilon 3  two hospitals: files to a page
-  privstats demo                                    masks and noise, bundled data
+  privstats look FILE                               what a file of yours holds
   privstats plan init                               write a plan, question by question
   privstats plan check plan.toml                    what it costs, and who reads what
   privstats table RELEASE                           estimates with intervals
@@ -62,11 +60,11 @@ class _Commands(TyperGroup):
     """The commands by name, each loaded on request."""
 
     @cached_property
-    def _found(self) -> dict[str, EntryPoint]:
+    def _entries(self) -> dict[str, EntryPoint]:
         return _entries()
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002 - click's signature
-        return list(self._found)
+        return list(self._entries)
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by their sentences; options are built only for a command that is requested."""
@@ -76,18 +74,18 @@ class _Commands(TyperGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A list for each thing that a person comes for, as the commands name it; other packages' may name none."""
         rows = {panel: list[tuple[str, str]]() for panel in _PANELS}
-        for name, entry in self._found.items():
+        for name, entry in self._entries.items():
             panel = _app(entry).rich_help_panel
-            sentence = cast(click.Command, self.get_command(ctx, name)).get_short_help_str(_LONGEST)
+            sentence = cast("click.Command", self.get_command(ctx, name)).get_short_help_str(_LONGEST)
             rows[panel if panel in rows else _PANELS[-1]].append((name, sentence))
-        width = max(map(len, self._found))
+        width = max(map(len, self._entries))
         for panel, listed in rows.items():
             if listed:
                 with formatter.section(panel):
                     formatter.write_dl([(name.ljust(width), sentence) for name, sentence in listed])
 
     def get_command(self, ctx: click.Context | None, cmd_name: str) -> Any:
-        entry = self._found.get(cmd_name)
+        entry = self._entries.get(cmd_name)
         if entry is None:
             return None
         if ctx is not None and ctx.meta.get(_LISTED):
@@ -202,7 +200,7 @@ class _Remarks:
     """Our warnings as sentences, each once: whoever types a command wants neither our lines nor one per session."""
 
     def __init__(self) -> None:
-        self._usual, self._said = warnings.showwarning, set[str]()
+        self._usual, self._shown = warnings.showwarning, set[str]()
 
     def __call__(
         self,
@@ -215,8 +213,8 @@ class _Remarks:
     ) -> None:
         if category.__module__.partition(".")[0] != "privstats":
             self._usual(message, category, filename, lineno, file, line)
-        elif str(message) not in self._said:
-            self._said.add(str(message))
+        elif str(message) not in self._shown:
+            self._shown.add(str(message))
             with suppress(OSError):
                 say(f"warning: {message}", err=True)
 
@@ -260,5 +258,5 @@ def _code(ending: SystemExit) -> int:
 
 def _failed(why: str) -> int:
     with suppress(OSError):  # standard error may be as full, and the code says it then
-        terminal(errors=True).print(f"[bold red]error:[/] {escape(printable(why))}", highlight=False, soft_wrap=True)
+        terminal(errors=True).print(f"[bold red]error:[/] {escape(printable(why))}", soft_wrap=True)
     return _FAILED

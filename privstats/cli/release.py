@@ -13,17 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import privstats as ps
-from privstats.cli.parts.expected import of_course, read_expected, together
-from privstats.cli.parts.options import Json, SignedBy
-from privstats.cli.parts.terminal import new_table, terminal
-from privstats.cli.parts.verifying import NO, in_words, is_signed, key_of, show_verdicts, unasked
+from privstats.cli.parts.options import Json, SignedBy, argument, option
+from privstats.cli.parts.terminal import table_of, terminal
+from privstats.cli.parts.verifying import (
+    NO,
+    in_words,
+    is_signed,
+    key_of,
+    of_course,
+    read_expected,
+    show_verdicts,
+    together,
+    unasked,
+)
 from privstats.errors import PlanError, ReleaseError
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 
 if TYPE_CHECKING:
     from privstats.course import Course
-
-__all__ = ["app"]
 
 app = typer.Typer(
     help="Show and verify a release, the file that an aggregation ends with.",
@@ -37,15 +44,13 @@ _KNOWN = (
 _ALONE = {"epsilon": "epsilon alone"}
 """What people read in place of a fact's name."""
 
-ReleaseFile = Annotated[Path, typer.Argument(help="The release.", metavar="FILE")]
+ReleaseFile = Annotated[Path, argument("The release.", "FILE")]
 
 
 @app.command()
 def show(
     path: ReleaseFile,
-    plan: Annotated[
-        Path | None, typer.Option(help="The course that it is of, for the promise as a whole.", metavar="COURSE.TOML")
-    ] = None,
+    plan: Annotated[Path | None, option("The course that it is of, for the promise as a whole.", "COURSE.TOML")] = None,
     as_json: Json = False,
 ) -> None:
     """Print a release: its plan, the parties in it, its noise, and what it promises by itself.
@@ -60,30 +65,21 @@ def show(
     console = terminal()
     for name, value in facts.items():
         if name != "sigma":
-            console.print(
-                f"{_ALONE.get(name, name).replace('_', ' '):<14} {in_words(value)}", highlight=False, markup=False
-            )
-    table = new_table()
-    table.add_column("statistic")
-    table.add_column("noise, standard deviation in real units", justify="right")
-    for statistic, sigma in release.sigma.items():
-        table.add_row(statistic, f"{sigma:.4g}")
-    console.print(table)
+            console.print(f"{_ALONE.get(name, name).replace('_', ' '):<14} {in_words(value)}", markup=False)
+    headings = ("statistic", "noise, standard deviation in real units")
+    sigmas = [(statistic, f"{sigma:.4g}") for statistic, sigma in release.sigma.items()]
+    console.print(table_of(headings, sigmas, left=headings[:1]))
 
 
 @app.command()
 def verify(
     path: ReleaseFile,
     plan: Annotated[
-        Path | None,
-        typer.Option(help="The plan, or the course, that it must have been made under.", metavar="PLAN.TOML"),
+        Path | None, option("The plan, or the course, that it must have been made under.", "PLAN.TOML")
     ] = None,
     after: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Of a course: a release of a session before it, in order; 'none' where there was no sum.",
-            metavar="RELEASE",
-        ),
+        option("Of a course: a release of a session before it, in order; 'none' where there was no sum.", "RELEASE"),
     ] = None,
     signed_by: SignedBy = None,
     as_json: Json = False,
@@ -113,8 +109,10 @@ def _plan_of(path: Path, release: ps.Release, expected: ps.Plan | Course | None,
         return "not asked: give --plan"
     if not isinstance(expected, ps.Plan):
         return of_course(release, expected, after)
-    found = _against(path, release, plan=expected)
-    return f"{found}; a release of a course is verified against the course's file" if found.startswith(NO) else found
+    verdict = _against(path, release, plan=expected)
+    return (
+        f"{verdict}; a release of a course is verified against the course's file" if verdict.startswith(NO) else verdict
+    )
 
 
 def _against(path: Path, release: ps.Release, **expected: Any) -> str:

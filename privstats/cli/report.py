@@ -2,129 +2,130 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import privstats as ps
-from privstats.cli.parts.output import Force, writable
-from privstats.cli.parts.passphrases import PassphraseFile, identity_of
-from privstats.cli.parts.terminal import say
+from privstats.cli.parts.options import Force, argument, expanded, flags_of, option
+from privstats.cli.parts.terminal import say, writable
+from privstats.cli.parts.verifying import PassphraseFile, identity_of
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write
-from privstats.files.jsonable import json_text
 
 if TYPE_CHECKING:
     from privstats.workflows import report as pages
 
-__all__ = ["app"]
-
 app = typer.Typer(rich_help_panel="Plan")
 
-PAGE, ETHICS = "report.html", "ethics.html"
+PAGE, ETHICS, EVIDENCE, BILL = "report.html", "ethics.html", "evidence.html", "cbom.json"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What the page speaks of beside the plan."""
+
+    release: Annotated[Path | None, option("A release made under the plan.")] = None
+    head: Annotated[Path | None, option("A model made from it, as its save() wrote it.")] = None
+    ledger: Annotated[Path | None, option("The data owner's ledger.", "LEDGER.DB")] = None
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is tried, how long and how reproducibly."""
+
+    audit: Annotated[bool, option("Run every audit of the plan (seconds).", flag="--audit")] = False
+    attack: Annotated[bool, option("Run every attack on the plan (minutes).", flag="--attack")] = False
+    seed: Annotated[int | None, option("Reproduce audits and attacks.")] = None
+    trials: Annotated[int | None, option("Trials of audits and attacks; by default each chooses its own.", min=100)] = (
+        None
+    )
 
 
 @app.command()
+@expanded
 def report(
-    plan: Annotated[Path, typer.Argument(help="The plan document, or a course's.", metavar="PLAN.TOML")],
-    out: Annotated[Path | None, typer.Option(help="The folder for report.html.")] = None,
+    plan: Annotated[Path, argument("The plan document, or a course's.", "PLAN.TOML")],
+    out: Annotated[Path, option("The folder for report.html.")],
+    beside: Beside,
+    search: Search,
     ethics: Annotated[
-        bool, typer.Option("--ethics", help="Write ethics.html instead: two printed pages for an ethics board.")
+        bool, option("Write ethics.html instead: two printed pages for an ethics board.", flag="--ethics")
     ] = False,
-    registry: Annotated[
-        Path | None,
-        typer.Option(help="A draft for the Differential Privacy Deployments Registry.", metavar="FILE.json"),
-    ] = None,
-    release: Annotated[Path | None, typer.Option(help="A release that was made under the plan.")] = None,
-    head: Annotated[Path | None, typer.Option(help="A model that was made from it, as its save() wrote it.")] = None,
-    ledger: Annotated[Path | None, typer.Option(help="The data owner's ledger.", metavar="LEDGER.DB")] = None,
-    sign: Annotated[Path | None, typer.Option(help="Sign what is written, beside it.", metavar="IDENTITY.PEM")] = None,
+    evidence: Annotated[
+        bool, option("Write evidence.html and cbom.json instead: one table for an authority.", flag="--evidence")
+    ] = False,
+    sign: Annotated[Path | None, option("Sign what is written, beside it.", "IDENTITY.PEM")] = None,
     passphrase_file: PassphraseFile = None,
-    audit: Annotated[bool, typer.Option("--audit", help="Run every audit of the plan (seconds).")] = False,
-    attack: Annotated[bool, typer.Option("--attack", help="Run every attack on the plan (minutes).")] = False,
-    seed: Annotated[int | None, typer.Option(help="Reproduce audits and attacks.")] = None,
-    trials: Annotated[
-        int | None, typer.Option(min=100, help="How often audits and attacks try; by default each as it thinks right.")
-    ] = None,
     force: Force = False,
 ) -> None:
     """Write one page in plain words: what is collected, promised and not promised, spent and tried.
 
     Exit code 1 when an audit or an attack contradicts a promise; the page is written and says so.
     """
-    from privstats.cli.parts.output import prepare
+    from privstats.cli.parts.terminal import prepare
     from privstats.course.document import is_course
-    from privstats.files.detached import signature_path
+    from privstats.files.envelope import signature_path
     from privstats.workflows import report as pages
 
     course = ps.course.read(plan) if is_course(plan) else None
     subject = ps.Plan.read(plan) if course is None else course.first
-    if out is None and registry is None:
-        raise PlanError(
-            "nothing says what to write: name the page's folder with --out, a file with --registry, or both"
-        )
-    beside = {"release": release, "head": head, "ledger": ledger, "audit": audit, "attack": attack}
-    page = _page(out, ethics, [f"--{name}" for name, given in beside.items() if given])
-    places = [place for place in (registry, page) if place is not None]
-    writable([each for place in places for each in (place, signature_path(place))], force, makes=out)
+    _require_its_own(ethics, evidence, beside, search)
+    page = out / (ETHICS if ethics else EVIDENCE if evidence else PAGE)
+    writable([page, signature_path(page), *([out / BILL] if evidence else [])], force, makes=out)
     signer = None if sign is None else identity_of(sign, passphrase_file)
-    made = None if release is None else ps.Release.load(release)
-    accounts = None if ledger is None else ps.dp.Ledger.open(ledger).accounts()
-    model = [] if head is None else [pages.model_finding(ps.heads.load(head), subject)]
-    pages.Statement(subject, made, accounts, course=course)  # refuses before audits take their minutes
-    names = [name for name, wanted in (("audit", audit), ("attack", attack)) if wanted]
-    finders = {name: pages.finder(name) for name in names}
-    if out is not None:
-        prepare(out, "jinja2")
-    found = [finding for name, find in finders.items() for finding in _found(name, find, subject, seed, trials)]
-    statement = pages.Statement(subject, made, accounts, [*model, *found], course=course)
-    _write(statement, page, registry, signer)
+    release = None if beside.release is None else ps.Release.load(beside.release)
+    accounts = None if beside.ledger is None else ps.dp.Ledger.open(beside.ledger).accounts()
+    model = [] if beside.head is None else [pages.model_finding(ps.heads.load(beside.head), subject)]
+    pages.Statement(subject, release, accounts, course=course)  # refuses before audits take their minutes
+    finders = {name: pages.finder(name) for name in ("audit", "attack") if getattr(search, name)}
+    prepare(out, "jinja2")
+    tried = [finding for name, find in finders.items() for finding in _findings(name, find, subject, search)]
+    statement = pages.Statement(subject, release, accounts, [*model, *tried], course=course)
+    _write(statement, page, signer)
     if statement.violated:
         raise typer.Exit(1)
 
 
-def _page(out: Path | None, ethics: bool, beside: list[str]) -> Path | None:
-    """Where the page goes, if one is asked for; an ethics board's is of the plan, and of nothing beside it."""
-    if ethics and out is None:
-        raise PlanError("--ethics writes ethics.html, and nothing says where: name its folder with --out")
-    if ethics and beside:
+def _require_its_own(ethics: bool, evidence: bool, beside: Beside, search: Search) -> None:
+    """Refuse options of other pages: an ethics board's is of the plan alone, an authority's of the plan and attacks."""
+    given = vars(beside) if evidence else {**vars(beside), "audit": search.audit, "attack": search.attack}
+    others = [name for name, value in given.items() if value]
+    if ethics and evidence:
+        raise PlanError("--ethics and --evidence are two pages: give one of them, and the other in a second call")
+    if (ethics or evidence) and others:
+        page, made_of = ("--evidence", "the plan and what attacks it") if evidence else ("--ethics", "the plan alone")
         raise PlanError(
-            f"--ethics is what will be computed, from the plan alone: leave out {', '.join(beside)}, or leave out "
-            "--ethics for the page that takes them"
+            f"{page} is made from {made_of}: leave out {flags_of(others)}, or leave out {page} for the page that takes "
+            "them"
         )
-    return None if out is None else out / (ETHICS if ethics else PAGE)
 
 
-def _write(
-    statement: pages.Statement, page: Path | None, registry: Path | None, signer: ps.secagg.Identity | None
-) -> None:
-    """The page, and the entry of the registry, each where it is asked for, and signatures beside them."""
-    from privstats.files.detached import sign_beside, signature_path
-    from privstats.workflows.report import TO_WRITE, ethics_page, page_of, registry_entry
+def _write(statement: pages.Statement, page: Path, signer: ps.secagg.Identity | None) -> None:
+    """The page, and its signature beside it."""
+    from privstats.files.envelope import sign_beside, signature_path
+    from privstats.workflows import report as pages
 
-    texts: list[tuple[Path, str, str]] = []
-    if registry is not None:
-        said = f"wrote {registry}; complete what begins with {TO_WRITE!r}"
-        texts.append((registry, json_text(registry_entry(statement)), said))
-    if page is not None:
-        text = ethics_page(statement) if page.name == ETHICS else page_of(statement)
-        texts.append((page, text, f"wrote {page.name} to {page.parent}"))
-    for path, text, said in texts:
-        earlier = signature_path(path)
-        if signer is None and earlier.exists():
-            earlier.unlink()
-            say(f"removed {earlier}, which signed the earlier file: privstats identity sign signs this one")
-        atomic_write(path, text.encode(), shared=True)
-        say(said)
-        if signer is not None:
-            place = sign_beside(path, text.encode(), signer, DataError)
-            say(f"signed it in {place}")
+    texts = {PAGE: pages.page_of, ETHICS: pages.ethics_page, EVIDENCE: pages.evidence_page}
+    text = texts[page.name](statement)
+    earlier = signature_path(page)
+    if signer is None and earlier.exists():
+        earlier.unlink()
+        say(f"removed {earlier}, which signed the earlier file: privstats identity sign signs this one")
+    atomic_write(page, text.encode(), shared=True)
+    say(f"wrote {page.name} to {page.parent}")
+    if page.name == EVIDENCE:
+        atomic_write(page.parent / BILL, pages.cbom(statement.plan).encode(), shared=True)
+        say(f"wrote {BILL} beside it: the bill of materials of the plan's cryptography, CycloneDX 1.6")
+    if signer is not None:
+        say(f"signed it in {sign_beside(page, text.encode(), signer, DataError)}")
 
 
-def _found(name: str, find: pages.Finder, plan: ps.Plan, seed: int | None, trials: int | None) -> list[pages.Finding]:
+def _findings(name: str, find: pages.Finder, plan: ps.Plan, search: Search) -> list[pages.Finding]:
     from privstats.progress import progress_bar
-    from privstats.workflows.report import Search
+    from privstats.workflows import report as pages
 
     with progress_bar(name) as advance:
-        return list(find(plan, Search(seed, trials, lambda: advance(1))))
+        return list(find(plan, pages.Search(search.seed, search.trials, lambda: advance(1))))

@@ -8,21 +8,18 @@ from typing import Annotated
 import typer
 
 import privstats as ps
-from privstats.cli.parts.output import Force, writable
-from privstats.cli.parts.terminal import escape, new_table, say, terminal
+from privstats.cli.parts.options import Force, Json, argument, option
+from privstats.cli.parts.terminal import say, table_of, terminal, writable
+from privstats.cli.parts.verifying import party_key
 from privstats.errors import LocalProtocolError
-from privstats.files.jsonable import json_text
-
-__all__ = ["app"]
+from privstats.files.text import json_text
 
 app = typer.Typer(
     help="Write, show and renew the list of who takes part.", no_args_is_help=True, rich_help_panel="Keep"
 )
 
-RosterFile = Annotated[Path, typer.Argument(help="The roster.", metavar="ROSTER.TOML")]
-PlanFile = Annotated[
-    Path | None, typer.Option(help="Refuse a roster that does not fit this plan.", metavar="PLAN.TOML")
-]
+RosterFile = Annotated[Path, argument("The roster.", "ROSTER.TOML")]
+PlanFile = Annotated[Path | None, option("Refuse a roster that does not fit this plan.", "PLAN.TOML")]
 
 
 @app.command()
@@ -30,13 +27,10 @@ def make(
     path: RosterFile,
     clients: Annotated[
         list[str],
-        typer.Argument(
-            help="NAME=KEY for each client, in order; KEY in hex or a file. Or one folder of NAME.pub.",
-            metavar="NAME=KEY...",
-        ),
+        argument("NAME=KEY for each client, in order; KEY in hex or a file. Or one folder of NAME.pub.", "NAME=KEY..."),
     ],
-    server: Annotated[str, typer.Option(help="The server's public key, in hex or a file.", metavar="KEY")],
-    label: Annotated[str, typer.Option(help="The subject of these parties' runs; runs are numbered from 0.")],
+    server: Annotated[str, option("The server's public key, in hex or a file.", "KEY")],
+    label: Annotated[str, option("The subject of these parties' runs; runs are numbered from 0.")],
     plan: PlanFile = None,
     force: Force = False,
 ) -> None:
@@ -45,7 +39,7 @@ def make(
     folder = Path(clients[0])
     named = [_client(each) for each in clients] if len(clients) > 1 or not folder.is_dir() else _of_folder(folder)
     names, keys = zip(*named, strict=True)
-    roster = ps.secagg.Roster.numbered(keys, server=_key(server), label=label, counter=0, names=names)
+    roster = ps.secagg.Roster.numbered(keys, server=party_key(server), label=label, counter=0, names=names)
     if plan is not None:
         _check_fits(roster, ps.Plan.read(plan))
     roster.save(path)
@@ -53,11 +47,7 @@ def make(
 
 
 @app.command()
-def show(
-    path: RosterFile,
-    plan: PlanFile = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-) -> None:
+def show(path: RosterFile, plan: PlanFile = None, as_json: Json = False) -> None:
     """Print the parties, the run, and the digits to compare on the telephone."""
     roster = ps.secagg.Roster.load(path)
     if plan is not None:
@@ -66,21 +56,16 @@ def show(
         typer.echo(json_text(_document(roster)))
         return
     console = terminal()
-    table = new_table()
-    for name in ("client", "name", "public key"):
-        table.add_column(name, overflow="fold")
-    for place, key in enumerate(roster.publics):
-        table.add_row(str(place), escape(roster.names[place]) if roster.names else "", key.hex())
-    console.print(table)
+    rows = [(str(at), roster.names[at] if roster.names else "", key.hex()) for at, key in enumerate(roster.publics)]
+    console.print(table_of(("client", "name", "public key"), rows, overflow="fold"))
     for what, value in (("server", roster.server.hex()), ("run", _run(roster)), ("digest", roster.digest.hex())):
-        console.print(f"{what:<12} {value}", highlight=False, markup=False, soft_wrap=True)
-    console.print(f"{'fingerprint':<12} {roster.fingerprint}", highlight=False)
+        console.print(f"{what:<12} {value}", markup=False, soft_wrap=True)
+    console.print(f"{'fingerprint':<12} {roster.fingerprint}")
 
 
 @app.command()
 def renew(
-    path: RosterFile,
-    out: Annotated[Path | None, typer.Option(help="Write here and keep the old file.", metavar="ROSTER.TOML")] = None,
+    path: RosterFile, out: Annotated[Path | None, option("Write here and keep the old file.", "ROSTER.TOML")] = None
 ) -> None:
     """Write the roster of the same parties' next run; every session needs a run name that was never used."""
     roster = ps.secagg.Roster.load(path).renewed()
@@ -103,27 +88,15 @@ def _client(words: str) -> tuple[str, bytes]:
             "each client is given as NAME=KEY with its public key, for example Bonn=bonn.pub; or one folder of such "
             "files is given alone"
         )
-    return name, _key(key)
+    return name, party_key(key)
 
 
 def _of_folder(folder: Path) -> list[tuple[str, bytes]]:
     """Every public key of a folder, called by its file."""
-    found = [(path.stem, _key(str(path))) for path in sorted(folder.glob("*.pub"))]
-    if not found:
+    keys = [(path.stem, party_key(str(path))) for path in sorted(folder.glob("*.pub"))]
+    if not keys:
         raise LocalProtocolError(f"{folder} holds no public key: put each party's NAME.pub there")
-    return found
-
-
-def _key(words: str) -> bytes:
-    """The public key that is written out, or in the file that is named."""
-    from privstats.files.signing import KEY_BYTES, read_public
-
-    if len(words) == 2 * KEY_BYTES and not Path(words).exists():
-        try:
-            return bytes.fromhex(words)
-        except ValueError:
-            pass
-    return read_public(words, LocalProtocolError)
+    return keys
 
 
 def _check_fits(roster: ps.secagg.Roster, plan: ps.Plan) -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from privstats.cli.parts.output import Force, writable
-from privstats.cli.parts.terminal import escape, new_table, say, terminal
+from privstats.cli.parts.options import Force, argument, expanded, option
+from privstats.cli.parts.terminal import escape, say, table_of, terminal, writable
 from privstats.errors import DataError
 from privstats.files.atomic import atomic_write
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
     from privstats.workflows.rehearsal import Bar, Opened, Rehearsal
 
-__all__ = ["app"]
-
 app = typer.Typer(rich_help_panel="Begin")
 
 _EXAMPLE = ("north.csv", "south.csv")
@@ -30,66 +29,78 @@ _COLUMNS = "columns.toml"
 _OF_ALL = "Of all CSV files, and else found in each:"
 
 
-@app.command(name="try")
-def rehearse(
-    target: Annotated[str, typer.Option(help="The column that is predicted, of a few classes.", metavar="COLUMN")],
-    epsilon: Annotated[float, typer.Option(help="The promise.")],
-    tables: Annotated[
-        list[Path] | None, typer.Argument(help="A CSV or Parquet file for each party, at least two.", metavar="FILE...")
-    ] = None,
-    delta: Annotated[float | None, typer.Option(help="The promise; a word of the rehearsal if it is not said.")] = None,
-    adjacency: Annotated[str | None, typer.Option(help="add-remove or replace-one; likewise.")] = None,
-    model: Annotated[str | None, typer.Option(help="Who adds noise: central, distributed or local; likewise.")] = None,
-    test: Annotated[float, typer.Option(help="About the share of the records to score on, 0 to 1.")] = 0.25,
-    drop: Annotated[
-        list[str] | None, typer.Option(help="A column to leave out; repeat for more.", metavar="COLUMN")
-    ] = None,
+@dataclass(frozen=True)
+class Asked:
+    """What is rehearsed, as ``rehearsal.Asked`` takes it."""
+
+    target: Annotated[str, option("The column that is predicted, of a few classes.", "COLUMN")]
+    epsilon: Annotated[float, option("The promise.")]
+    delta: Annotated[float | None, option("The promise; the rehearsal chooses if omitted.")] = None
+    adjacency: Annotated[str | None, option("add-remove or replace-one; likewise.")] = None
+    model: Annotated[str | None, option("Who adds noise: central, distributed or local; likewise.")] = None
+    test: Annotated[float, option("About the share of the records to score on, 0 to 1.")] = 0.25
+    drop: Annotated[list[str] | None, option("A column to leave out; repeat for more.", "COLUMN")] = None
     persons: Annotated[
-        str | None,
-        typer.Option(
-            help="Whose a record is: a promise per person, who is summed or scored on whole.", metavar="COLUMN"
-        ),
+        str | None, option("The column of person ids: a promise per person, whose rows stay together.", "COLUMN")
+    ] = None
+
+
+@dataclass(frozen=True)
+class Written:
+    """How the files are written."""
+
+    encoding: Annotated[str | None, option(f"{_OF_ALL} text, such as cp1252.")] = None
+    separator: Annotated[str | None, option(f"{_OF_ALL} fields: , ; | : or tab.", "CHARACTER")] = None
+    decimal: Annotated[str | None, option(f"{_OF_ALL} decimals: . or ,.", "CHARACTER")] = None
+
+
+@app.command(name="try")
+@expanded
+def rehearse(
+    asked: Asked,
+    written: Written,
+    tables: Annotated[
+        list[Path] | None, argument("A CSV or Parquet file for each party, at least two.", "FILE...")
     ] = None,
-    out: Annotated[Path, typer.Option(help="The page that is written.", metavar="PAGE.HTML")] = Path("try.html"),
+    out: Annotated[Path, option("The page to write.", "PAGE.HTML")] = Path("try.html"),
     keep: Annotated[
-        bool, typer.Option("--keep", help=f"Write {_COLUMNS} too: the names of the columns alone, to be declared.")
+        bool, option(f"Write {_COLUMNS} too: the names of the columns alone, to be declared.", flag="--keep")
     ] = False,
     example: Annotated[
-        bool, typer.Option("--example", help=f"Write {' and '.join(_EXAMPLE)}, two made-up hospitals, and take these.")
+        bool, option(f"Write {' and '.join(_EXAMPLE)}, two made-up hospitals, and take these.", flag="--example")
     ] = False,
-    encoding: Annotated[str | None, typer.Option(help=f"{_OF_ALL} text, such as cp1252.")] = None,
-    separator: Annotated[
-        str | None, typer.Option(help=f"{_OF_ALL} fields: , ; | : or tab.", metavar="CHARACTER")
-    ] = None,
-    decimal: Annotated[str | None, typer.Option(help=f"{_OF_ALL} decimals: . or ,.", metavar="CHARACTER")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    as_json: Annotated[bool, option("Print one JSON object instead.", flag="--json")] = False,
     force: Force = False,
 ) -> None:
-    """Rehearse a study on files that you may look at: from nothing to a page, with real masks and real noise.
+    """Rehearse a study on files that you may look at, with real masks and real noise, and write a page.
 
-    What a study must know beforehand is read from the files and said first, so what comes of it is no release.
+    It reads off the files what a study must know in advance, and says so first, so the result is no release.
     """
-    from privstats.moments import RecordFile
     from privstats.workflows import rehearsal
     from privstats.workflows.report import require_extra
 
     require_extra()
     writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
-    paths = _files(tables or [], example)
-    asked = rehearsal.Asked(target, epsilon, delta, adjacency, model, test, tuple(drop or ()), persons)
-    said = (encoding, separator, decimal)
-    files = [rehearsal.written_as(RecordFile(path, target), said) for path in paths]
-    what = rehearsal.opened(files, asked)
+    what = _opened(_files(tables or [], example), asked, written)
     if not as_json:
         _show_taken(what)
-    found = rehearsal.with_progress(what)
-    rehearsal.write_page(found, out, kept=keep)
+    result = rehearsal.with_progress(what)
+    rehearsal.write_page(result, out, kept=keep)
     if as_json:
-        typer.echo(json_text(rehearsal.facts(found)))
+        typer.echo(json_text(rehearsal.facts(result)))
     else:
-        _show_found(found, out, kept=keep)
+        _show_result(result, out, kept=keep)
     if keep:
         _keep(what, quiet=as_json)
+
+
+def _opened(paths: list[Path], asked: Asked, written: Written) -> Opened:
+    from privstats.moments import RecordFile
+    from privstats.workflows import rehearsal
+
+    how = (written.encoding, written.separator, written.decimal)
+    files = [rehearsal.written_as(RecordFile(path, asked.target), how) for path in paths]
+    return rehearsal.opened(files, rehearsal.Asked(**{**vars(asked), "drop": tuple(asked.drop or ())}))
 
 
 def _files(tables: list[Path], example: bool) -> list[Path]:
@@ -119,51 +130,45 @@ def _show_taken(what: Opened) -> None:
     from privstats.workflows.rehearsal import STAMP, oddities, promised, taken
 
     console = terminal()
-    console.print(f"[bold]{STAMP}[/]", highlight=False)
-    console.print(f"promise, as asked and as below: {escape(promised(what))}\n", highlight=False, soft_wrap=True)
-    table = new_table("taken for public, which a study must know without looking at a record")
-    for heading in ("what", "taken here", "where a study finds it"):
-        table.add_column(heading, overflow="fold")
-    for each in taken(what):
-        table.add_row(*map(escape, each))
-    console.print(table)
-    if found := oddities(what):
-        console.print("look at these first, and rehearse again when they are mended:", highlight=False)
-        for said in found:
-            console.print(f"- {escape(said)}", highlight=False, soft_wrap=True)
+    console.print(f"[bold]{STAMP}[/]")
+    console.print(f"promise, as asked and as below: {escape(promised(what))}\n", soft_wrap=True)
+    title = "taken for public, which a study must know without looking at a record"
+    headings = ("what", "taken here", "where a study finds it")
+    console.print(table_of(headings, taken(what), title=title, overflow="fold"))
+    if remarks := oddities(what):
+        console.print("look at these first, and rehearse again when they are mended:")
+        for remark in remarks:
+            console.print(f"- {escape(remark)}", soft_wrap=True)
         console.print()
 
 
-def _show_found(found: Rehearsal, out: Path, *, kept: bool) -> None:
+def _show_result(rehearsal: Rehearsal, out: Path, *, kept: bool) -> None:
     from privstats.workflows.rehearsal import UNSURE, bars, before_a_score, costs, next_commands, scored_on, worths
 
-    console, each = terminal(), worths(found)
+    console, each = terminal(), worths(rehearsal)
     console.print(_areas("each party's own records that were in no sum", [bar for own in each for bar in own.bars]))
     for own in each:
-        console.print(f"- {escape(own.said)}", highlight=False)
-    console.print(f"{escape(UNSURE)}\n", highlight=False)
-    console.print(_areas(scored_on(found.opened), bars(found)))
-    for what, here in costs(found):
-        console.print(f"- {escape(what)}: {escape(here)}", highlight=False)
-    console.print("\nnext:", highlight=False)
-    for command, why in next_commands(found.opened, kept=kept):
-        console.print(f"  {escape(command)}\n    {escape(why)}", highlight=False, soft_wrap=True)
-    command, why = before_a_score(found.opened)
-    console.print(f"\nfor a score later: {escape(command)}\n  {escape(why)}\n", highlight=False, soft_wrap=True)
+        console.print(f"- {escape(own.said)}")
+    console.print(f"{escape(UNSURE)}\n")
+    console.print(_areas(scored_on(rehearsal.opened), bars(rehearsal)))
+    for what, here in costs(rehearsal):
+        console.print(f"- {escape(what)}: {escape(here)}")
+    console.print("\nnext:")
+    for command, why in next_commands(rehearsal.opened, kept=kept):
+        console.print(f"  {escape(command)}\n    {escape(why)}", soft_wrap=True)
+    command, why = before_a_score(rehearsal.opened)
+    console.print(f"\nfor a score later: {escape(command)}\n  {escape(why)}\n", soft_wrap=True)
     say(f"wrote {out}, a page for those who may see the files")
 
 
 def _areas(of: str, bars: Sequence[Bar]) -> Table:
-    table = new_table(f"area under the ROC curve, on {of}")
-    table.add_column("model")
-    table.add_column("area ± standard error", justify="right")
-    for bar in bars:
-        table.add_row(escape(bar.name), escape(bar.shown))
-    return table
+    rows = [(bar.name, bar.shown) for bar in bars]
+    title = f"area under the ROC curve, on {of}"
+    return table_of(("model", "area ± standard error"), rows, title=title, left=("model",))
 
 
 def _keep(what: Opened, *, quiet: bool) -> None:
-    from privstats.plan.columns import undeclared
+    from privstats.intake.declared_columns import undeclared
 
     names = [*(each.name for each in what.public.columns), what.public.target]
     atomic_write(_COLUMNS, undeclared(names).encode(), shared=True)

@@ -5,6 +5,12 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.contrib.streams.record_registry import Pending as Pending
+    from privstats.contrib.streams.record_registry import PersonRegistry as PersonRegistry
+    from privstats.contrib.streams.record_registry import RecordRegistry as RecordRegistry
+    from privstats.contrib.streams.record_registry import RegistryCharge as RegistryCharge
+    from privstats.contrib.streams.stream import Stream as Stream
+    from privstats.contrib.streams.stream import StreamTotal as StreamTotal
     from privstats.course.alignment import Alignment as Alignment
     from privstats.course.alignment import Reference as Reference
     from privstats.course.analysis import Analysis as Analysis
@@ -24,17 +30,11 @@ if TYPE_CHECKING:
     from privstats.course.effect import Effect as Effect
     from privstats.course.hazard import Hazard as Hazard
     from privstats.course.newton import Newton as Newton
-    from privstats.course.party_rounds import PartyRounds as PartyRounds
-    from privstats.course.person_registry import PersonRegistry as PersonRegistry
     from privstats.course.planned import Single as Single
-    from privstats.course.record_registry import Pending as Pending
-    from privstats.course.record_registry import RecordRegistry as RecordRegistry
-    from privstats.course.registry_charge import RegistryCharge as RegistryCharge
+    from privstats.course.rounds import PartyRounds as PartyRounds
     from privstats.course.rounds import Rounds as Rounds
     from privstats.course.spending import authorize as authorize
     from privstats.course.spending import spend as spend
     from privstats.course.standardised import Standardised as Standardised
-    from privstats.course.stream import Stream as Stream
-    from privstats.course.stream import StreamTotal as StreamTotal
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -1,7 +1,7 @@
 """Masked SLOT-Align: one sum of client Gaussians, a few more sums to their barycentre, and the transport map.
 
 The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md says
-when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``moments.gaussians``
+when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``kinds.gaussians``
 has the sums and ``transforms.transport`` the map.
 
 Which list a client signs is an argument of its machine. The rule that all sums of an alignment are over the same
@@ -25,15 +25,13 @@ from privstats.course.planned import Planned
 from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError, ReleaseError
-from privstats.estimates.bures import Step, next_reference, transport
-from privstats.moments.gaussians import client_gaussian
+from privstats.kinds.gaussians import client_gaussian
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import GaussianSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Transport
-
-__all__ = ["Alignment", "Reference"]
+from privstats.transforms.bures import Step, next_reference, transport
 
 _BITS = 48  # of published entries; their rounding is far below a grid step of the sums
 _STEPS = ("alvarez-esteban", "published")
@@ -125,7 +123,7 @@ class Alignment(Planned):
         """The first plan, and one plan per round."""
         return (self.first, *[self.template] * self.schema.rounds)
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         return msgspec.json.encode((self.first.digest, self.step))
 
     def next(self, releases: Releases) -> Plan | None:

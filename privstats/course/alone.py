@@ -14,17 +14,17 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from privstats import course as courses
-from privstats import session
+from privstats import dp, session
 from privstats.course import Course, DisjointRounds, Round
 from privstats.course.kinds import admits_of
-from privstats.course.of_persons import measured_by_person
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import AggregationError, DataError, PlanError
-from privstats.moments import exact_moments, warn_if_clipped, warn_if_empty
+from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
 from privstats.moments.code_rows import cells_of
 from privstats.moments.kept_rows import KeptRows
 from privstats.moments.measurement import Unreadable
@@ -35,9 +35,24 @@ from privstats.schema import Schema, require_schema
 
 if TYPE_CHECKING:
     from privstats.course.paid import Paid
-    from privstats.session.charges import Charge
+    from privstats.dp import Spend
+    from privstats.ledger.charges import Charge
 
-__all__ = ["private_release", "private_releases", "single_party_plan"]
+
+def measured_by_person(privacy: Privacy, ids: Any) -> Callable[..., Moments]:
+    """:func:`privstats.moments.exact_moments` of any schema, in which no person counts for more than under the promise.
+
+    Args:
+        privacy: of a plan that promises persons; its shares are left aside, for what is read may lack some statistics.
+        ids: one for each row, ``(n,)``.
+    """
+    bounded = replace(privacy, shares=None)
+
+    def measured(schema: Schema, X: Any, y: Any, **given: Any) -> Moments:
+        return exact_moments(schema, X, y, persons=ids, person_clip=dp.person_clip(schema, bounded), **given)
+
+    return measured
+
 
 _CLIENTS = 2
 """The fewest clients that a plan can have. Both are fictitious, and all records belong to the first."""
@@ -172,32 +187,14 @@ def private_releases(
         >>> len(releases), round(course.epsilon(1e-5), 3)
         (3, 3.0)
     """
-    if not isinstance(course, Course):
-        raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
-    if isinstance(course, DisjointRounds):
-        raise PlanError(
-            "every round of this course takes records of its own, and X would stand in all of them, which costs far "
-            "more than the course is priced at: bring each epoch's arrivals with `privstats stream new` and `epoch`, "
-            "or through a RecordRegistry; to release the same records again, give Rounds or a plan at a time"
-        )
+    _require_same_records(course)
     _require_central(course.first.privacy)
     rng = checked(rng, allow_reproducible=allow_reproducible)
     charge = _charge(ledger, dataset)
     _require_ids(course.first.privacy, persons)
     first = _vector(course.first, X, y, rng, persons=persons)  # before anything is spent: its refusals cost nothing
     _require_admitted(course, X, y, persons)
-    entry = (
-        None
-        if charge is None
-        else courses.spend(
-            course,
-            charge.ledger,
-            charge.dataset,
-            run or os.urandom(_FRESH_RUN_BYTES),
-            multiplicity=charge.multiplicity,
-        )
-    )
-
+    entry = None if charge is None else _spent(course, charge, run or os.urandom(_FRESH_RUN_BYTES))
     later = partial(_vector, X=X, y=y, rng=rng, first=False, kept=KeptRows(), persons=persons)
 
     def release(round_: Round) -> Release | None:
@@ -231,6 +228,22 @@ def single_party_plan(schema: Schema, privacy: Privacy, *, max_records: int | No
     _require_central(privacy)
     most = 1 << min(_MOST_RECORDS_BITS, _RING_BITS - 2 * schema.grid_bits) if max_records is None else max_records
     return Plan(schema=schema, cohort=Cohort(_CLIENTS, _CLIENTS, most), privacy=privacy, min_count=min_count)
+
+
+def _require_same_records(course: object) -> None:
+    """Refuse what is no course, and one whose rounds take records of their own."""
+    if not isinstance(course, Course):
+        raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
+    if isinstance(course, DisjointRounds):
+        raise PlanError(
+            "every round of this course takes records of its own, and X would stand in all of them, which costs far "
+            "more than the course is priced at: bring each epoch's arrivals with `privstats stream new` and `epoch`, "
+            "or through a RecordRegistry; to release the same records again, give Rounds or a plan at a time"
+        )
+
+
+def _spent(course: Course, charge: Charge, run: bytes) -> Spend:
+    return courses.spend(course, charge.ledger, charge.dataset, run, multiplicity=charge.multiplicity)
 
 
 def _require_central(privacy: object) -> None:
@@ -273,16 +286,16 @@ def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def _unreadable(plan: Plan) -> Unreadable:
-    """Nobody sees a refusal but the holder of the records; of a declared table every value has a cell."""
+    """Only the data holder sees a refusal; in a declared table every value has a cell."""
     return "refuse" if cells_of(plan.schema) is None else plan.unreadable
 
 
 def _warn_of_delta(privacy: Any, records: int | None) -> None:
-    """Tell the holder of the records that delta lets whole ones out; as of the clip, the number stays here."""
+    """Warn the data holder that delta lets entire records out; as with the clip, the number stays here."""
     if isinstance(privacy, Privacy) and records and privacy.delta * records > 1:
         warnings.warn(
             f"delta {privacy.delta:g} lets {privacy.delta * records:.0f} of {records:,} records be exposed outright; "
-            f"choose less than 1 / {records:,}. This number is exact: it is for the holder of the records",
+            f"choose less than 1 / {records:,}. This number is exact: it is for the data holder",
             UserWarning,
             stacklevel=5,
         )

@@ -14,10 +14,8 @@ from typing import Any
 import msgspec
 
 from privstats.errors import PlanError
-from privstats.files.toml import toml_tables
+from privstats.files.text import toml_tables
 from privstats.plan.document import read_text
-
-__all__ = ["Analysis"]
 
 _NAMES = ("primary", "secondary", "subgroups")
 _TEXTS = ("estimand", "date", "assignment", "measured_before", "missing")

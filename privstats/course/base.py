@@ -27,20 +27,6 @@ from privstats.progress import progress_bar
 from privstats.release import Release
 from privstats.schema.public_values import Published
 
-__all__ = [
-    "PLACEHOLDER",
-    "Course",
-    "DisjointRounds",
-    "Releases",
-    "Round",
-    "history",
-    "iter_rounds",
-    "mu_of",
-    "run",
-    "run_of_round",
-    "verify_next",
-]
-
 Releases: TypeAlias = Sequence[Release | None]
 """The releases of the rounds so far, in order; None for a round that ended without a sum. Its budget is spent."""
 
@@ -278,5 +264,5 @@ def history(releases: Releases) -> bytes:
         >>> len(ps.course.history([])), ps.course.history([]) == ps.course.history([None])
         (32, False)
     """
-    said = [each and (each.plan.digest, each.survivors, each.suppressed, each.vector.tobytes()) for each in releases]
-    return hashlib.sha256(b"privstats/course\0" + msgspec.msgpack.encode(said)).digest()
+    steps = [each and (each.plan.digest, each.survivors, each.suppressed, each.vector.tobytes()) for each in releases]
+    return hashlib.sha256(b"privstats/course\0" + msgspec.msgpack.encode(steps)).digest()

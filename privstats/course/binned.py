@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from privstats.course.base import Releases, mu_of
-from privstats.course.counting import count_plan
 from privstats.course.kinds import KINDS
 from privstats.course.planned import Planned, Single
-from privstats.course.promise import Promise, part_of, promised, record_mu, rounded_down
+from privstats.course.promise import Promise, count_plan, part_of, promised, record_mu, rounded_down
 from privstats.errors import PlanError
 from privstats.estimates.cut_points import Occupied, cut_points, first_edges, public_cuts, refined, updated
 from privstats.moments import Moments, exact_moments
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     from privstats.course.centred import Centred
     from privstats.course.newton import Newton
     from privstats.course.rounds import Rounds
-
-__all__ = ["Binned", "cut_points_after", "open_cells"]
 
 Rest: TypeAlias = "Plan | Centred | Rounds | Newton"
 Grid: TypeAlias = Mapping[str, tuple[float, ...]]
@@ -225,7 +222,7 @@ class Binned(Planned):
         later = self._counts(dict.fromkeys(self.columns, tuple(map(float, range(self.counting.cells + 1)))))
         return (self.first, *[later] * (self.counting.sessions - 1), *self._rest.priced)
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions))
 
     def next(self, releases: Releases) -> Plan | None:
@@ -281,19 +278,19 @@ class Binned(Planned):
 
     def _behind(self, edges: Mapping[str, Sequence[float]]) -> Planned:
         """What follows, its columns closed by these cut points."""
-        made_of, *_ = fields(self._rest)  # type: ignore[arg-type]
+        origin, *_ = fields(self._rest)  # type: ignore[arg-type]
         plan = self._plan
         cells, *maps = plan.schema.transform
         assert isinstance(cells, Cells)  # noqa: S101  open_cells has refused others
         schema = replace(plan.schema, transform=(cells.with_edges(edges), *maps))  # type: ignore[type-var]
-        return replace(self._rest, **{made_of.name: replace(plan, schema=schema)})  # type: ignore[type-var]
+        return replace(self._rest, **{origin.name: replace(plan, schema=schema)})  # type: ignore[type-var]
 
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
         """Refuse records before the first session that a later one would refuse: counts read no targets.
 
-        ``measured`` measures them where they are, such as ``engines.dask.measure``.
+        ``measured`` measures them where they are, such as ``contrib.parts.dask.measure``.
 
         Raises:
             DataError: records that do not fit the plan's schema.
@@ -322,8 +319,8 @@ def open_cells(plan: Plan) -> Cells:
 
 def _origin(course: Planned) -> Plan:
     """The plan that a course of a plan was made of."""
-    made_of, *_ = fields(course)  # type: ignore[arg-type]
-    plan: Plan = getattr(course, made_of.name)
+    origin, *_ = fields(course)  # type: ignore[arg-type]
+    plan: Plan = getattr(course, origin.name)
     return plan
 
 
@@ -364,26 +361,26 @@ def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, .
         cells: with the open columns.
         counts: releases of count sessions, in order; None for one without a sum.
     """
-    found: dict[str, Occupied] = {}
+    occupied: dict[str, Occupied] = {}
     for release in counts:
-        found |= {} if release is None else _occupied(release, found)
-    return _closed(cells, found)
+        occupied |= {} if release is None else _occupied(release, occupied)
+    return _closed(cells, occupied)
 
 
-def _closed(cells: Cells, found: Mapping[str, Occupied]) -> dict[str, tuple[float, ...]]:
-    return {name: _cut_points(found.get(name), cells.signs) for name in cells.open}
+def _closed(cells: Cells, occupied: Mapping[str, Occupied]) -> dict[str, tuple[float, ...]]:
+    return {name: _cut_points(occupied.get(name), cells.signs) for name in cells.open}
 
 
 def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occupied]:
     """Where the records of every column are that these counts show, or those before."""
     schema, sigma = release.plan.schema, release.sigma["T"] * COUNT_SCALE
     assert isinstance(schema, CountSchema)  # noqa: S101  its plan is a course's
-    found, rest = {}, release.vector.tolist()
+    places, rest = {}, release.vector.tolist()
     for variable in schema.variables:  # one table of each, in this order
         edges: tuple[float, ...] = variable.edges  # type: ignore[union-attr]
         counts, rest = rest[: len(edges) - 1], rest[len(edges) :]  # the last cell is that of a gap
-        found[variable.name] = _updated(known.get(variable.name), edges, tuple(counts), sigma)
-    return {name: occupied for name, occupied in found.items() if occupied is not None}
+        places[variable.name] = _updated(known.get(variable.name), edges, tuple(counts), sigma)
+    return {name: occupied for name, occupied in places.items() if occupied is not None}
 
 
 def _check_numbers(records: object, share: object, sessions: object) -> None:

@@ -24,18 +24,11 @@ from numpy.typing import NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases, history
 from privstats.course.planned import Planned, require_plan
-from privstats.course.promise import (
-    CALIBRATION_SHARE,
-    Promise,
-    part_of,
-    record_mu,
-    rounded_down,
-)
+from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
 from privstats.errors import PlanError
 from privstats.estimates import denoise
-from privstats.estimates.discriminant import Discriminant, published_weights
-from privstats.estimates.noisy_sums import NoisyClassSums
-from privstats.estimates.shrinkage import log_priors
+from privstats.estimates.denoise import NoisyClassSums
+from privstats.estimates.discriminant import Discriminant, log_priors, published_weights
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Plan
@@ -44,8 +37,6 @@ from privstats.release import Release
 from privstats.schema import CalibrationSchema, ClassSchema, MeanSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, UnitNorm
-
-__all__ = ["Centred", "centred_by", "require_centrable", "shrunk_mean"]
 
 _MEAN_SHARE = 0.01
 _MOST_FEATURES = 40_000
@@ -171,7 +162,7 @@ class Centred(Planned):
         """All plans; those after the mean cost the same behind any centre."""
         return (self.first, self.plan, *([] if self.calibration is None else [self.calibration]))
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         return msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
 
     def next(self, releases: Releases) -> Plan | None:
@@ -216,9 +207,9 @@ class Centred(Planned):
             records = getattr(calibration and calibration.schema, "expected_records", None)
             kinds = ((False,) if calibration is None else ()) + ((True,) if _obstacle(plan) is None else ())
             for calibrated in kinds:
-                found = cls(plan, records, calibrated=calibrated)
-                if mean in (None, found.first) and found._ends_in(calibration, sums):
-                    return found
+                course = cls(plan, records, calibrated=calibrated)
+                if mean in (None, course.first) and course._ends_in(calibration, sums):
+                    return course
         raise PlanError("these are not the plans of a mean and of what follows it: no Centred course has all of them")
 
     def _ends_in(self, calibration: Plan | None, sums: Plan) -> bool:
@@ -233,7 +224,7 @@ class Centred(Planned):
     ) -> None:
         """Refuse records before the first session that the second would refuse: the mean reads no labels.
 
-        ``measured`` measures them where they are, such as ``engines.dask.measure``.
+        ``measured`` measures them where they are, such as ``contrib.parts.dask.measure``.
 
         Raises:
             DataError: records that do not fit the plan's schema.
@@ -282,9 +273,9 @@ def _scores(sums: Release) -> dict[str, Values]:
     """M and W of the scores that ``LDA()`` gives: M is the identity, since rows have norm 1."""
     real = sums.moments
     N, A, B = (np.asarray(getattr(real, letter), np.float64) for letter in "NAB")
-    found = NoisyClassSums(N, A, B, dict(sums.sigma))
-    n = denoise.counts(N, found.noise("N"))
-    W = published_weights(*Discriminant.of(found, n).scores(log_priors("counts", n)))
+    noisy = NoisyClassSums(N, A, B, dict(sums.sigma))
+    n = denoise.counts(N, noisy.noise("N"))
+    W = published_weights(*Discriminant.of(noisy, n).scores(log_priors("counts", n)))
     return {"M": Values.rounded(np.eye(len(B))), "W": Values.rounded(W)}
 
 
@@ -307,10 +298,10 @@ def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArr
         [[0.3, 0.4], [0.276, 0.368], [0.0, 0.0]]
     """
     square, noise, most = math.fsum(total * total), len(total) * sigma**2, float(records) ** 2
-    kept = max(0.0, min(1.0 - noise / square, most / (most + noise))) if square else 0.0
-    centre = total * (kept / records)
-    found: NDArray[np.float64] = np.rint(centre / max(1.0, math.sqrt(math.fsum(centre * centre))) * _PLACES) / _PLACES
-    return found
+    factor = max(0.0, min(1.0 - noise / square, most / (most + noise))) if square else 0.0
+    centre = total * (factor / records)
+    rounded: NDArray[np.float64] = np.rint(centre / max(1.0, math.sqrt(math.fsum(centre * centre))) * _PLACES) / _PLACES
+    return rounded
 
 
 def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:

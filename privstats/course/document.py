@@ -31,18 +31,16 @@ from privstats.course.promise import Promise
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.files.atomic import atomic_write
-from privstats.files.toml import toml_tables
+from privstats.files.text import toml_tables
 from privstats.plan import Plan
 from privstats.plan.document import read_text
-
-__all__ = ["VERSION", "is_course", "read", "stated", "texts", "write"]
 
 VERSION = 2
 _DECLARED = 3
 """The version of a file with an analysis."""
 
 _KIND = "kind"
-_MADE_OF = ("plan", "course")
+_BASES = ("plan", "course")
 """Keys of the file of what a course was made of; ``*_digest`` beside each holds it by its digest."""
 _PROMISE, _ANALYSIS = "promise", "analysis"
 
@@ -76,10 +74,10 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise PlanError(f"a course is written to a path, got {type(path).__name__}: call write(path, course)")
     place = Path(path)
-    found = texts(place.name, course)
-    for name, text in found.items():
+    files = texts(place.name, course)
+    for name, text in files.items():
         atomic_write(place.with_name(name), text)
-    *_, origin, _ = found
+    *_, origin, _ = files
     return place.with_name(origin)
 
 
@@ -90,9 +88,9 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
         name: of its own file.
         course: the course.
     """
-    made_of, *_ = fields(course)  # type: ignore[arg-type]
-    origin: Plan | Written = getattr(course, made_of.name)
-    beside = Path(name).with_suffix(f".{made_of.name}{Path(name).suffix}").name
+    base, *_ = fields(course)  # type: ignore[arg-type]
+    origin: Plan | Written = getattr(course, base.name)
+    beside = Path(name).with_suffix(f".{base.name}{Path(name).suffix}").name
     key = "plan" if isinstance(origin, Plan) else "course"
     usual = {field.name: field.metadata.get("usual") for field in fields(course)}  # type: ignore[arg-type]
     numbers = {name: getattr(course, name) for name in _numbers(type(course))}
@@ -102,14 +100,14 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
         f"{key}_digest": origin.digest,
         **{name: value for name, value in numbers.items() if value is not None and value != usual[name]},
     }
-    said: dict[str, Any] = {"version": VERSION, "course": table}
+    document: dict[str, Any] = {"version": VERSION, "course": table}
     promise = course.promise or Promise.covering(course.mu, course.first)
     if promise is not None:
-        said[_PROMISE] = asdict(promise)
+        document[_PROMISE] = asdict(promise)
     if analysis := getattr(course, _ANALYSIS, None):
-        said |= {"version": _DECLARED, _ANALYSIS: analysis.table}
+        document |= {"version": _DECLARED, _ANALYSIS: analysis.table}
     inner = {beside: origin.to_toml().encode()} if isinstance(origin, Plan) else texts(beside, origin)
-    return {**inner, name: tomli_w.dumps(said).encode()}
+    return {**inner, name: tomli_w.dumps(document).encode()}
 
 
 def is_course(path: str | os.PathLike[str]) -> bool:
@@ -134,14 +132,14 @@ def read(path: str | os.PathLike[str]) -> Written:
         >>> ps.course.read("ward.toml").epochs
         4
     """
-    return _kept(*stated(path))
+    return _with_promise(*stated(path))
 
 
-def _kept(course: Written, promise: Promise | None) -> Written:
+def _with_promise(course: Written, promise: Promise | None) -> Written:
     """The course with its promise, which it must keep."""
-    said: dict[str, Any] = {"promise": promise}
+    tables: dict[str, Any] = {"promise": promise}
     own = promise is not None and course_kind(course).promise == "own"  # a stream's plan holds it already
-    return replace(course, **said) if own else course  # type: ignore[type-var]
+    return replace(course, **tables) if own else course  # type: ignore[type-var]
 
 
 def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
@@ -150,10 +148,10 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
     Raises:
         PlanError: as for :func:`read`, but for a promise that the rounds do not keep.
     """
-    return _stated(Path(path), _MADE_OF)
+    return _stated(Path(path), _BASES)
 
 
-def _stated(path: Path, made_of: Sequence[str]) -> tuple[Written, Promise | None]:
+def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
     """The same, of a course that may be made of no more than these."""
     table, promise, declared = _tables(read_text(path))
     kind = table.get(_KIND)
@@ -163,13 +161,13 @@ def _stated(path: Path, made_of: Sequence[str]) -> tuple[Written, Promise | None
         raise PlanError(
             f"course.kind must be one of {', '.join(kinds)}, got {kind!r}; the course is of another privstats"
         )
-    cls, key = row.type, next((key for key in made_of if key in table), "plan")
+    cls, key = row.type, next((key for key in bases if key in table), "plan")
     known, own = _numbers(cls), (_KIND, key, f"{key}_digest")
     wrong = sorted(set(table).difference(known, own))
     missing = [name for name in own if not isinstance(table.get(name), str)]
     if wrong or missing:
-        said = f"has unknown keys {', '.join(map(repr, wrong))}" if wrong else f"lacks {', '.join(missing)}"
-        raise PlanError(f"[course] {said}; `privstats course init` writes one")
+        problem = f"has unknown keys {', '.join(map(repr, wrong))}" if wrong else f"lacks {', '.join(missing)}"
+        raise PlanError(f"[course] {problem}; `privstats course init` writes one")
     origin = _origin(_beside(path, key, table[key]), key, table[f"{key}_digest"])
     if declared and not any(field.name == _ANALYSIS for field in fields(cls)):
         raise PlanError(f"[analysis] is of a course of effects, and this one is of kind {kind!r}; delete the table")
@@ -180,13 +178,13 @@ def _stated(path: Path, made_of: Sequence[str]) -> tuple[Written, Promise | None
 
 def _origin(path: Path, key: str, digest: str) -> Plan | Written:
     """What a course was made of: a plan, or a course that is made of a plan, so that no file can name itself."""
-    found = Plan.read(path) if key == "plan" else _kept(*_stated(path, ("plan",)))
-    if found.digest != digest:
+    origin = Plan.read(path) if key == "plan" else _with_promise(*_stated(path, ("plan",)))
+    if origin.digest != digest:
         raise PlanError(
-            f"{path.name} is not the {key} that the course was written for (its digest is {found.digest[:16]}...); "
+            f"{path.name} is not the {key} that the course was written for (its digest is {origin.digest[:16]}...); "
             "fetch the right one, or write the course anew with `privstats course init`"
         )
-    return found
+    return origin
 
 
 def _check_promise(course: Written, promise: Promise | None) -> None:
@@ -230,11 +228,11 @@ def _tables(text: str) -> tuple[dict[str, Any], Promise | None, dict[str, Analys
             f"a course file holds version = {VERSION}, a table [course] and a table [promise], or version = "
             f"{_DECLARED} and beside them [analysis]; `privstats course init` writes one"
         )
-    said = document.get(_PROMISE)
-    if said is not None and (not isinstance(said, dict) or set(said) != {"epsilon", "delta"}):
+    stated = document.get(_PROMISE)
+    if stated is not None and (not isinstance(stated, dict) or set(stated) != {"epsilon", "delta"}):
         raise PlanError("[promise] holds epsilon and delta and nothing else; `privstats course init` writes both")
     declared = {_ANALYSIS: Analysis.of(document[_ANALYSIS])} if _ANALYSIS in tables else {}
-    return document["course"], None if said is None else Promise(**said), declared
+    return document["course"], None if stated is None else Promise(**stated), declared
 
 
 def _beside(course: Path, key: str, name: str) -> Path:

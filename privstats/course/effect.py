@@ -1,6 +1,7 @@
 """A treatment effect under one promise: a propensity where nobody assigned it, outcome lines, then influence values.
 
-This module decides the plans, their price and their order; ``inference.effect`` reads the table.
+This module decides the plans, their price and their order, and reads what each session publishes off those before:
+weights of a propensity, outcome lines, sums by arm. ``inference.effect`` reads the table.
 """
 
 from __future__ import annotations
@@ -12,24 +13,135 @@ from functools import cached_property
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from privstats.course.analysis import Analysis
 from privstats.course.base import Releases, history
-from privstats.course.effect_values import propensity_schema, published_values, zero_values
 from privstats.course.newton import weights_after
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import Promise, part_of
 from privstats.dp import NoPrivacy, Privacy
-from privstats.errors import PlanError, RecordError
+from privstats.errors import PlanError, RecordError, ReleaseError
+from privstats.estimates.denoise import Array
+from privstats.estimates.effect import ArmSums, outcome_lines, ratio_guess
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
-from privstats.schema import EffectSchema, Schema, narrowed
-from privstats.schema.public_values import Published
-from privstats.transforms import ByArm
+from privstats.schema import EffectSchema, RidgeSchema, Schema, ScoreSchema, narrowed
+from privstats.schema.public_values import Published, Values
+from privstats.transforms import ByArm, ConstantFeature
 
-__all__ = ["Effect"]
+_ODDS = 4.0  # 1 / (p (1 - p)) at p = 1/2
+
+
+def zero_values(schema: EffectSchema) -> dict[str, Values]:
+    """What a course's plan publishes before there is a release: 0."""
+    return {name: Values(np.zeros(shape, np.int64), 0) for name, shape in schema.needs.items()}
+
+
+def propensity_schema(schema: EffectSchema) -> ScoreSchema:
+    """The schema of a round of the propensity: the arm on all columns; or whether an outcome is there on the columns
+    of either arm, each with weights of its own.
+
+    Example:
+        >>> from privstats.course.effect import propensity_schema
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), trim=0.1)
+        >>> propensity_schema(schema).by_arm
+        True
+    """
+    names = schema.feature_names
+    return ScoreSchema(
+        schema.features if schema.missing else schema.width,
+        clip_norm=schema.clip_norm,
+        transform=schema.transform,
+        feature_names=names,
+        outcomes=schema.outcomes if schema.outcomes > 1 else None,
+        missing="outcome" if schema.missing else None,
+    )
+
+
+def published_values(schema: EffectSchema, have: Sequence[Release]) -> dict[str, Values]:
+    """What the last session publishes after the releases of all others: the lines, and w where one is fitted."""
+    if not have:
+        return zero_values(schema)
+    line = {name: published_line(schema, have[-1], place) for place, name in enumerate(schema.lines)}
+    if not schema.fits_propensity:
+        return line
+    return {**line, "w": weights_after(propensity_schema(schema), have[:-1])[-1]}
+
+
+def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Values:
+    """Both lines of one outcome and the guess of its effect from the release of the outcome session, in one array.
+
+    In one, because two machines may differ by a part of its largest entry (:meth:`Values.near`), and the guess is a
+    small difference of large numbers.
+    """
+    sums = arm_sums(schema, outcome, place)
+    lines = outcome_lines(sums, schema.half)
+    if schema.measure:
+        lines[-1] = ratio_guess(sums, lines, schema.half) if schema.measure == "ratio" else 1.0
+    return Values.rounded(lines)
+
+
+def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
+    """The outcome session's sums about the middle of the range of outcomes, by arm.
+
+    Args:
+        schema: of the course.
+        outcome: release of the outcome session.
+        place: of the outcome, where there are several.
+
+    Raises:
+        ReleaseError: a release of another schema.
+    """
+    refusal = ReleaseError("this release is of no outcome session; give the releases of one Effect course, in order")
+    if narrowed(outcome.plan.schema, RidgeSchema, refusal) != schema.rows:
+        raise refusal
+    h = np.asarray(outcome.moments.h).reshape(schema.features, -1)[:, place]
+    d, sigma, constant = schema.width, outcome.sigma, _constant(schema)
+    blocks = _by_arm(schema, np.asarray(outcome.moments.G))
+    centred = [each[:, -1] * (schema.middle / constant) for each in blocks]
+    return ArmSums(
+        G=blocks,
+        h=(h[:d] - centred[0], h[d:] - centred[1]),
+        constant=constant,
+        sigma_G=float(sigma.get("G", 0.0)),
+        sigma_h=float(sigma.get("h", 0.0)),
+    )
+
+
+def assigned_sums(schema: EffectSchema, first: Release) -> ArmSums:
+    """The same of all records, whether their outcomes are missing or not; h is not in it, and 0.
+
+    In the first round of a propensity every w is 0, so its information is a fourth of the Gram matrix.
+
+    Args:
+        schema: of a course with missing outcomes.
+        first: release of its first session.
+    """
+    none = np.zeros(schema.width)
+    return ArmSums(
+        G=_by_arm(schema, _ODDS * np.asarray(first.moments.H)),
+        h=(none, none),
+        constant=_constant(schema),
+        sigma_G=_ODDS * float(first.sigma.get("H", 0.0)),
+        sigma_h=0.0,
+    )
+
+
+def _by_arm(schema: EffectSchema, G: Array) -> tuple[Array, Array]:
+    """The symmetric block of either arm; what is between them is noise alone."""
+    d = schema.width
+    treated, others = ((G[part, part] + G[part, part].T) / 2 for part in (slice(0, d), slice(d, 2 * d)))
+    return treated, others
+
+
+def _constant(schema: EffectSchema) -> float:
+    *_, constant, _ = schema.transform
+    assert isinstance(constant, ConstantFeature)  # noqa: S101  the schema has refused others
+    return constant.value
+
 
 _MOST_RETRIES = 16
 _MOST_SHARE = 0.3
@@ -117,8 +229,8 @@ class Effect(Planned):
         """
         if isinstance(privacy, NoPrivacy) or not isinstance(privacy, Privacy):
             raise PlanError("influence values need differential privacy: give privacy=Privacy(...)")
-        whole = cls.whole(schema=schema, cohort=cohort, privacy=privacy)
-        return cls.within(whole, share=share if adjust else 0.0, rounds=rounds, retries=retries, analysis=analysis)
+        plan = cls.whole(schema=schema, cohort=cohort, privacy=privacy)
+        return cls.within(plan, share=share if adjust else 0.0, rounds=rounds, retries=retries, analysis=analysis)
 
     @classmethod
     def within(
@@ -194,9 +306,9 @@ class Effect(Planned):
         rounds = [self.propensity] * self.before if self.propensity is not None else []
         return (*rounds, *([] if self.outcome is None else [self.outcome]), *[self.plan] * (1 + self.retries))
 
-    def _said(self) -> bytes:
-        said = msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
-        return said if self.analysis is None else said + self.analysis.said
+    def _content(self) -> bytes:
+        content = msgspec.json.encode((self.plan.digest, self.share, self.rounds, self.retries))
+        return content if self.analysis is None else content + self.analysis.said
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of session ``len(releases)``; one that ended without a sum is held again while retries last.
@@ -235,7 +347,7 @@ class Effect(Planned):
     ) -> None:
         """Refuse records before the first session that a later one would refuse.
 
-        ``measured`` measures them where they are, such as ``engines.dask.measure``.
+        ``measured`` measures them where they are, such as ``contrib.parts.dask.measure``.
 
         Warns:
             UserWarning: all of twenty or more records of a trial are in one arm. It stays with their holder.
@@ -255,8 +367,8 @@ class Effect(Planned):
 
     def _warn_of_one_arm(self, X: Any, y: Any, unreadable: Unreadable, measured: Callable[..., Moments]) -> None:
         if self.schema.missing and self.propensity is not None:
-            said = self.propensity.published
-            rounds = measured(self.propensity.schema, X, y, unreadable=unreadable, published=said)
+            published = self.propensity.published
+            rounds = measured(self.propensity.schema, X, y, unreadable=unreadable, published=published)
             _warn_of_one_arm(self.schema, _summed(rounds, "H"), rounds.records)
             return
         rows = measured(self.schema.rows, X, y, unreadable=unreadable)
@@ -307,7 +419,7 @@ def _check_analysis(schema: EffectSchema, analysis: object) -> None:
 
 
 def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:
-    """Tell the holder of the records that they look as if whole clinics had been assigned."""
+    """Warn the data holder that the records look as if clinics, not persons, had been assigned."""
     d = schema.width
     treated, control = int(G[d - 1, d - 1]), int(G[2 * d - 1, 2 * d - 1])
     if schema.probability is None or min(treated, control) or (records or 0) < _WHOLE_CLINIC:

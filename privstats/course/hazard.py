@@ -13,25 +13,26 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from privstats.course.base import Releases, history
-from privstats.course.counting import count_plan
 from privstats.course.newton import check_numbers, rounds_of, stepped
 from privstats.course.planned import Planned, require_plan
-from privstats.course.promise import Promise, part_of, promised
+from privstats.course.promise import Promise, count_plan, part_of, promised
 from privstats.dp import Privacy
 from privstats.errors import PlanError, ReleaseError, SchemaError
-from privstats.estimates.hazard import cumulative_half, shrunk_hazards
+from privstats.estimates.denoise import Array
+from privstats.estimates.score import cumulative_half, shrunk_hazards
+from privstats.kinds.hazard import PART_BITS
 from privstats.moments import Moments, exact_moments
 from privstats.moments.measurement import Unreadable
 from privstats.plan import Cohort, Plan
 from privstats.release import Release
-from privstats.schema import CountSchema, HazardSchema, narrowed
+from privstats.schema import CountSchema, HazardSchema, Schema, narrowed
 from privstats.schema.public_values import Published, Values
 
-__all__ = ["Hazard", "first_weights", "hazard_weights"]
-
 _COUNTS = 0.06  # of mu^2; .02 to .15 makes no difference to the ratios
+_FINE_COUNTS = 0.12  # of continuous times, of four times as many cells
 _ROUNDS = 4
 
 
@@ -40,7 +41,9 @@ class Hazard(Planned):
     """Counts of bin, event and arm, then ``rounds`` sums of score and information with equal noise.
 
     The counts give the hazards at which the rounds start, and beside them survival curves, the log-rank test and the
-    check of proportionality. One person is one row, over all periods: that is the unit of every session.
+    check of proportionality. At continuous times they have four cells in a bin, and tell the rounds which part of a
+    bin's hazard had passed when somebody was censored in it. One person is one row, over all periods: that is the unit
+    of every session.
 
     Args:
         plan: the plan of a round, as :meth:`start` builds it: of a ``HazardSchema``, at the weights that follow from
@@ -56,8 +59,8 @@ class Hazard(Planned):
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the counts at 6 % of
-        mu^2, and rounds and retries with equal parts of the rest. The bound of a round holds for every w, and sessions
-        compose (see :class:`Course`).
+        mu^2 (12 % at continuous times), and rounds and retries with equal parts of the rest. The bound of a round holds
+        for every w and every clock, and sessions compose (see :class:`Course`).
 
     Example:
         >>> schema = ps.HazardSchema(
@@ -67,6 +70,7 @@ class Hazard(Planned):
         ...     event="died",
         ...     feature_names=("arm",),
         ...     transform=(ps.transforms.ConstantFeature(1.0),),
+        ...     times="continuous",
         ... )
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6)
         >>> course = ps.Hazard.start(schema, ps.Cohort(2, 2, 10_000), privacy, by="arm")
@@ -86,7 +90,7 @@ class Hazard(Planned):
         schema = _require_hazards(self.plan)
         promised(self.plan)
         check_numbers(self.rounds, self.retries)
-        published = _published(first_weights(schema))
+        published = Published.of(first_values(schema))
         if self.plan.published is None or self.plan.published.sha256 != published.sha256:
             raise PlanError("the plan publishes other weights than its schema starts from; use Hazard.start")
         object.__setattr__(self, "plan", replace(self.plan, published=published))
@@ -116,8 +120,9 @@ class Hazard(Planned):
         """
         if not isinstance(privacy, Privacy):
             raise PlanError("rounds of hazards need differential privacy: give privacy=Privacy(...)")
-        whole = cls.whole(schema=schema, cohort=cohort, privacy=privacy)
-        return cls.within(whole, by, rounds, retries)
+        require_times(schema)
+        plan = cls.whole(schema=schema, cohort=cohort, privacy=privacy)
+        return cls.within(plan, by, rounds, retries)
 
     @classmethod
     def within(cls, whole: Plan, by: str | None = None, rounds: int = _ROUNDS, retries: int = 0) -> Hazard:
@@ -131,9 +136,9 @@ class Hazard(Planned):
         Raises:
             PlanError: as for the class.
         """
-        _require_hazards(whole)
         check_numbers(rounds, retries)
-        part = part_of(whole, (1 - _COUNTS) / (rounds + retries), getattr(whole.privacy, "shares", None))
+        rest = 1 - _share_of_counts(_require_hazards(whole))
+        part = part_of(whole, rest / (rounds + retries), getattr(whole.privacy, "shares", None))
         return cls(replace(whole, privacy=part), by, rounds, retries, Promise.of(whole))
 
     @staticmethod
@@ -146,7 +151,7 @@ class Hazard(Planned):
         """
         refusal = PlanError(f"a course of hazards takes a HazardSchema, got {type(schema).__name__}")
         known = narrowed(schema, HazardSchema, refusal)
-        return Plan(schema=known, **{**terms, "published": _published(first_weights(known))})
+        return Plan(schema=known, **{**terms, "published": Published.of(first_values(known))})
 
     @property
     def schema(self) -> HazardSchema:
@@ -160,14 +165,15 @@ class Hazard(Planned):
             counted = self.schema.counted(self.by)
         except SchemaError as error:
             raise PlanError(str(error)) from None
-        return count_plan(self.plan, counted, (self.rounds + self.retries) * _COUNTS / (1 - _COUNTS))
+        share = _share_of_counts(self.schema)
+        return count_plan(self.plan, counted, (self.rounds + self.retries) * share / (1 - share))
 
     @property
     def priced(self) -> tuple[Plan, ...]:
         """The counts, and a plan for every round and retry."""
         return (self.first,) + (self.plan,) * (self.rounds + self.retries)
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         return msgspec.json.encode((self.plan.digest, self.by, self.rounds, self.retries))
 
     def next(self, releases: Releases) -> Plan | None:
@@ -179,15 +185,15 @@ class Hazard(Planned):
             raise PlanError("the first release is not of this course's counts; give the releases in order")
         if len(have) >= self.rounds or len(releases) >= self.most:
             return None
-        weights = hazard_weights(self.schema, counts, have)[-1]
-        return replace(self.plan, published=_published(weights, history(releases)))
+        values = {**first_values(self.schema, counts), "w": hazard_weights(self.schema, counts, have)[-1]}
+        return replace(self.plan, published=Published.of(values, history(releases)))
 
     def admits(
         self, X: Any, y: Any, unreadable: Unreadable = "refuse", measured: Callable[..., Moments] = exact_moments
     ) -> None:
         """Refuse records before the counts that a round would refuse: counts do not read every column.
 
-        ``measured`` measures them where they are, such as ``engines.dask.measure``.
+        ``measured`` measures them where they are, such as ``contrib.parts.dask.measure``.
 
         Raises:
             DataError: records that do not fit the schema.
@@ -202,8 +208,27 @@ def _require_hazards(plan: object) -> HazardSchema:
     return narrowed(plan.schema, HazardSchema, refusal)
 
 
-def first_weights(schema: HazardSchema, counts: Release | None = None) -> Values:
-    """The weights of the first round: no ratios, and the hazards that the counts show, or one half over all bins.
+def require_times(schema: Schema) -> None:
+    """Refuse a new course of hazards whose plan leaves open what a bin is; others have no such choice.
+
+    Raises:
+        PlanError: ``times`` is None.
+    """
+    if isinstance(schema, HazardSchema) and schema.times is None:
+        raise PlanError(
+            "times must be said: HazardSchema(..., times='continuous') where people leave at any time in a bin, "
+            "'discrete' where a bin is one visit; else who leaves inside a bin would count in it whole"
+        )
+
+
+def _share_of_counts(schema: HazardSchema) -> float:
+    """Of mu^2."""
+    return _FINE_COUNTS if schema.times == "continuous" else _COUNTS
+
+
+def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[str, Values]:
+    """What the first round publishes: weights without ratios, of the hazards that the counts show, or of one half over
+    all bins; and at continuous times the clock c, of the hazards of the counts' cells, or of even ones.
 
     Args:
         schema: of the rounds.
@@ -212,18 +237,36 @@ def first_weights(schema: HazardSchema, counts: Release | None = None) -> Values
     Raises:
         ReleaseError: it is no release of this schema's counts.
     """
-    hazards = cumulative_half(schema.periods)
+    hazards, passing = cumulative_half(schema.periods), np.diff(schema.marks)
     if counts is not None:
-        found = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS))
-        if found.variables[:2] != schema.clock.variables:
-            raise ReleaseError(_NO_COUNTS)
-        cells = np.asarray(counts.moments.T).reshape(*found.shape(found.tables[0])[:2], -1)
-        by_event = cells.sum(axis=2)
-        staying = np.cumsum(by_event.sum(axis=1)[::-1])[::-1][:-1]
-        sigma = counts.sigma["T"] * cells.shape[2] ** 0.5
-        hazards = shrunk_hazards(by_event[:-1, 1], staying, sigma)
-    weights = np.log(hazards) / schema.constant
-    return Values.rounded(np.concatenate([np.zeros(schema.features - 1), weights]))
+        hazards, passing = _hazards_of(schema, counts)
+    weights = np.concatenate([np.zeros(schema.features - 1), np.log(hazards) / schema.constant])
+    clock = {"c": _clock(passing, schema.in_bin)} if schema.times == "continuous" else {}
+    return {"w": Values.rounded(weights), **clock}
+
+
+def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
+    """Cumulative hazards of the bins and of the cells of the counts, each shrunk to what is known of it."""
+    found = narrowed(counts.plan.schema, CountSchema, ReleaseError(_NO_COUNTS))
+    if found.variables[:2] != schema.counted().variables:
+        raise ReleaseError(_NO_COUNTS)
+    cells = np.asarray(counts.moments.T).reshape(*found.shape(found.tables[0])[:2], -1)
+    by_event = cells.sum(axis=2)
+    staying, events = np.cumsum(by_event.sum(axis=1)[::-1])[::-1][:-1], by_event[:-1, 1]
+    sigma, of = counts.sigma["T"] * cells.shape[2] ** 0.5, schema.in_bin
+    starts, within = np.searchsorted(of, np.arange(schema.periods)), float(np.bincount(of).max()) ** 0.5
+    widths = np.diff(schema.marks) / np.diff(schema.marks).mean()
+    hazards = shrunk_hazards(np.add.reduceat(events, starts), staying[starts], sigma * within)
+    return hazards, shrunk_hazards(events, staying * widths, sigma) * widths
+
+
+def _clock(hazards: Array, of: NDArray[np.intp]) -> Values:
+    """Which part of its bin's hazard has passed at the end of every cell, in whole steps."""
+    passed = np.cumsum(hazards)
+    ends = passed[np.searchsorted(of, of, side="right") - 1]
+    totals = np.bincount(of, hazards)[of]
+    parts = np.rint((1 - (ends - passed) / totals) * (1 << PART_BITS))
+    return Values(np.clip(parts, 0, 1 << PART_BITS).astype(np.int64), PART_BITS)
 
 
 _NO_COUNTS = "the first release is no count of this schema's bins and events; give all releases of one course, in order"
@@ -240,8 +283,4 @@ def hazard_weights(schema: HazardSchema, counts: Release | None, rounds: Sequenc
     Raises:
         ReleaseError: releases of another course, or out of order.
     """
-    return stepped(schema, rounds, first_weights(schema, counts), schema.clip_norm)
-
-
-def _published(w: Values, after: bytes = b"") -> Published:
-    return Published.of({"w": w}, after)
+    return stepped(schema, rounds, first_values(schema, counts), schema.clip_norm)

@@ -21,16 +21,14 @@ from privstats.plan import Plan
 from privstats.tables import by_name
 
 if TYPE_CHECKING:
+    from privstats.course import Stream
     from privstats.course.base import Course, Releases
     from privstats.course.binned import Binned
     from privstats.course.centred import Centred
     from privstats.course.effect import Effect
     from privstats.course.hazard import Hazard
-    from privstats.course.stream import Stream
     from privstats.moments.measurement import Unreadable
     from privstats.schema import Schema
-
-__all__ = ["KINDS", "CourseKind", "admits_of", "course_kind", "kind_for", "register"]
 
 Admits: TypeAlias = Callable[..., None]
 """Of a course, X, y, what becomes of unreadable records, and what measures those that are not in memory."""
@@ -86,10 +84,10 @@ class CourseKind:
     name: str
     what: str
     place: str | type[Any]
-    charge: Literal["plan", "course", "registry"]
-    part: Literal["records", "changes"]
-    gives_back: bool
-    promise: Literal["own", "plan"] | None
+    charge: Literal["plan", "course", "registry"] = "course"
+    part: Literal["records", "changes"] = "records"
+    gives_back: bool = False
+    promise: Literal["own", "plan"] | None = "own"
     why: str | Callable[[Any], str] = ""
     task: str = ""
     asked: str = ""
@@ -104,8 +102,8 @@ class CourseKind:
     @property
     def type(self) -> type[Any]:
         """Its class, a :class:`~privstats.course.planned.Planned` dataclass whose first field is a plan."""
-        found: type[Any] = resolve_name(self.place) if isinstance(self.place, str) else self.place
-        return found
+        course_type: type[Any] = resolve_name(self.place) if isinstance(self.place, str) else self.place
+        return course_type
 
     @property
     def single(self) -> bool:
@@ -138,8 +136,8 @@ class CourseKind:
     @property
     def whole(self) -> Callable[..., Plan]:
         """The whole plan of the arguments of ``Plan``, with the first values where they follow from the schema."""
-        found: Callable[..., Plan] = getattr(self.type, "whole", Plan)
-        return found
+        make: Callable[..., Plan] = getattr(self.type, "whole", Plan)
+        return make
 
 
 def _epoch_begins(stream: Stream, place: int) -> bool:
@@ -151,10 +149,10 @@ def _epoch_ended(stream: Stream, releases: Releases, home: Path) -> str:
     last = stream.nodes[len(releases) - 1].epoch
     nodes = [place for place, each in enumerate(stream.nodes[: len(releases)]) if each.epoch == last]
     without = sum(releases[place] is None for place in nodes)
-    said = "" if not without else f", {without} of its {len(nodes)} rounds without a sum"
+    note = "" if not without else f", {without} of its {len(nodes)} rounds without a sum"
     ended = ", and with it the stream" if len(releases) == stream.most else ""
     folder = quote(f"{home.parent.name}/{home.name}")
-    return f"epoch {last} of {stream.epochs} ended{said}{ended}: privstats stream show {folder}"
+    return f"epoch {last} of {stream.epochs} ended{note}{ended}: privstats stream show {folder}"
 
 
 def _stream_why(stream: Stream) -> str:
@@ -206,7 +204,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.planned:Single",
             why="There is one session.",
             charge="plan",
-            part="records",
             gives_back=True,
             promise=None,
         ),
@@ -215,10 +212,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "refinement rounds",
             "privstats.course.rounds:Rounds",
             why="The first session makes a model, and each of the others improves it a step.",
-            charge="course",
-            part="records",
-            gives_back=False,
-            promise="own",
         ),
         CourseKind(
             "alignment",
@@ -226,16 +219,12 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.alignment:Alignment",
             why="Parties are asked again until their measurements can be made alike; each session begins with what "
             "the last one found.",
-            charge="course",
-            part="records",
-            gives_back=False,
-            promise="own",
             task="gaussians",
         ),
         CourseKind(
             "stream",
             "a stream",
-            "privstats.course.stream:Stream",
+            "privstats.contrib.streams.stream:Stream",
             why=_stream_why,
             charge="registry",
             part="changes",
@@ -253,10 +242,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "rounds of a logistic or Poisson regression",
             "privstats.course.newton:Newton",
             why="The regression is found in steps; each session begins with what the last one found.",
-            charge="course",
-            part="records",
-            gives_back=False,
-            promise="own",
             task="score",
         ),
         CourseKind(
@@ -264,10 +249,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "counts, then rounds of proportional hazards",
             "privstats.course.hazard:Hazard",
             why="The first session counts; the others find the survival analysis in steps.",
-            charge="course",
-            part="records",
-            gives_back=False,
-            promise="own",
             task="hazard",
             labels=_hazard_labels,
             admits=_reads_every_row,
@@ -278,10 +259,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "privstats.course.centred:Centred",
             why="The first session finds the average of every column; the next measures from there, which needs less "
             "noise for the same promise.",
-            charge="course",
-            part="records",
-            gives_back=False,
-            promise="own",
             asked="centred",
             admits=_reads_every_row,
         ),
@@ -290,10 +267,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "a treatment effect",
             "privstats.course.effect:Effect",
             why=_effect_why,
-            charge="course",
-            part="records",
-            gives_back=False,
-            promise="own",
             task="effect",
             admits=_reads_every_row,
         ),
@@ -302,21 +275,13 @@ KINDS: dict[str, CourseKind] = by_name(
             "ranges first",
             "privstats.course.standardised:Standardised",
             why="The first session finds the ranges of the columns; the second makes the regression within them.",
-            charge="course",
-            part="records",
-            gives_back=False,
-            promise="own",
             asked="standardised",
         ),
         CourseKind(
             "parties",
             "two rounds of whole parties",
-            "privstats.course.party_rounds:PartyRounds",
+            "privstats.course.rounds:PartyRounds",
             why="Each party is asked twice for one direction: the first makes a model, the second improves it.",
-            charge="course",
-            part="records",
-            gives_back=False,
-            promise="own",
             task="party-softmax",
         ),
         CourseKind(
@@ -324,10 +289,6 @@ KINDS: dict[str, CourseKind] = by_name(
             "cut points, then a plan or a course",
             "privstats.course.binned:Binned",
             why="The first sessions count, to find where columns are cut into groups; then the study itself begins.",
-            charge="course",
-            part="records",
-            gives_back=False,
-            promise="own",
             means=_has_open_columns,
             labels=_counts_first,
             admits=_reads_every_row,
@@ -357,13 +318,13 @@ def course_kind(course: Course) -> CourseKind:
     Raises:
         PlanError: its class has none.
     """
-    found = _row_of(course)
-    if found is None:
+    row = _row_of(course)
+    if row is None:
         raise PlanError(
             f"{type(course).__name__} is no kind of course that is known here ({', '.join(KINDS)}): "
             "privstats.course.kinds.register adds one"
         )
-    return found
+    return row
 
 
 def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
@@ -382,8 +343,8 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
 
 def admits_of(course: Course) -> Admits | None:
     """What refuses records before the first round; None for a course of one's own, too."""
-    found = _row_of(course)
-    return None if found is None else found.admits
+    row = _row_of(course)
+    return None if row is None else row.admits
 
 
 def _row_of(course: Course) -> CourseKind | None:

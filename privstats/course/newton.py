@@ -6,7 +6,9 @@ This module decides the plans, their price and their order; ``estimates.score`` 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,9 +26,9 @@ from privstats.release import Release
 from privstats.schema import Schema, ScoreSchema, narrowed
 from privstats.schema.public_values import Published, Values
 
-__all__ = ["Newton", "check_numbers", "rounds_of", "stepped", "weights_after"]
-
 _MOST_ROUNDS = 64
+_TOLD = 1.5  # times the size of the noise's matrix that information must have along a column, as measured
+_GENEROUS = 20.0  # times the mean count that a bound is taken for, where no rate is said
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,9 @@ class Newton(Planned):
         rounds = (5 if schema.family == "poisson" else 4) if rounds is None else rounds
         check_numbers(rounds, retries)
         part = part_of(whole, 1 / (rounds + retries), getattr(whole.privacy, "shares", None))
-        return cls(replace(whole, privacy=part), rounds, retries, Promise.of(whole))
+        course = cls(replace(whole, privacy=part), rounds, retries, Promise.of(whole))
+        _warn_of_bound(schema, course.first)
+        return course
 
     @staticmethod
     def whole(*, schema: ScoreSchema, **terms: Any) -> Plan:
@@ -128,7 +132,7 @@ class Newton(Planned):
         """A plan for every round and retry."""
         return (self.first,) * (self.rounds + self.retries)
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         return msgspec.json.encode((self.first.digest, self.rounds, self.retries))
 
     def next(self, releases: Releases) -> Plan | None:
@@ -139,6 +143,29 @@ class Newton(Planned):
         if len(have) >= self.rounds or len(releases) >= self.most:
             return None
         return replace(self.first, published=_published(self.schema, have, history(releases)))
+
+
+def _warn_of_bound(schema: ScoreSchema, plan: Plan) -> None:
+    """Say before anything is spent that a large bound on counts hides all coefficients.
+
+    Noise grows with the bound Y, and the information with the mean count m: of columns that fill their ranges it is n m
+    R^2 / 3 d along each, and coefficients were told where that passed 1.5 times the size of the noise's matrix, sigma
+    sqrt(2 d) (docs/tables_numbers.md).
+    """
+    if schema.family != "poisson" or plan.noise is None:
+        return
+    records, d = plan.cohort.max_records, schema.features
+    sigma = plan.noise.released_sigma(plan.cohort.min_survivors)["H"]
+    least = 3 * _TOLD * d * sigma * math.sqrt(2 * d) / (records * schema.clip_norm**2)
+    usual = schema.rate or schema.outcome / _GENEROUS
+    if least > usual:
+        warnings.warn(
+            f"noise grows with target_bound, and at {schema.outcome:g} coefficients are mostly hidden unless counts "
+            f"average {least:.2g} or more over {records:,} records: take a smaller target_bound, which cuts counts "
+            "beyond it, fewer columns, more records, or a larger epsilon",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def _require_scores(plan: object) -> ScoreSchema:
@@ -176,13 +203,13 @@ def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Valu
     """The weights of every round of a ``Newton`` course; as :func:`stepped`."""
     first = Values.rounded(start(schema.features, schema.family, schema.rate, schema.constant))
     radius = schema.clip_norm if schema.family == "poisson" else None
-    return stepped(schema, releases, first, radius, schema.parts)
+    return stepped(schema, releases, {"w": first}, radius, schema.parts)
 
 
 def stepped(
     schema: Schema,
     releases: Sequence[Release],
-    first: Values,
+    first: Mapping[str, Values],
     radius: float | None,
     parts: Sequence[slice] = (slice(None),),
 ) -> list[Values]:
@@ -194,14 +221,14 @@ def stepped(
     Args:
         schema: of every round.
         releases: of the rounds that ended with a sum, in order.
-        first: the weights of the first.
+        first: the weights w of the first, and what every round publishes beside them.
         radius: R, where a step is shortened to 1 / R.
         parts: of the weights, each with a step of its own: what the information has between them is noise alone.
 
     Raises:
         ReleaseError: a release at other weights: of another course, or out of order.
     """
-    weights = [first]
+    weights = [first["w"]]
     for place, release in enumerate(releases):
         held = release.plan.published
         if held is None or release.plan.schema != schema:
@@ -215,7 +242,7 @@ def stepped(
                     "releases are out of order, or of different courses"
                 )
             weights[-1] = held.values["w"]
-        elif held.sha256 != Published.of({"w": weights[-1]}).sha256:
+        elif held.sha256 != Published.of({**first, "w": weights[-1]}).sha256:
             raise ReleaseError(
                 f"release {place} was made at other weights than follow from those before it: the releases are out of "
                 "order, of different courses, or made on a machine that rounds otherwise"

@@ -10,9 +10,7 @@ from typing import Literal, TypeAlias
 
 from privstats import dp
 from privstats.errors import LedgerError
-from privstats.session.charges import Charge, RoundCharge
-
-__all__ = ["Paid", "charge_named", "charged_by_rows"]
+from privstats.ledger.charges import Charge, RoundCharge
 
 Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
 """Where a release is recorded: a charge, a ledger (with the name of a data set in it), or ``"uncharged"``."""

@@ -8,7 +8,7 @@ one of its own. It defines
 - ``first``: the plan of round 0, a field or a property;
 - ``priced``: one plan per round, and per retry that the budget holds;
 - ``next``: the plan that follows from the earlier releases, and from nothing else;
-- ``_said``: every field but ``promise``, in bytes, for the digest by which parties hold the course;
+- ``_content``: every field but ``promise``, in bytes, for the digest by which parties hold the course;
 - ``_require``: its own checks, before the promise is compared with what all rounds cost.
 
 It may never let a price follow from a release: ``mu`` is fixed before the first round. Only a kind whose rounds hold
@@ -25,14 +25,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
 from privstats.course.base import Course, Releases, mu_of
-from privstats.course.promise import Promise, epsilon_of, require_kept
-from privstats.course.whole import whole_of
+from privstats.course.promise import Promise, epsilon_of, require_promise, total_of
 from privstats.errors import PlanError
-from privstats.notebook import html_facts, html_table
 from privstats.plan import Plan
+from privstats.printable import html_facts, html_table
 from privstats.python_values import python_fields
-
-__all__ = ["Planned", "Single", "course_html", "require_plan"]
 
 
 class Planned:
@@ -63,13 +60,13 @@ class Planned:
                 "a device sends one message and is gone, and a course asks the same ones again: leave devices out of "
                 "its plan, or send the plan alone"
             )
-        require_kept(self.promise, self.mu)
+        require_promise(self.promise, self.mu)
 
     def _require(self) -> None:
         """Refuse fields that no course of this kind can have, and force the noise of every plan."""
         raise NotImplementedError
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         """What the digest is over, unambiguously."""
         raise NotImplementedError
 
@@ -95,7 +92,7 @@ class Planned:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the kind's label and all its fields but the promise."""
-        return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + self._said()).hexdigest()
+        return hashlib.sha256(f"privstats/course/{self.label}\0".encode() + self._content()).hexdigest()
 
     def epsilon(self, delta: float) -> float:
         """epsilon of everything released together at this delta; infinite without DP."""
@@ -122,7 +119,7 @@ class Single(Planned):
     def _require(self) -> None:
         require_plan("plan", self.plan)
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         return bytes.fromhex(self.plan.digest)
 
     @property
@@ -169,13 +166,13 @@ def course_html(course: Course) -> str:
         >>> ps.course.planned.course_html(ps.course.Single(plan)).count("<tr>")
         2
     """
-    whole = whole_of(course)
+    total = total_of(course)
     facts = [
         ("digest", course.digest),
         ("first plan", course.first.digest),
         ("sessions, at most", str(course.most)),
         ("mu of all of them", f"{course.mu:.4g}"),
-        ("epsilon, delta of all of them", f"{whole.epsilon:.4g}, {whole.delta:.3g}"),
+        ("epsilon, delta of all of them", f"{total.epsilon:.4g}, {total.delta:.3g}"),
     ]
     rows = []
     for plan, same in groupby(course.priced):

@@ -1,6 +1,8 @@
 """The promise of a whole course, and the parts of it that its rounds get.
 
-Arithmetic on a plan's epsilon, delta and mu, rounded so that every machine gets the same numbers.
+Arithmetic on a plan's epsilon, delta and mu, rounded so that every machine gets the same numbers. Pages, tables and
+commands take the promise for everything that a plan, or the course that it begins, releases together from here, so that
+none states what one session is promised for what all are.
 """
 
 from __future__ import annotations
@@ -10,21 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 
-from privstats.dp import Privacy, gaussian_epsilon, gaussian_mu
-from privstats.dp.arguments import check_number
+from privstats.course.base import Course, DisjointRounds
+from privstats.dp import Guarantee, Privacy, gaussian_epsilon, gaussian_mu
 from privstats.errors import PlanError
 from privstats.plan import Plan
-
-__all__ = [
-    "CALIBRATION_SHARE",
-    "Promise",
-    "epsilon_of",
-    "part_of",
-    "promised",
-    "record_mu",
-    "require_kept",
-    "rounded_down",
-]
+from privstats.python_values import check_number
+from privstats.schema import CountSchema
 
 CALIBRATION_SHARE = 0.01
 """A calibration's part of the mu^2 of its course."""
@@ -110,7 +103,7 @@ class Promise:
         return self.delta > 0 and mu <= gaussian_mu(self.epsilon, self.delta) * _ROUNDING
 
 
-def require_kept(promise: object, mu: float) -> None:
+def require_promise(promise: object, mu: float) -> None:
     """Refuse a promise for all rounds of a course that they break; the last check of every kind that states one.
 
     Args:
@@ -146,18 +139,18 @@ def epsilon_of(mu: float, delta: float) -> float:
     return gaussian_epsilon(mu, delta) if delta else math.inf
 
 
-def part_of(whole: Plan, part: float, shares: Mapping[str, float] | None) -> Privacy:
+def part_of(plan: Plan, part: float, shares: Mapping[str, float] | None) -> Privacy:
     """The promise whose mu^2 is this part of a plan's, at its delta; epsilon is rounded down.
 
     Args:
-        whole: the plan that is divided.
+        plan: the plan that is divided.
         part: above 0.
         shares: how the round divides its own part over its statistics; None for the default.
 
     Raises:
         PlanError: the plan has no DP, or so small an epsilon cannot be promised.
     """
-    privacy, most = promised(whole)
+    privacy, most = promised(plan)
     mu, margin = most * math.sqrt(part), privacy.trust.margin
     epsilon = rounded_down(gaussian_epsilon(mu, privacy.delta * margin) / margin)
     return _promised(privacy, epsilon, shares)
@@ -171,3 +164,66 @@ def _promised(privacy: Privacy, epsilon: float, shares: Mapping[str, float] | No
             f"a round would have epsilon {epsilon:.3g}, which no plan can promise: take more epsilon, or a smaller "
             "delta, or fewer rounds"
         ) from None
+
+
+def count_plan(plan: Plan, schema: CountSchema, part: float) -> Plan:
+    """A plan of counts over the same parties, under the same trust model, unit and adjacency.
+
+    Args:
+        plan: that the counts come before.
+        schema: what is counted.
+        part: the counts' mu^2 over the plan's.
+
+    Raises:
+        PlanError: the plan has no DP, or so small an epsilon cannot be promised.
+    """
+    proved = None if plan.validity is None else replace(plan.validity, level="moments")  # cell by cell
+    privacy = part_of(plan, part, None)
+    return replace(plan, schema=schema, privacy=privacy, min_count=0, merge={}, published=None, validity=proved)
+
+
+@dataclass(frozen=True)
+class Total:
+    """What one record, person or client is promised of all sessions together.
+
+    Attributes:
+        guarantee: what bounds every attacker; its mu is infinite without DP.
+        epsilon: at the delta of the noise; infinite without DP.
+        delta: of the noise, and the chance that the masks of any session fail on top; 1 without DP.
+        sessions: the most that there can be.
+    """
+
+    guarantee: Guarantee
+    epsilon: float
+    delta: float
+    sessions: int
+
+
+def total_of(subject: Plan | Course) -> Total:
+    """The promise of a plan that stands alone, or of all sessions of a course.
+
+    Guarantee:
+        All sessions are mu-GDP with the course's mu, which implies (epsilon, delta) at the delta of the noise. Masks
+        show more than a sum with at most the sum of every session's own chance (union bound), which is added to delta.
+
+    Example:
+        >>> from privstats.course.promise import total_of
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> schema = ps.ClassSchema(2, 2, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 500), privacy=privacy)
+        >>> course = ps.Rounds.within(plan)
+        >>> round(total_of(course).epsilon, 3), round(total_of(course.first).epsilon, 3)
+        (3.0, 1.052)
+    """
+    if isinstance(subject, Plan):
+        budget = subject.budget()
+        guarantee = Guarantee(math.inf) if subject.noise is None else subject.noise.guarantee
+        return Total(guarantee, budget.epsilon, budget.delta, 1)
+    first, privacy = subject.first, subject.first.privacy
+    if subject.most == 1:
+        return total_of(first)
+    if not isinstance(privacy, Privacy):
+        return Total(Guarantee(math.inf), math.inf, 1.0, subject.most)
+    times = subject.most if isinstance(subject, DisjointRounds) else 1
+    failure = times * sum(plan.masking.failure for plan in subject.priced)
+    return Total(Guarantee(subject.mu), subject.epsilon(privacy.delta), privacy.delta + failure, subject.most)

@@ -2,39 +2,36 @@
 
 A recipe gives the schema of a round, the values that the next round publishes and the state after each; the arithmetic
 is in ``estimates``. Pure functions of releases: server, clients and heads compute the same values.
+
+Releases carry no course, so a plan tells its recipe: what tells one from another is the noise of a round, and whether a
+mean belongs to the rounds is told by the digest of earlier releases that every round's plan holds.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from privstats.estimates import calibration, regression, softmax, softmax_recipe
+from privstats.course.base import Releases, history
+from privstats.course.promise import record_mu, rounded_down
+from privstats.errors import PlanError, ReleaseError
+from privstats.estimates import recipes, regression, softmax
+from privstats.estimates.denoise import NoisyClassSums, NoisyGram, NoisyMean
 from privstats.estimates.filter_bank import Filter
-from privstats.estimates.noisy_sums import NoisyClassSums
-from privstats.estimates.ridge_recipe import RidgeRecipe
-from privstats.estimates.spectrum import NoisyGram, NoisyMean
+from privstats.estimates.recipes import MEAN_SHARE, RidgeRecipe
+from privstats.kinds.calibration import FACTORS
+from privstats.plan import Plan
 from privstats.release import Release
-from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema
-from privstats.schema.calibration import FACTORS
+from privstats.schema import CalibrationSchema, ClassSchema, GradientSchema, MeanSchema, RidgeSchema, Schema
 from privstats.schema.modules import Module, module_of
 from privstats.schema.public_values import Values
 from privstats.transforms import of_unit_norm
-
-__all__ = [
-    "AnyRecipe",
-    "ClassRounds",
-    "ModuleRounds",
-    "Recipe",
-    "RidgeRounds",
-    "SoftmaxRounds",
-    "is_mean",
-]
 
 _RidgeState: TypeAlias = regression.RidgeState | regression.DescentState
 _After: TypeAlias = tuple[Release, regression.RidgeWhitening, _RidgeState]
@@ -59,7 +56,7 @@ class Recipe(ABC):
 
     @property
     @abstractmethod
-    def constants(self) -> softmax_recipe.SoftmaxRecipe | RidgeRecipe:
+    def constants(self) -> recipes.SoftmaxRecipe | RidgeRecipe:
         """The recipe's numbers."""
 
     @property
@@ -107,14 +104,20 @@ class Recipe(ABC):
 
 @dataclass(frozen=True)
 class ClassRounds(Recipe):
-    """After (N, A, B) of rows of norm 1: rounds of a model that tells classes apart."""
+    """After (N, A, B) of rows of norm 1: rounds of a model that tells classes apart.
+
+    Attributes:
+        clip: c, the norm that residuals are shortened to; of a module the norm of its whole gradient takes its place.
+    """
 
     first: ClassSchema
+    clip: float = field(default=recipes.GRADIENT_CLIP, kw_only=True)
 
     @cached_property
-    def constants(self) -> softmax_recipe.SoftmaxRecipe:
+    def constants(self) -> recipes.SoftmaxRecipe:
         """The recipe's numbers."""
-        return softmax_recipe.SoftmaxRecipe(self.first.classes, self.first.features, self.records, self.mu, self.rounds)
+        C, d = self.first.classes, self.first.features
+        return recipes.SoftmaxRecipe(C, d, self.records, self.mu, self.rounds, self.clip)
 
     @property
     def schema(self) -> GradientSchema:
@@ -122,14 +125,14 @@ class ClassRounds(Recipe):
         return GradientSchema(
             **self._common,
             classes=self.first.classes,
-            residual_norm=softmax_recipe.GRADIENT_CLIP,
+            residual_norm=self.clip,
             class_names=self.first.class_names,
         )
 
     @property
     def shares(self) -> Mapping[str, float]:
         """A round's part of mu^2 per statistic."""
-        return {"g": softmax_recipe.GRADIENT_SHARES["g"], "k": softmax_recipe.GRADIENT_SHARES["kappa"]}
+        return {"g": recipes.GRADIENT_SHARES["g"], "k": recipes.GRADIENT_SHARES["kappa"]}
 
     def sums(self, release: Release) -> NoisyClassSums:
         """(N, A, B) of the first release, with the noise in them."""
@@ -161,26 +164,23 @@ class SoftmaxRounds(ClassRounds):
         """The map, and the filter after the first release and after every round; a calibration changes neither."""
         sums = self.sums(releases[0])
         whitening = softmax.SoftmaxWhitening.of(sums, self.constants.floor)
-        found = [softmax.started(self.constants, sums, whitening)]
+        states = [softmax.started(self.constants, sums, whitening)]
         for release in releases[1:-1] if _calibrated(releases) else releases[1:]:
             real, sigma = release.moments, release.sigma["g"]
-            found.append(softmax.refined(self.constants, sums, whitening, found[-1], real.g, real.k, sigma))
-        return whitening, found
+            states.append(softmax.refined(self.constants, sums, whitening, states[-1], real.g, real.k, sigma))
+        return whitening, states
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """M and W of the next round."""
-        whitening, found = self.states(releases)
-        return {
-            "M": Values.rounded(whitening.matrix),
-            "W": Values.rounded(whitening.published(found[-1].weights)),
-        }
+        whitening, states = self.states(releases)
+        return {"M": Values.rounded(whitening.matrix), "W": Values.rounded(whitening.published(states[-1].weights))}
 
-    def temperature(self, releases: Sequence[Release]) -> float:
-        """That of the calibration; 1 where the releases hold none."""
+    def temperature(self, releases: Sequence[Release], before: float = 1.0) -> float:
+        """That of the calibration, of scores that were divided by ``before``; 1 where the releases hold none."""
         if not _calibrated(releases):
             return 1.0
         last = releases[-1]
-        return calibration.temperature(last.moments.t, float(last.sigma["t"]), FACTORS)
+        return softmax.temperature(last.moments.t, float(last.sigma["t"]), FACTORS, centre=before) / before
 
 
 @dataclass(frozen=True)
@@ -212,16 +212,16 @@ class ModuleRounds(ClassRounds):
         """The map, and what is known of the weights after the first release and after every round."""
         sums, network = self.sums(releases[0]), self.network
         whitening = softmax.SoftmaxWhitening.of(sums)
-        found = [network.started(self.constants, sums, whitening)]
+        states = [network.started(self.constants, sums, whitening)]
         for release in releases[1:]:
             real, sigma = release.moments, release.sigma["g"]
-            found.append(network.refined(self.constants, sums, found[-1], real.g[0], real.k, sigma))
-        return whitening, found
+            states.append(network.refined(self.constants, sums, states[-1], real.g[0], real.k, sigma))
+        return whitening, states
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """M and w of the next round."""
-        whitening, found = self.states(releases)
-        return {"M": Values.rounded(whitening.matrix), "w": Values.rounded(self.network.published(found[-1]))}
+        whitening, result = self.states(releases)
+        return {"M": Values.rounded(whitening.matrix), "w": Values.rounded(self.network.published(result[-1]))}
 
 
 @dataclass(frozen=True)
@@ -301,16 +301,16 @@ class RidgeRounds(Recipe):
 
         The states of the previous call's releases are reused, because a course calls this once per round.
         """
-        kept = []
+        stored = []
         for known, release in zip(self._cache[0], releases, strict=False):
             if known[0] is not release:
                 break
-            kept.append(known)
-        for release in releases[len(kept) :]:
-            kept.append((release, *self._after(release, kept)))
-        self._cache[0] = tuple(kept)  # replaced whole, so that threads may call at once
+            stored.append(known)
+        for release in releases[len(stored) :]:
+            stored.append((release, *self._after(release, stored)))
+        self._cache[0] = tuple(stored)  # replaced whole, so that threads may call at once
         begun = sum(map(is_mean, releases))
-        return kept[-1][1], [state for _, _, state in kept[begun:]]
+        return stored[-1][1], [state for _, _, state in stored[begun:]]
 
     @cached_property
     def _cache(self) -> list[tuple[_After, ...]]:
@@ -337,11 +337,11 @@ class RidgeRounds(Recipe):
 
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
         """M, w and c of the next round."""
-        whitening, found = self.states(releases)
+        whitening, result = self.states(releases)
         return {
             "M": Values.rounded(whitening.matrix),
-            "w": Values.rounded(whitening.published(found[-1].weights)),
-            "c": Values.rounded(found[-1].clip),
+            "w": Values.rounded(whitening.published(result[-1].weights)),
+            "c": Values.rounded(result[-1].clip),
         }
 
 
@@ -353,3 +353,184 @@ def is_mean(release: Release) -> bool:
 def _calibrated(releases: Sequence[Release]) -> bool:
     """Whether a calibration has ended the rounds; nothing follows it."""
     return isinstance(releases[-1].plan.schema, CalibrationSchema)
+
+
+_MOST_LOST = 127  # of 64 rounds and 64 retries
+_SAME_SHARE = 1e-5  # promises have nine digits; of T <= 128 rounds, (1 - a / (63 / 64)) T is 5e-5 T off a whole number
+
+
+def _of_classes(first: Plan, records: int, mu: float, rounds: int, module: str | None, clip: float) -> AnyRecipe:
+    schema: Any = first.schema
+    if schema.statistics != "NAB" or schema.clip_norm != 1.0:
+        raise PlanError(
+            "rounds refine a release of N, A and B of rows of norm 1: give its schema statistics='NAB', "
+            "clip_norm=1.0 and, where rows do not have that norm already, a transform that ends in UnitNorm()"
+        )
+    if module is not None:
+        return ModuleRounds(schema, records, mu, rounds, module)
+    return SoftmaxRounds(schema, records, mu, rounds, clip=clip)
+
+
+def _of_regression(first: Plan, records: int, mu: float, rounds: int, module: str | None, _: float) -> AnyRecipe:
+    schema: Any = first.schema
+    if module is not None:
+        raise PlanError("a module tells classes apart, and this release has none: leave module out")
+    if (schema.targets, schema.folds) != (1, 1):
+        raise PlanError("rounds refine a regression of one target without folds: give targets=1 and folds=1")
+    return RidgeRounds(schema, records, mu, rounds, proved=first.validity is not None)
+
+
+class _Refined(NamedTuple):
+    """How a first release is refined: its recipe, and T where nobody names one, from mu of the course."""
+
+    recipe: Callable[[Plan, int, float, int, str | None, float], AnyRecipe]
+    advised: Callable[[float], int]
+
+
+_REFINED: Mapping[str, _Refined] = {
+    "classes": _Refined(_of_classes, recipes.advised_rounds),
+    "ridge": _Refined(_of_regression, lambda _: 4),
+}
+"""By the task of the first release's schema."""
+
+
+def recipe_for(
+    first: Plan,
+    records: int,
+    mu: float,
+    rounds: int,
+    module: str | None = None,
+    clip: float = recipes.GRADIENT_CLIP,
+) -> AnyRecipe:
+    """The recipe after a first release of this plan's schema, for a module where one is named.
+
+    Args:
+        first: the plan of the first release; no matter how much it spends.
+        records, mu, rounds: as for :class:`~privstats.course.recipes.Recipe`.
+        module: the module's word; None for a linear model.
+        clip: of a linear softmax, the norm that residuals are shortened to.
+
+    Raises:
+        PlanError: no recipe refines such a release.
+        SchemaError: no module has that name.
+    """
+    return _refined(first.schema).recipe(first, records, mu, rounds, module, clip)
+
+
+def advised_clip(first: Plan, records: int, mu: float) -> float:
+    """c where nobody names one: .3, and of rows of ``Cells`` that of
+    :attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`.
+    """
+    schema = first.schema
+    if isinstance(schema, ClassSchema) and any(step.reads_cells for step in schema.transform):
+        return recipes.SoftmaxRecipe(schema.classes, schema.features, records, mu).cell_clip
+    return recipes.GRADIENT_CLIP
+
+
+def advised_rounds(schema: Schema, mu: float) -> int:
+    """The default of T: 4, and 6 for a softmax with a budget so large that four rounds do not use it up.
+
+    Raises:
+        PlanError: no recipe refines such a release.
+    """
+    return _refined(schema).advised(mu)
+
+
+def _refined(schema: Schema) -> _Refined:
+    result = _REFINED.get(schema.task)
+    if result is None:
+        raise PlanError(f"no recipe refines a {type(schema).__name__}; start with a ClassSchema or RidgeSchema")
+    return result
+
+
+def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
+    """The recipe by which these releases were made, read from their plans.
+
+    Args:
+        releases: the first one and those of rounds after it, in order; at least the first.
+
+    Raises:
+        ReleaseError: not releases of one course, or a first one that no recipe refines.
+    """
+    first, *rest = releases
+    kinds = GradientSchema | CalibrationSchema
+    text = next((each.plan.schema for each in rest if isinstance(each.plan.schema, kinds)), None)
+    records = text.expected_records if text else first.plan.cohort.max_records
+    mean = rest.pop(0) if rest and is_mean(rest[0]) else None
+    norm: Any = getattr(text, "residual_norm", None)  # a course of an older version has another than today's advice
+    clip = norm if norm in recipes.CELL_CLIPS.values() else recipes.GRADIENT_CLIP
+    try:
+        mu = text.course_mu if text else _alone_mu(first.plan, records)
+        recipe = _divided(first.plan, records, mu, rest, getattr(text, "module", None), clip)
+    except PlanError as error:
+        raise ReleaseError(f"no rounds follow on this first release: {error}") from None
+    if rest and isinstance(recipe, SoftmaxRounds) and rest[-1].plan.schema == recipe.calibration:
+        rest.pop()
+    if any(each.plan.schema != recipe.schema for each in rest) or (mean and mean.plan.schema != recipe.mean):
+        raise ReleaseError("after the first release only those of rounds of its course can follow; give those of one")
+    behind = rest and (mean or recipe.mean_share)
+    if behind and not (_pays(recipe, first.plan, rest[0].plan) and _follows(rest[0], [first, mean])):
+        raise ReleaseError(
+            "the rounds were not measured behind this first release and mean: give all releases of one course, in "
+            "order, and None for one without a sum; a course of an older version is read by that version"
+        )
+    return recipe
+
+
+def _follows(release: Release, before: Releases) -> bool:
+    """Whether the values that a release was measured at were chosen after these, and rounds without a sum."""
+    text = release.plan.published
+    lost = range(_MOST_LOST + 1)
+    return text is not None and any(text.after == history([*before, *[None] * k]).hex() for k in lost)
+
+
+def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
+    """Whether a round has the noise of this recipe's: a course of an older version left no part for a mean."""
+    left = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
+    return math.isclose(left, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
+
+
+def _divided(
+    first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
+) -> AnyRecipe:
+    """The recipe of as many rounds as share what the first release leaves, by the noise of one; of one, where none is.
+
+    With a mean before them there are fewer rounds of that noise than without, and one recipe alone says the same.
+    """
+    if not rest:
+        return recipe_for(first, records, mu, 1, module, clip)
+    left, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
+    for share in (MEAN_SHARE, 0.0):
+        recipe = recipe_for(first, records, mu, max(1, round((left - share * mu**2) / each)), module, clip)
+        if recipe.mean_share == share:
+            break
+    return recipe
+
+
+def _alone_mu(first: Plan, records: int) -> float:
+    """mu by which a first release alone is read; exact sums are read as those of an infinite budget."""
+    return math.inf if first.noise is None else whole_mu(first, records, 1)
+
+
+def whole_mu(first: Plan, records: int, rounds: int) -> float:
+    """mu of one record over a whole course whose first release has this plan and the share that the recipe gives it.
+
+    Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump there may be two solutions, and
+    the smaller is taken; where it rises in a jump (a regression, where G tells more than a mean) there may be none, and
+    the jump is taken: the first release then has another share than the recipe gives it.
+    """
+
+    def share(mu: float) -> float:
+        return recipe_for(first, records, mu, rounds).constants.release_share
+
+    own = mu = record_mu(first)
+    for _ in range(2):
+        assumed = share(mu)
+        mu = own / math.sqrt(assumed)
+        if share(mu) == assumed:
+            return rounded_down(mu)
+    low, high = own, 8 * own  # no share is below 1/64
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if middle * math.sqrt(share(middle)) < own else (low, middle)
+    return rounded_down(high)

@@ -12,6 +12,13 @@ The number of rounds follows from mu, not from the data set. Six rounds gain whe
 training records of every set that we looked at, and cost two sessions more; so they are the default from mu .7 on and
 four below. It is a default of ``Rounds.within``, which writes the number into the course, not of the course itself: a
 course that exists keeps its digest.
+
+Of whole parties there are two rounds: one direction of each, then its update to weights that follow from their noisy
+sum. The second is a kind of schema, and not an option of the first: parties of one plan must send the same, so another
+direction has another word, and an older version refuses it by that word. The start has one length for all data, because
+how long the noisy sum is says more of the number of parties and of the noise than of the classes. A head computes the
+second plan again from the first release, so that two rounds are read together only if one follows from the other; the
+start is therefore the same bits on every machine.
 """
 
 from __future__ import annotations
@@ -22,26 +29,21 @@ from functools import cached_property
 from itertools import accumulate
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from privstats.course.base import PLACEHOLDER, Releases, history
 from privstats.course.planned import Planned, require_plan
-from privstats.course.promise import (
-    CALIBRATION_SHARE,
-    Promise,
-    part_of,
-    record_mu,
-    rounded_down,
-)
-from privstats.course.recipe_reading import advised_rounds, recipe_for, whole_mu
-from privstats.course.recipes import Recipe, SoftmaxRounds
+from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
+from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, whole_mu
 from privstats.dp import Privacy
 from privstats.errors import PlanError
+from privstats.estimates.recipes import CELL_CLIPS, GRADIENT_CLIP
 from privstats.plan import Plan
 from privstats.python_values import python_value
-from privstats.schema import Schema
-from privstats.schema.public_values import Published
-
-__all__ = ["Rounds"]
+from privstats.release import Release
+from privstats.schema import PartySchema, PartyUpdateSchema, Schema
+from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64
 
@@ -69,6 +71,9 @@ class Rounds(Planned):
             head's probabilities follows (``RefinedSoftmax.temperature_``). It takes 1 % of the course's mu^2.
         module: rounds of a :class:`~privstats.schema.modules.Module` that another package brings, by its word, instead
             of a linear softmax.
+        clip: c, the norm that a linear softmax's residuals are shortened to: .3, .5, .7 or 1. :meth:`within` writes .3,
+            and for rows of ``Cells`` what a public rule says
+            (:attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`).
         promise: the owners' promise for all rounds together, for files and audits; the price follows from the plans
             alone, so comparing two courses ignores it. :meth:`within` writes the divided plan's.
 
@@ -101,6 +106,7 @@ class Rounds(Planned):
     promise: Promise | None = field(default=None, compare=False)
     calibrated: bool = field(default=False, metadata={"usual": False})
     module: str | None = None
+    clip: float = field(default=GRADIENT_CLIP, metadata={"usual": GRADIENT_CLIP})
 
     def _require(self) -> None:
         require_plan("first", self.first)
@@ -115,6 +121,12 @@ class Rounds(Planned):
             raise PlanError("rounds need the sums of every class; leave min_count and merge out of the first plan")
         if type(self.calibrated) is not bool:
             raise PlanError(f"calibrated must be True or False, got {self.calibrated!r}")
+        clips, classes = set(CELL_CLIPS.values()), self.first.schema.task == "classes" and self.module is None
+        if self.clip not in clips or not (classes or self.clip == GRADIENT_CLIP):
+            raise PlanError(
+                f"clip must be one of {', '.join(map(str, sorted(clips)))} for a linear softmax and be left out for "
+                f"anything else, got {self.clip!r}; Rounds.within chooses one"
+            )
         _ = self.template  # forces the noise of a round
         _ = self.calibration
 
@@ -134,7 +146,7 @@ class Rounds(Planned):
         Args:
             whole: the first plan but for its epsilon and shares: its promise is what all rounds may spend together.
             rounds: T; None: 4, and 6 for a softmax from mu .7 on
-                (:func:`~privstats.estimates.softmax_recipe.advised_rounds`).
+                (:func:`~privstats.estimates.recipes.advised_rounds`).
             expected_records, retries, calibrated, module: as for the class.
 
         Raises:
@@ -148,11 +160,13 @@ class Rounds(Planned):
         _check_number("rounds", rounds, 1)
         _check_number("retries", retries, 0)
         left = 1 - CALIBRATION_SHARE if calibrated else 1.0
-        constants = recipe_for(whole, records, mu * math.sqrt(left), rounds + retries, module).constants
+        own = mu * math.sqrt(left)
+        constants = recipe_for(whole, records, own, rounds + retries, module).constants
+        clip = advised_clip(whole, records, own) if module is None else GRADIENT_CLIP
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
         privacy = part_of(whole, share * left, constants.release_shares)
         first = replace(whole, privacy=privacy)
-        return cls(first, rounds, expected_records, retries, share, Promise.of(whole), calibrated, module)
+        return cls(first, rounds, expected_records, retries, share, Promise.of(whole), calibrated, module, clip)
 
     @property
     def records(self) -> int:
@@ -166,7 +180,7 @@ class Rounds(Planned):
             mu = whole_mu(self.first, self.records, self._divided)
         else:
             mu = rounded_down(record_mu(self.first) / math.sqrt(self.release_share))
-        return recipe_for(self.first, self.records, mu, self._divided, self.module)
+        return recipe_for(self.first, self.records, mu, self._divided, self.module, self.clip)
 
     @cached_property
     def template(self) -> Plan:
@@ -179,7 +193,7 @@ class Rounds(Planned):
         """The plan of the sum of the rows' directions that follows the first release; None where the recipe has none.
 
         Its noise is sized as that of any plan, and nothing in it depends on the first release
-        (:attr:`~privstats.estimates.ridge_recipe.RidgeRecipe.mean_share`).
+        (:attr:`~privstats.estimates.recipes.RidgeRecipe.mean_share`).
         """
         schema, share = self.recipe.mean, self.recipe.mean_share
         if schema is None or not share:
@@ -216,13 +230,15 @@ class Rounds(Planned):
         last = () if self.calibration is None else (self.calibration,)
         return (*self._begun, *[self.template] * self._divided, *last)
 
-    def _said(self) -> bytes:
-        """The fields, and the recipe's revision where that is above 1."""
+    def _content(self) -> bytes:
+        """The fields, the clip where it is not .3, and the recipe's revision where that is above 1."""
         numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
-        said = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
+        content = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
+        if self.clip != GRADIENT_CLIP:
+            content = (*content, f"clip {self.clip}")
         if self.recipe.revision > 1:
-            said = (*said, f"recipe {self.recipe.revision}")
-        return msgspec.json.encode(said)
+            content = (*content, f"recipe {self.recipe.revision}")
+        return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
         """The plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
@@ -273,11 +289,11 @@ class Rounds(Planned):
         for place, release in enumerate(releases):
             if release is None:
                 continue
-            own, said = self.template, release.plan.published
+            own, published = self.template, release.plan.published
             if place < len(self._begun):
                 own = self._begun[place]
-            elif said is not None:
-                own = replace(own, published=said)
+            elif published is not None:
+                own = replace(own, published=published)
             if release.plan != own:
                 raise PlanError(f"release {place} is not of this course; give the releases of its own rounds, in order")
 
@@ -285,3 +301,111 @@ class Rounds(Planned):
 def _check_number(field: str, value: object, least: int, most: int = _MOST_ROUNDS) -> None:
     if type(value) is not int or not least <= value <= most:
         raise PlanError(f"{field} must be a whole number from {least} to {most}, got {value!r}; choose one")
+
+
+_ROUNDS = 2
+_LENGTH = 16.0  # of the published weights, for every data set (docs/papers_and_peers.md)
+
+
+@dataclass(frozen=True)
+class PartyRounds(Planned):
+    """A sum of directions, then one of updates from it: P1, and P2 at ``W = 16 P1 / |P1|``, each at half of mu^2.
+
+    Where noise hides P1, W is a direction by chance, and P1 + P2 still says what one sum of all of mu^2 would.
+
+    Args:
+        first: the plan of the first round, of a ``PartySchema``. If the promise of both rounds is given,
+            :meth:`within` divides it.
+        promise: the owners' promise for both rounds together, for files and audits.
+
+    Raises:
+        PlanError: another schema, no DP, or a promise that the rounds do not keep.
+
+    Guarantee:
+        Both rounds together are mu-GDP with :attr:`mu` = sqrt(2) times the first plan's, for whole parties and its
+        adjacency: the bound of a round holds for every W (:class:`~privstats.PartyUpdateSchema`), and rounds compose
+        (see :class:`Course`).
+
+    Example:
+        >>> privacy = ps.Privacy(
+        ...     model="central",
+        ...     unit="client",
+        ...     max_records_per_client=1,
+        ...     adjacency="add-remove",
+        ...     epsilon=8.0,
+        ...     delta=1e-5,
+        ... )
+        >>> whole = ps.Plan(schema=ps.PartySchema(3, 4), cohort=ps.Cohort(20, 20, 20), privacy=privacy)
+        >>> course = ps.PartyRounds.within(whole)
+        >>> course.most, round(course.epsilon(1e-5), 3)  # of both rounds together
+        (2, 8.0)
+    """
+
+    label = "parties"
+    first: Plan
+    promise: Promise | None = field(default=None, compare=False)
+
+    def _require(self) -> None:
+        _require_parties(self.first)
+
+    @classmethod
+    def within(cls, whole: Plan) -> PartyRounds:
+        """The course that keeps a plan's promise as a whole.
+
+        Args:
+            whole: the plan but for its epsilon: its promise is what both rounds may spend together.
+
+        Raises:
+            PlanError: as for the class.
+        """
+        _require_parties(whole)
+        return cls(replace(whole, privacy=part_of(whole, 1 / _ROUNDS, None)), Promise.of(whole))
+
+    @cached_property
+    def update(self) -> Plan:
+        """The plan of the second round, at placeholder weights."""
+        schema = PartyUpdateSchema.of(_require_parties(self.first))
+        return replace(self.first, schema=schema, published=PLACEHOLDER)
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """The two plans; an update costs the same at all weights."""
+        return (self.first, self.update)
+
+    def _content(self) -> bytes:
+        return bytes.fromhex(self.first.digest)
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of the directions, that of the updates, then None; without a sum of directions, that plan again.
+
+        Raises:
+            PlanError: the release is of another plan than :attr:`first`.
+        """
+        if len(releases) > 1:
+            return None
+        first = releases[0] if releases else None
+        if first is None:
+            return self.first
+        if first.plan != self.first:
+            raise PlanError("release 0 is not of this course; give the release of its first round")
+        return replace(self.update, published=Published.of({"W": _start(first)}, history(releases)))
+
+
+def _require_parties(plan: object) -> PartySchema:
+    """The schema; refuse another plan than one of directions of parties under a promise."""
+    if not isinstance(plan, Plan) or type(plan.schema) is not PartySchema:
+        raise PlanError(
+            "two rounds of parties need a Plan of a PartySchema; use Rounds for a ClassSchema or RidgeSchema"
+        )
+    record_mu(plan)  # refuses a plan without DP
+    return plan.schema
+
+
+def _start(first: Release) -> Values:
+    """The noisy sum, brought to a fixed length: how long it is says more of the cohort and the noise than of classes.
+
+    No sum of floats depends on its order, so every machine gets the same bits.
+    """
+    total: NDArray[np.float64] = np.asarray(first.moments.P, np.float64)
+    length = math.sqrt(math.fsum(np.square(total).ravel()))
+    return Values.rounded(_LENGTH * total / (length or 1.0))

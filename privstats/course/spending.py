@@ -1,7 +1,7 @@
 """A course in a ledger: its whole price, spent before the first round, and the charge of each round.
 
 ``base`` has the plans; a server and a party that keep ledgers use this module. A stream's rounds are charged by
-``record_registry``.
+``contrib.streams.record_registry``.
 """
 
 from __future__ import annotations
@@ -12,12 +12,10 @@ from privstats.course.base import Course, DisjointRounds, Releases, verify_next
 from privstats.dp import Cost, Ledger, Spend
 from privstats.dp.privacy import Adjacency
 from privstats.errors import LedgerError, PlanError
+from privstats.ledger.charges import RoundCharge
 from privstats.ledger.records import ApartBy
 from privstats.optional_dependencies import require
 from privstats.plan import Plan
-from privstats.session.charges import RoundCharge
-
-__all__ = ["authorize", "spend"]
 
 
 def spend(

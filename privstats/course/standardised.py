@@ -22,8 +22,6 @@ from privstats.release import Release
 from privstats.schema import RidgeSchema, narrowed
 from privstats.transforms import Centre, ConstantFeature, Scale
 
-__all__ = ["Standardised", "behind_ranges"]
-
 _SHARE = 0.04
 _SHARES = {"G": 0.45, "h": 0.1, "q": 0.45}  # of the first release: squares of columns and of the target decide
 
@@ -107,7 +105,7 @@ class Standardised(Planned):
         """Both plans; the second costs the same in any ranges."""
         return (self.first, self.plan)
 
-    def _said(self) -> bytes:
+    def _content(self) -> bytes:
         return msgspec.json.encode((self.plan.digest, self.share))
 
     def next(self, releases: Releases) -> Plan | None:
@@ -116,12 +114,12 @@ class Standardised(Planned):
             return self.first
         if len(releases) > 1:
             return None
-        (found,) = releases
-        if found is None:
+        (release,) = releases
+        if release is None:
             return self.plan
-        if found.plan != self.first:
+        if release.plan != self.first:
             raise PlanError("a release is not of this course; give the releases of its own sessions, in order")
-        return replace(self.plan, schema=behind_ranges(self.schema, found))
+        return replace(self.plan, schema=behind_ranges(self.schema, release))
 
 
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
@@ -143,12 +141,12 @@ def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
     moments, sigma = first.moments, first.sigma
     G = np.reshape(moments.G, (-1, schema.features, schema.features)).sum(axis=0)
     q = float(np.sum(moments.q))
-    found = ranges((G + G.T) / 2, q, (sigma["G"], sigma["q"]), constant.value, (schema.clip_norm, schema.target_bound))
-    maps = (Centre(found.centre), Scale(found.per), ConstantFeature(CONSTANT))
+    result = ranges((G + G.T) / 2, q, (sigma["G"], sigma["q"]), constant.value, (schema.clip_norm, schema.target_bound))
+    maps = (Centre(result.centre), Scale(result.per), ConstantFeature(CONSTANT))
     return replace(
         schema,
-        clip_norm=found.clip_norm,
-        target_bound=found.target_bound,
+        clip_norm=result.clip_norm,
+        target_bound=result.target_bound,
         transform=(*schema.transform[:-1], *maps),
         nonnegative=False,
     )

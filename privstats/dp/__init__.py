@@ -5,14 +5,18 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.dp.allocation import default_shares as default_shares
-    from privstats.dp.allocation import optimal_shares as optimal_shares
-    from privstats.dp.allocation import suggested_shares as suggested_shares
     from privstats.dp.calibration import Noise as Noise
     from privstats.dp.calibration import NoiseRow as NoiseRow
     from privstats.dp.calibration import calibrate as calibrate
-    from privstats.dp.client_clip import client_norm as client_norm
-    from privstats.dp.client_clip import clip_client as clip_client
+    from privstats.dp.calibration import destinations as destinations
+    from privstats.dp.calibration import doubtful_counts as doubtful_counts
+    from privstats.dp.calibration import drop_probability as drop_probability
+    from privstats.dp.calibration import noise_copies as noise_copies
+    from privstats.dp.calibration import suppressed as suppressed
+    from privstats.dp.calibration import without_rare as without_rare
+    from privstats.dp.clips import client_norm as client_norm
+    from privstats.dp.clips import clip_client as clip_client
+    from privstats.dp.clips import person_clip as person_clip
     from privstats.dp.gaussian import Guarantee as Guarantee
     from privstats.dp.gaussian import compose as compose
     from privstats.dp.gaussian import gaussian_delta as gaussian_delta
@@ -23,13 +27,6 @@ if TYPE_CHECKING:
     from privstats.dp.mechanisms import draw_layers as draw_layers
     from privstats.dp.mechanisms import draw_member as draw_member
     from privstats.dp.mechanisms import draw_share as draw_share
-    from privstats.dp.min_count import destinations as destinations
-    from privstats.dp.min_count import doubtful_counts as doubtful_counts
-    from privstats.dp.min_count import drop_probability as drop_probability
-    from privstats.dp.min_count import noise_copies as noise_copies
-    from privstats.dp.min_count import suppressed as suppressed
-    from privstats.dp.min_count import without_rare as without_rare
-    from privstats.dp.persons import person_clip as person_clip
     from privstats.dp.privacy import NoPrivacy as NoPrivacy
     from privstats.dp.privacy import Privacy as Privacy
     from privstats.dp.pure import joint_epsilon as joint_epsilon
@@ -38,12 +35,15 @@ if TYPE_CHECKING:
     from privstats.dp.samplers import discrete_gaussian as discrete_gaussian
     from privstats.dp.samplers import discrete_laplace as discrete_laplace
     from privstats.dp.samplers import rounded_gaussian as rounded_gaussian
+    from privstats.dp.sensitivities import averaged_mu as averaged_mu
     from privstats.dp.sensitivities import client_mu as client_mu
+    from privstats.dp.sensitivities import default_shares as default_shares
     from privstats.dp.sensitivities import grid_sensitivity as grid_sensitivity
     from privstats.dp.sensitivities import group_mu as group_mu
     from privstats.dp.sensitivities import joint_mu as joint_mu
+    from privstats.dp.sensitivities import optimal_shares as optimal_shares
     from privstats.dp.sensitivities import sensitivity as sensitivity
-    from privstats.dp.units import averaged_mu as averaged_mu
+    from privstats.dp.sensitivities import suggested_shares as suggested_shares
     from privstats.ledger.accounts import Account as Account
     from privstats.ledger.accounts import Cap as Cap
     from privstats.ledger.accounts import Spend as Spend

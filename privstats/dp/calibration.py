@@ -2,30 +2,41 @@
 
 Pure arithmetic on the schema and the promise, without data or randomness; ``mechanisms`` draws the noise. A plan builds
 one ``Noise``, from which all later code reads the levels.
+
+Excess noise comes in layers. A share is sized for the fewest survivors that a plan admits, and every further survivor
+adds one that is as wide. So a share is that for *all* clients, whose seed nobody learns, and one layer for each level
+in between, drawn from a seed of its own. After the session each client opens the seeds of the layers that the true
+number of survivors makes superfluous, and the server subtracts them. docs/theorems.md, 6, has the statement and the
+proof; the idea is that of XNoise (Jiang, Wang and Chen, Dordis, EuroSys 2024).
+
+A class below the minimum count is suppressed in the release, by its noisy count only. The exact counts are never read,
+so the decision costs no privacy; how often noise makes it err is known in advance. The step runs after the noise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from numbers import Integral
+from typing import Any
 
-from privstats.dp.allocation import allocate, checked_shares, pure_shares
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
+
 from privstats.dp.gaussian import Guarantee, compose, gaussian_epsilon, gaussian_mu
-from privstats.dp.models import MODELS, Model, TrustModel
-from privstats.dp.noise_layers import layer_sigmas, level_at
-from privstats.dp.privacy import Privacy
+from privstats.dp.privacy import MODELS, Model, Privacy, TrustModel
 from privstats.dp.pure import laplace_mu, laplace_sigma, laplace_tail, scales_of, unit_l1
 from privstats.dp.samplers import MAX_SCALE, MAX_SIGMA
-from privstats.dp.sensitivities import sensitivity
-from privstats.dp.units import apart, unit_mu
-from privstats.encoding import Segment, layout_of
+from privstats.dp.sensitivities import allocate, apart, checked_shares, pure_shares, sensitivity, unit_mu
+from privstats.encoding import Layout, Segment, layout_of
 from privstats.errors import PlanError
-from privstats.schema import Schema
-
-__all__ = ["LEAST_SHARE", "LEAST_TOTAL", "Noise", "NoiseRow", "calibrate"]
+from privstats.python_values import check_number
+from privstats.schema import COUNT_SCALE, Schema
 
 LEAST_TOTAL = 64.0
 """Least guaranteed sigma of a segment, in grid steps."""
@@ -280,8 +291,8 @@ def _calibrate_pure(schema: Schema, privacy: Privacy, honest_shares: int) -> Noi
         steps, sigma = schema.scale_of(s), laplace_sigma(scales[s])
         bound, epsilon = unit_l1(schema, privacy, s), privacy.epsilon * share
         rows.append(NoiseRow(s, bound / steps, sigma / steps, mus[s], epsilon, share))
-    whole = (compose(mus.values()), privacy.epsilon, 0.0)
-    return Noise(privacy.model, honest_shares, *whole, tuple(rows), laplace=tuple(scales.items()))
+    promise = (compose(mus.values()), privacy.epsilon, 0.0)
+    return Noise(privacy.model, honest_shares, *promise, tuple(rows), laplace=tuple(scales.items()))
 
 
 def _check_scales(scales: Mapping[str, float]) -> None:
@@ -331,9 +342,9 @@ def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> fl
     if privacy.unit == "person" and privacy.clip is not None:
         far = sensitivity(schema, statistic, "add-remove") * apart(schema, statistic, privacy.adjacency)
         return far * privacy.clip / math.sqrt(share)
-    whole, clip = unit_mu(schema, privacy, {statistic: 1.0}, privacy.adjacency), privacy.client_clip
+    mu, clip = unit_mu(schema, privacy, {statistic: 1.0}, privacy.adjacency), privacy.client_clip
     record = sensitivity(schema, statistic, privacy.adjacency)
-    return whole if clip is None else min(whole, record * clip / math.sqrt(share))
+    return mu if clip is None else min(mu, record * clip / math.sqrt(share))
 
 
 def _check_grid(noise: Noise, segment: Segment) -> None:
@@ -346,9 +357,202 @@ def _check_grid(noise: Noise, segment: Segment) -> None:
     if total >= LEAST_TOTAL and share >= LEAST_SHARE:
         return
     if total < LEAST_TOTAL:
-        found = f"noise on {segment.name} is {total:.3g} grid steps and must be at least {LEAST_TOTAL:g}"
+        problem = f"noise on {segment.name} is {total:.3g} grid steps and must be at least {LEAST_TOTAL:g}"
     else:
         drawn = "layer of noise" if noise.levels else "noise share"
-        found = f"a {drawn} on {segment.name} is {share:.3g} grid steps and must be at least {LEAST_SHARE:g}"
+        problem = f"a {drawn} on {segment.name} is {share:.3g} grid steps and must be at least {LEAST_SHARE:g}"
     remedy = "lower epsilon or the share of N" if segment.statistic == "N" else "raise grid_bits or lower epsilon"
-    raise PlanError(f"{found} for the guarantee to hold on the grid: {remedy}")
+    raise PlanError(f"{problem} for the guarantee to hold on the grid: {remedy}")
+
+
+_BITS = 24  # of a layer's sigma: two machines whose roots differ in the last digits draw the same layers
+
+
+def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ...]:
+    """The numbers of clients that a share can be left sized for, from ``min_survivors`` to ``clients``.
+
+    Of few clients every number is one. Of many each has a tenth more honest ones than the one below it, and the second
+    lowest up to 15 %: so much more variance than it needs does a sum carry between two levels, and no layer is narrow.
+
+    Example:
+        >>> from privstats.dp.calibration import levels_of
+        >>> levels_of(20, 16, 2), levels_of(100, 60, 10)
+        ((16, 17, 18, 19, 20), (60, 63, 68, 73, 79, 85, 92, 100))
+    """
+    least, honest = min_survivors - colluders, [clients - colluders]
+    while honest[-1] > least:
+        honest.append(_below(honest[-1], least))
+    return tuple(count + colluders for count in reversed(honest))
+
+
+def _below(honest: int, least: int) -> int:
+    """The next level: ten elevenths, rounded up; the lowest where that is at most 15 % away; of few one less."""
+    next_one = min(honest - 1, -(-10 * honest // 11))
+    near = next_one < honest - 1 and 100 * honest <= 115 * least
+    return least if near else max(least, next_one)
+
+
+def level_at(levels: Sequence[int], clients: int) -> int:
+    """The level at which a share is left where ``clients`` are in the sum; the lowest where they are fewer."""
+    return levels[max(0, bisect_right(levels, clients) - 1)]
+
+
+def layer_sigmas(variance: float, honest: Sequence[int]) -> tuple[float, ...]:
+    """The base's sigma, then every layer's, the lowest first; together they are a share for the fewest clients.
+
+    Args:
+        variance: of the noise that all honest shares of a sum carry together.
+        honest: by level, how many honest shares there are; rising.
+
+    Guarantee:
+        Without its j lowest layers a share has a variance of at least ``variance / honest[j]``, because a layer's sigma
+        is rounded down and the base makes up for it.
+    """
+    layers = tuple(
+        _rounded_down(math.sqrt(variance * (more - fewer) / (fewer * more))) for fewer, more in pairwise(honest)
+    )
+    return math.sqrt(variance / honest[0] - math.fsum(sigma * sigma for sigma in layers)), *layers
+
+
+def _rounded_down(sigma: float) -> float:
+    part, exponent = math.frexp(sigma)
+    return math.ldexp(math.floor(math.ldexp(part, _BITS)), exponent - _BITS)
+
+
+def without_rare(
+    layout: Layout, vector: NDArray[np.int64], min_count: float, parents: Mapping[int, int]
+) -> tuple[NDArray[np.int64], tuple[int, ...]]:
+    """A noisy class vector without the sums of rare classes, and which classes these are.
+
+    The sums of a rare class move to its declared parent (:func:`destinations`) or are dropped; pooled statistics stay.
+
+    Args:
+        layout: of a class schema: its first segment holds the counts, one per class.
+        vector: lifted, with all its noise; int64, flat, grid steps. It is not changed.
+        min_count: the fewest records, at least 0; 0 keeps every class, also one whose noisy count is negative.
+        parents: for a class, the class that takes in its sums.
+
+    Example:
+        >>> schema = ps.ClassSchema(3, 2, "NA", clip_norm=1.0)
+        >>> moments = ps.measure(schema, np.array([[0.6, 0.8]] * 5), np.array([0, 0, 1, 1, 2]))
+        >>> vector, rare = ps.dp.without_rare(ps.encoding.layout_of(schema), ps.encoding.flatten(moments), 2, {})
+        >>> rare, ps.encoding.to_real(schema, vector).N.tolist()
+        ((2,), [2.0, 2.0, 0.0])
+    """
+    rare = suppressed(vector[layout.slices[0]] / COUNT_SCALE, min_count) if min_count else ()
+    out = vector.copy()
+    for segment, place in zip(layout.segments, layout.slices, strict=True):
+        if segment.statistic == "B":
+            continue
+        table = out[place].reshape(layout.segments[0].size, -1)
+        for child, parent in destinations(rare, parents).items():
+            if parent is not None:
+                table[parent] += table[child]
+            table[child] = 0
+    return out, rare
+
+
+def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tuple[int, ...]:
+    """Classes whose noisy count (records, shape ``(C,)``) is below ``min_count``.
+
+    Guarantee:
+        Post-processing of the noisy counts: it adds nothing to their cost, under any unit and adjacency.
+
+    Example:
+        >>> ps.dp.suppressed(np.array([103.2, 7.9, 55.0]), min_count=50)
+        (1,)
+    """
+    return tuple(int(label) for label in np.flatnonzero(np.asarray(noisy_counts) < min_count))
+
+
+def drop_probability(count: float, min_count: float, sigma: float, *, laplace: bool = False) -> float:
+    """P(a class of ``count`` records is suppressed) = Phi((min_count - count) / sigma).
+
+    A false drop for count >= min_count; one minus it is a false keep below. ``sigma`` is the noise *in the release* on
+    a count, in records: ``release.sigma["N"]`` or, before there is one, ``noise.released_sigma(survivors)["N"]``. In
+    the distributed and the local model it grows with the survivors; the guaranteed ``noise.sigma["N"]`` counts the
+    fewest and understates the errors. 0 means no noise. ``laplace``: the noise of a plan with delta = 0, whose law
+    function takes the place of Phi.
+
+    Raises:
+        PlanError: an argument is out of range.
+
+    Example:
+        >>> ps.dp.drop_probability(count=50, min_count=50, sigma=4.0)
+        0.5
+        >>> round(ps.dp.drop_probability(count=60, min_count=50, sigma=4.0), 4)
+        0.0062
+    """
+    check_number("count", count, "a finite number", -math.inf, math.inf, ends="()")
+    _check(min_count, sigma)
+    if sigma == 0:
+        return float(count < min_count)
+    place = (min_count - count) / sigma
+    return _laplace(place) if laplace else float(ndtr(place))
+
+
+def doubtful_counts(
+    min_count: float, sigma: float, probability: float = 0.01, *, laplace: bool = False
+) -> tuple[float, float]:
+    """The range of counts in which noise decides whether a class is kept or dropped.
+
+    A class with fewer records than the first is kept with less than ``probability``, one with more than the second is
+    dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in
+    :func:`drop_probability`.
+
+    Raises:
+        PlanError: an argument is out of range.
+
+    Example:
+        >>> low, high = ps.dp.doubtful_counts(min_count=50, sigma=4.0)
+        >>> round(low, 1), round(high, 1)
+        (40.7, 59.3)
+    """
+    _check(min_count, sigma)
+    check_number("probability", probability, "between 0 and 1/2", 0, 0.5, ends="()")
+    reach = -sigma * (math.log(2 * probability) / math.sqrt(2) if laplace else float(ndtri(probability)))
+    return min_count - reach, min_count + reach
+
+
+def _laplace(place: float) -> float:
+    """P(L <= place) for Laplace noise of deviation 1."""
+    tail = math.exp(-math.sqrt(2) * abs(place)) / 2
+    return tail if place < 0 else 1 - tail
+
+
+def _check(min_count: float, sigma: float) -> None:
+    check_number("min_count", min_count, "a finite number", -math.inf, math.inf, ends="()")
+    check_number("sigma", sigma, "at least 0", 0)
+
+
+def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:
+    """The class that receives the sums of each suppressed class: its declared parent, or None.
+
+    A parent that is itself suppressed receives nothing, because its own sums are dropped too.
+
+    Example:
+        >>> ps.dp.destinations(rare=[2, 3], parents={2: 0})
+        {2: 0, 3: None}
+    """
+    return {
+        child: parent if (parent := parents.get(child)) is not None and parent not in rare else None
+        for child in sorted(rare)
+    }
+
+
+def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
+    """How many classes' noise each class carries after the merge, shape ``(classes,)``.
+
+    1 for an untouched class, 1 + its merged children for a parent, 0 for a suppressed class: the noise variance of a
+    class's N, A, S and D is this many times the statistic's.
+
+    Example:
+        >>> ps.dp.noise_copies(4, rare=[2, 3], parents={2: 0}).tolist()
+        [2, 1, 0, 0]
+    """
+    copies = np.ones(classes, np.int64)
+    for child, parent in destinations(rare, parents).items():
+        copies[child] = 0
+        if parent is not None:
+            copies[parent] += 1
+    return copies

@@ -11,16 +11,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = [
-    "ERROR",
-    "discrete_tail",
-    "discrete_tails",
-    "gaussian_delta_bounds",
-    "gaussian_tail",
-    "gaussian_tail_and_density",
-    "laplace_tail",
-]
-
 ERROR = 4
 _GUARD = 64
 _DELTA_BITS = 512
@@ -37,8 +27,8 @@ def gaussian_tail(t: Fraction, bits: int) -> int:
 
 def gaussian_tail_and_density(t: Fraction, bits: int) -> tuple[int, int]:
     """Q(t) and phi(t) for t >= 0."""
-    found = _normal(t, bits)
-    return found.tail >> (found.work - bits), found.density >> (found.work - bits)
+    value = _normal(t, bits)
+    return value.tail >> (value.work - bits), value.density >> (value.work - bits)
 
 
 def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
@@ -111,8 +101,8 @@ def gaussian_delta_bounds(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fr
 
 def _upper_tail(t: Fraction, bits: int) -> int:
     """Q(t) for any t, within ERROR units."""
-    found = gaussian_tail(abs(t), bits)
-    return found if t >= 0 else (1 << bits) - found
+    tail = gaussian_tail(abs(t), bits)
+    return tail if t >= 0 else (1 << bits) - tail
 
 
 class _Normal(NamedTuple):
@@ -187,12 +177,12 @@ def _knots() -> tuple[tuple[int, int], ...]:
     """Q and phi at the knots 0, 2**-6, ..., 8, each from the one before; 32 bits more carry the errors of all steps."""
     work = _KNOT_BITS + _KNOT_GUARD
     tail, density = 1 << (work - 1), (1 << (2 * work)) // _sqrt_2pi(work)
-    found = []
+    bounds = []
     for knot in range(_LAST + 1):
-        found.append((tail >> _KNOT_GUARD, density >> _KNOT_GUARD))
+        bounds.append((tail >> _KNOT_GUARD, density >> _KNOT_GUARD))
         strip, ratio = _beside(knot, 1 << (work - _STEP), work)
         tail, density = tail - (density * strip >> work), density * ratio >> work
-    return tuple(found)
+    return tuple(bounds)
 
 
 def _fixed(value: Fraction, bits: int) -> int:

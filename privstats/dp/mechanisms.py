@@ -17,8 +17,6 @@ from privstats.encoding import Layout, Segment
 from privstats.errors import PlanError
 from privstats.randomness import Generator
 
-__all__ = ["draw_central", "draw_layers", "draw_member", "draw_share"]
-
 
 def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
     """The server's noise for one release: int64, shape ``(layout.size,)``, grid steps.

@@ -13,13 +13,11 @@ from typing import Any
 
 from scipy.special import erfinv, ndtri
 
-from privstats.dp.arguments import check_number
 from privstats.dp.privacy import Adjacency, Privacy
 from privstats.dp.sensitivities import grid_sensitivity
 from privstats.errors import PlanError
+from privstats.python_values import check_number
 from privstats.schema import COUNT_SCALE, Schema, require_schema
-
-__all__ = ["joint_epsilon", "l1_sensitivity", "laplace_mu", "laplace_sigma", "laplace_tail", "pure_mu", "scales_of"]
 
 
 def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:

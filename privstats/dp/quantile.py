@@ -17,8 +17,6 @@ from scipy.special import ndtri
 
 from privstats.dp import exact
 
-__all__ = ["USUAL", "Position", "position_of"]
-
 USUAL = np.int64(1 << 57)
 """All but one uniform in 64 are at least this many units of 2**-64, and have a far smaller error than the others."""
 
@@ -158,15 +156,15 @@ def _scaled(sigma: float) -> _Scaled:
 
 @lru_cache(maxsize=1)
 def _knots() -> _Knots:
-    found = [exact.gaussian_tail_and_density(Fraction(j, _KNOTS_PER_UNIT), 128) for j in range(_LAST + 1)]
+    tails = [exact.gaussian_tail_and_density(Fraction(j, _KNOTS_PER_UNIT), 128) for j in range(_LAST + 1)]
     t = np.arange(_LAST + 1) / _KNOTS_PER_UNIT
     square = t * t
     sixth = t * ((120 * square + 326) * square + 127) / 720
     return _Knots(
         t=t,
-        whole=np.array([tail >> 64 for tail, _ in found], np.uint64).view(np.int64),  # 2**63 at 0; differences wrap
-        fraction=np.array([(tail & ((1 << 64) - 1)) * 2.0**-64 for tail, _ in found]) - 0.5,
-        inverse_density=np.array([(1 << 64) / density for _, density in found]),
+        whole=np.array([tail >> 64 for tail, _ in tails], np.uint64).view(np.int64),  # 2**63 at 0; differences wrap
+        fraction=np.array([(tail & ((1 << 64) - 1)) * 2.0**-64 for tail, _ in tails]) - 0.5,
+        inverse_density=np.array([(1 << 64) / density for _, density in tails]),
         series=(
             t / 2 - sixth * (18 / 32 * _REACH**4),
             (2 * square + 1) / 6,

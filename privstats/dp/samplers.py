@@ -18,12 +18,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from privstats.dp import exact
-from privstats.dp.arguments import check_number
 from privstats.dp.quantile import USUAL, position_of
 from privstats.errors import PlanError
+from privstats.python_values import check_number
 from privstats.randomness import Generator, checked
-
-__all__ = ["MAX_SCALE", "MAX_SIGMA", "discrete_gaussian", "discrete_laplace", "rounded_gaussian"]
 
 MAX_SIGMA = 2.0**48
 """Largest sigma in grid steps: twelve of them still fit float64 integers exactly."""
@@ -272,8 +270,8 @@ class _Tabled:
 
     def searched(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
         """The cell of each uniform by a search among the edges, and where an edge lies too near."""
-        found = np.searchsorted(-self.outside, -magnitude, side="left")
-        guess = np.minimum(found, len(self.inside) - 1)
+        places = np.searchsorted(-self.outside, -magnitude, side="left")
+        guess = np.minimum(places, len(self.inside) - 1)
         return guess, self._uncertain(magnitude, guess)
 
     def _uncertain(self, magnitude: Integers, guess: Integers) -> NDArray[np.bool_]:
@@ -337,8 +335,8 @@ def _draw(law: _Law, size: int, rng: Generator) -> Integers:
         values ^= sign
         np.subtract(values, sign, out=out[start : start + len(values)])
     for place, word, value, one_edge in doubts:  # together: in turns with the tiles they would take twice as long
-        found = _decide(law, _Uniform(word & int(_MAGNITUDE), more, place), value, one_edge)
-        out[place] = -found if word < 0 else found
+        decided = _decide(law, _Uniform(word & int(_MAGNITUDE), more, place), value, one_edge)
+        out[place] = -decided if word < 0 else decided
     return out
 
 

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from privstats.encoding.layout import layout_of as layout_of
     from privstats.encoding.layout import to_real as to_real
     from privstats.encoding.layout import unflatten as unflatten
-    from privstats.encoding.person_average import PersonAverage as PersonAverage
-    from privstats.encoding.person_clip import PersonClip as PersonClip
+    from privstats.encoding.persons import PersonAverage as PersonAverage
+    from privstats.encoding.persons import PersonClip as PersonClip
     from privstats.encoding.ring import Ring as Ring
     from privstats.encoding.ring import RingVector as RingVector
 else:

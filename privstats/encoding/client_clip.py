@@ -19,8 +19,6 @@ from privstats.encoding.layout import Segment, layout_of
 from privstats.errors import DataError
 from privstats.schema import Schema
 
-__all__ = ["ROUNDING", "ClippedSums", "ClippedVector", "clip_vector", "weighted_square_norm"]
-
 ROUNDING = 1 - 2.0**-40
 """A factor on the norm that covers the float64 rounding of the weights; the clip itself is exact."""
 
@@ -232,6 +230,6 @@ def _taken(values: NDArray[np.int64], factor: Any, shift: Any) -> NDArray[np.int
     """The same of a few values, each by its own factor or all by one."""
     size, times = np.abs(values).view(np.uint64), factor.astype(np.uint64)
     low = (size & np.uint64((1 << _FACTOR_BITS) - 1)) * times >> np.uint64(_FACTOR_BITS)
-    whole = (size >> np.uint64(_FACTOR_BITS)) * times + low
-    shrunk = (whole >> np.minimum(shift - _FACTOR_BITS, 63).astype(np.uint64)).view(np.int64)
+    product = (size >> np.uint64(_FACTOR_BITS)) * times + low
+    shrunk = (product >> np.minimum(shift - _FACTOR_BITS, 63).astype(np.uint64)).view(np.int64)
     return np.asarray(np.where(values < 0, -shrunk, shrunk), np.int64)

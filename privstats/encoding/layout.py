@@ -19,12 +19,10 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.schema import Schema
-from privstats.schema.statistic import Statistic
+from privstats.schema.base import Statistic
 
 if TYPE_CHECKING:
     from privstats.moments import Moments
-
-__all__ = ["Layout", "Segment", "blocks_of", "flatten", "layout_of", "to_real", "unflatten"]
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,8 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
         if (arrays[row.letter] % row.kept).any():
             raise DataError("vector has fractional counts, so it is not a plain sum of moments; read it with to_real")
         arrays[row.letter] = arrays[row.letter] // row.kept
-    return kind_of(schema).exact(schema, arrays)
+    moments: Moments = kind_of(schema).exact(schema, arrays)
+    return moments
 
 
 def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:

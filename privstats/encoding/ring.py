@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from privstats.files.packing import pack_into, packed_bytes, unpack
 
-__all__ = ["Group", "Lane", "Lanes", "Ring", "RingVector"]
-
 Lane: TypeAlias = NDArray[np.unsignedinteger[Any]]
 Lanes: TypeAlias = tuple[Lane, ...]
 

@@ -12,8 +12,6 @@ from typing import Literal, TypeAlias
 
 from privstats.errors import PlanError
 
-__all__ = ["Direction", "Fault", "FaultKind", "Network"]
-
 Direction: TypeAlias = Literal["up", "down"]
 FaultKind: TypeAlias = Literal["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
 

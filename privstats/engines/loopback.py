@@ -1,6 +1,6 @@
 """Runs all clients and the server of a session in one process, over the real bytes, with fault injection.
 
-For tests, simulations and the demo; nothing leaves the process, so its times do not include a network. It runs any
+For tests and simulations; nothing leaves the process, so its times do not include a network. It runs any
 machines of the interfaces in ``secagg.machines``: it delivers their messages, times steps and counts bytes.
 """
 
@@ -15,10 +15,7 @@ from typing import TypeVar
 from privstats.encoding import RingVector
 from privstats.engines.faults import Fault, Network
 from privstats.errors import PlanError, RemoteProtocolError
-from privstats.secagg.machines import ENDS, Aggregator, Outbox, Peer
-from privstats.secagg.noise_layers import Opening
-
-__all__ = ["Outcome", "Progress", "run"]
+from privstats.secagg.machines import ENDS, Aggregator, Opening, Outbox, Peer
 
 Progress = Callable[[str, int, int], None]
 T = TypeVar("T")

@@ -23,9 +23,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.system import open_private, sync_folder
 
-__all__ = ["At", "RecordLog", "Tail", "check_key", "overwrite", "read_record", "read_sealed", "write_sealed"]
-__all__ += ["write_synced"]
-
 _KEY_BYTES = 32
 
 _NONCE_BYTES = 12
@@ -150,9 +147,9 @@ class RecordLog:
         nonce = os.urandom(_NONCE_BYTES)
         sealed = nonce + self._cipher.encrypt(nonce, record, self._place(self._count))
         length = (_CHECKED + len(sealed)).to_bytes(_LENGTH_BYTES, "big")
-        whole = length + self._check(length) + sealed
+        entry = length + self._check(length) + sealed
         self._count += 1
-        return whole
+        return entry
 
     def tail(self, known: int) -> Tail:
         """What follows the first ``known`` records, up to the first that is damaged; nothing changes.
@@ -162,12 +159,12 @@ class RecordLog:
         """
         fresh = []
         with self._path.open("rb") as file:
-            found, end = self._skip(file, known), file.tell()
+            present, end = self._skip(file, known), file.tell()
             with suppress(LocalProtocolError):
-                while found == known and (sealed := self._sealed(file)) is not None:
+                while present == known and (sealed := self._sealed(file)) is not None:
                     fresh.append(self._opened(sealed))
                     self._count += 1
-        return Tail(found, end, fresh, self.size - end)
+        return Tail(present, end, fresh, self.size - end)
 
     def found(self, known: int) -> int:
         """How many of the first ``known`` records are there; none is opened, and nothing changes."""

@@ -1,9 +1,9 @@
-"""Cut points of a column whose range nobody knows, from noisy counts of its values alone.
+"""Cut points of a column of unknown range, from noisy counts of its values alone.
 
-A first grid has cells of every magnitude. Of it the cells that hold records are found (:func:`scanned`) and cut anew
-for the next count session (:func:`refined`), whose counts move what was known (:func:`updated`); after the last come
-the cut points (:func:`cut_points`). Everything is post-processing of released whole numbers, in exact fractions, so
-every machine gets the same edges and can compare them for equality.
+A first grid has cells of every magnitude. :func:`scanned` selects those that hold records, :func:`refined` cuts them
+anew for the next count session, :func:`updated` combines its counts with earlier ones, and :func:`cut_points` gives the
+cut points after the last. Everything is post-processing of released integers, in exact fractions, so every machine gets
+the same edges and can compare them for equality.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from heapq import heapify, heapreplace
 from itertools import accumulate, pairwise
 from operator import itemgetter
 from typing import TypeAlias
-
-__all__ = ["Occupied", "cut_points", "first_edges", "public_cuts", "refined", "scanned", "updated"]
 
 Cell: TypeAlias = tuple[Fraction, Fraction]
 """Low and high end."""
@@ -140,12 +138,12 @@ def _gathered(
     rest = max(sum(known, Fraction(0)) - sum(counts[place] for place in kept), Fraction(0))
     elsewhere = sum((mass for place, mass in enumerate(known) if place not in kept), Fraction(0))
     thinner = min(rest / elsewhere, Fraction(1)) if elsewhere else Fraction(0)
-    found = [
+    results = [
         Fraction(count) if place in kept else mass * thinner
         for place, (mass, count) in enumerate(zip(known, counts, strict=True))
     ]
-    off = sum(((mass - count) ** 2 for mass, count in zip(found, counts, strict=True)), Fraction(0))
-    return found, off, len(kept)
+    off = sum(((mass - count) ** 2 for mass, count in zip(results, counts, strict=True)), Fraction(0))
+    return results, off, len(kept)
 
 
 def refined(found: Occupied, cells: int) -> tuple[float, ...]:
@@ -266,14 +264,14 @@ def _spread(found: Occupied, edges: Sequence[float]) -> list[Fraction]:
 
 def _run(sums: Sequence[int]) -> tuple[int, int]:
     """The run with the largest sum / sqrt(length), compared by sign and square; of equal ones the shorter, the left."""
-    best, found = None, (0, 1)
+    best, result = None, (0, 1)
     for length in range(1, len(sums)):
         for low in range(len(sums) - length):
             total = sums[low + length] - sums[low]
             signed = total * abs(total)
             if best is None or signed * best[1] > best[0] * length:
-                best, found = (signed, length), (low, low + length)
-    return found
+                best, result = (signed, length), (low, low + length)
+    return result
 
 
 def _grown(sums: Sequence[int], low: int, high: int, square: Fraction) -> tuple[int, int]:

@@ -1,29 +1,21 @@
-"""Estimates of counts, means and covariances from class sums with Gaussian noise of known level.
+"""Estimates under Gaussian noise of known level: counts, means, covariances, spectra, regression weights.
 
 Post-processing of released sums, so it costs no privacy. Heads call these functions on the evidence before they solve
 their closed form, and the course that calibrates a discriminant calls the same ones; with noise 0 every function
-returns the plain estimate.
+returns the plain estimate. The regression weights are the posterior mean given
+the noise levels of Gram matrix and moment vector; both ridge heads use them, and the first round of a refined one.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-from privstats.estimates.noisy_sums import NoisySums
-from privstats.estimates.spectrum import Array, positive_part
-
-__all__ = [
-    "Means",
-    "class_means",
-    "counts",
-    "public_means",
-    "total_scatter",
-    "within_scatter",
-]
+from scipy.special import log_ndtr
 
 _SMALLEST_SHARE = 1e-3
 """Floor of a noisy count, as a share of the mean count: keeps A / N finite without moving any real class."""
@@ -41,6 +33,13 @@ class Means:
         values: shape ``(C, d)``.
         grand: the mean of all records, ``(d,)``.
         kept: share of the distance to the grand mean that survived shrinkage, ``(C,)``; 1 without noise.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from privstats.estimates.denoise import class_means
+        >>> exact = SimpleNamespace(A=np.array([[4.0], [6.0]]), public=None, noise=lambda _: 0.0)
+        >>> class_means(exact, np.array([2.0, 3.0])).grand.tolist()
+        [2.0]
     """
 
     values: Array
@@ -54,6 +53,11 @@ def counts(N: Array, sigma: float) -> Array:
     Noisy counts are shrunk toward their mean by the known noise variance, and only spread that noise alone would not
     show (two standard deviations of its sum of squares) counts as real; the result is the mean of the posterior
     truncated at 0 (docs/heads_numbers.md).
+
+    Example:
+        >>> from privstats.estimates.denoise import counts
+        >>> counts(np.array([40.0, 60.0]), sigma=0.0).tolist()
+        [40.0, 60.0]
     """
     if sigma == 0:
         return np.maximum(N, np.finfo(np.float64).tiny)
@@ -83,6 +87,13 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     most, which costs a classifier more than noise of the same length that is even in all directions
     (docs/heads_numbers.md). The grand mean moves to that of the public records by a James-Stein factor of its own: its
     noise is small, but every class shares it, and with it every intercept.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from privstats.estimates.denoise import class_means
+        >>> exact = SimpleNamespace(A=np.array([[4.0], [9.0]]), public=None, noise=lambda _: 0.0)
+        >>> class_means(exact, np.array([2.0, 3.0])).values.tolist()
+        [[2.0], [3.0]]
     """
     total = n.sum()
     grand = evidence.A.sum(axis=0) / total
@@ -110,6 +121,11 @@ def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
         rows: ``(m, d)``, behind the public map of the release.
         labels: ``(m,)``, 0..C-1.
         classes: C.
+
+    Example:
+        >>> from privstats.estimates.denoise import public_means
+        >>> public_means(np.array([[1.0], [3.0], [5.0]]), np.array([0, 0, 1]), classes=2).tolist()
+        [[2.0], [5.0]]
     """
     count = np.bincount(labels, minlength=classes)
     sums = np.zeros((classes, rows.shape[1]))
@@ -152,6 +168,13 @@ def within_scatter(evidence: NoisySums, n: Array) -> Array:
     """Pooled within-class scatter W = B - sum_c A_c A_c^T / n_c, shape ``(d, d)``.
 
     A_c A_c^T holds sigma_A^2 I of pure noise per class, which is added back. Symmetric; not positive under noise.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from privstats.estimates.denoise import within_scatter
+        >>> exact = SimpleNamespace(A=np.array([[4.0], [6.0]]), B=np.array([[40.0]]), noise=lambda _: 0.0)
+        >>> within_scatter(exact, np.array([2.0, 3.0])).tolist()
+        [[20.0]]
     """
     if evidence.B is None:
         raise ValueError("within_scatter needs B")
@@ -162,7 +185,15 @@ def within_scatter(evidence: NoisySums, n: Array) -> Array:
 
 
 def total_scatter(evidence: NoisySums, n: Array) -> Array:
-    """Scatter of all records about the grand mean, ``(d, d)``: the covariance of FedCGS's head, times the count."""
+    """Scatter of all records about the grand mean, ``(d, d)``: the covariance of FedCGS's head, times the count.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> from privstats.estimates.denoise import total_scatter
+        >>> exact = SimpleNamespace(A=np.array([[4.0], [6.0]]), B=np.array([[40.0]]), noise=lambda _: 0.0)
+        >>> total_scatter(exact, np.array([2.0, 3.0])).tolist()
+        [[20.0]]
+    """
     if evidence.B is None:
         raise ValueError("total_scatter needs B")
     total, everything = n.sum(), evidence.A.sum(axis=0)
@@ -191,3 +222,355 @@ def _weights_and_error(variance: Array, d: int) -> tuple[Array, float]:
     weights = 1 / np.square(variance)
     weights = weights / weights.sum()
     return weights, math.sqrt(2 / d * float(np.square(weights * variance).sum()))
+
+
+Array: TypeAlias = NDArray[np.float64]
+
+_FAR_BELOW = 30.0
+_MOST_SEEN = 0.98  # a mean of rows of norm 1 is no longer
+_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """A symmetric positive semi-definite estimate as eigenvalues and eigenvectors.
+
+    Attributes:
+        values: shape ``(d,)``, ascending order of the noisy eigenvalues, never negative.
+        vectors: orthonormal columns, ``(d, d)``.
+        lost: estimated share of the signal (squared spread of the eigenvalues) that noise made unrecoverable, 0..1;
+            never below its own standard error allows.
+        risk: estimated squared Frobenius error of the estimate.
+
+    Example:
+        >>> from privstats.estimates.denoise import denoise_spectrum
+        >>> spectrum = denoise_spectrum(np.diag([1.0, 9.0]), sigma=0.0)
+        >>> spectrum.values.tolist(), spectrum.lost
+        ([1.0, 9.0], 0.0)
+    """
+
+    values: Array
+    vectors: Array
+    lost: float
+    risk: float
+
+
+def positive_part(estimate: Array | float, error: Array | float) -> Array:
+    """Posterior mean of a quantity known to be >= 0, given an unbiased Gaussian estimate and its standard error.
+
+    The mean of N(estimate, error^2) truncated to [0, inf): always above 0 where error > 0, and ``max(estimate, 0)``
+    where error is 0. A hard ``max`` would send weak evidence to 0; this shrinks it to a small positive number.
+
+    Example:
+        >>> from privstats.estimates.denoise import positive_part
+        >>> float(positive_part(-1.0, 0.0)), float(positive_part(9.0, 0.0))
+        (0.0, 9.0)
+        >>> round(float(positive_part(-1.0, 1.0)), 2)  # noise may have hidden a small positive value
+        0.53
+    """
+    estimate, error = np.broadcast_arrays(np.asarray(estimate, np.float64), np.asarray(error, np.float64))
+    safe = np.where(error > 0, error, 1.0)
+    lower = -estimate / safe
+    far = lower > _FAR_BELOW  # there the inverse Mills ratio less its argument cancels; its asymptote is 1 / argument
+    near = np.where(far, 0.0, np.maximum(lower, -_FAR_BELOW))
+    mills = np.exp(-np.square(near) / 2 - _LOG_SQRT_2PI - log_ndtr(-near))
+    shifted = np.where(far, safe / np.where(far, lower, 1.0), estimate + safe * mills)
+    return np.where(error > 0, np.maximum(shifted, 0.0), np.maximum(estimate, 0.0))
+
+
+def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spectrum:
+    """The positive semi-definite matrix behind a symmetric one with GOE noise.
+
+    Rotation-invariant estimate (eigenvectors kept, eigenvalues corrected; Bun, Bouchaud and Potters 2017):
+    ``xi_i = l_i - 2 s^2 sum_{j != i} (l_i - l_j) / ((l_i - l_j)^2 + s^2)``, s^2 = sigma^2 / 2, made monotone by
+    isotonic regression and >= 0. With ``pull`` the eigenvalues then move the share ``sqrt(lost)`` of the way to their
+    mean, because a round matrix has less error than a guess where noise hides the signal.
+
+    Args:
+        matrix: symmetric, shape ``(d, d)``.
+        sigma: noise standard deviation on the diagonal; sigma / sqrt 2 off it.
+        pull: whether to pull toward the mean eigenvalue.
+
+    Example:
+        >>> from privstats.estimates.denoise import denoise_spectrum
+        >>> truth, noise = np.diag([0.0, 0.0, 0.0, 90.0]), np.random.default_rng(0).normal(size=(4, 4))
+        >>> noisy = truth + (noise + noise.T) / 2
+        >>> spectrum = denoise_spectrum(noisy, sigma=1.0, pull=False)
+        >>> bool((spectrum.values >= 0).all()), abs(spectrum.values[-1] - 90.0) < 5.0
+        (True, np.True_)
+    """
+    from sklearn.isotonic import isotonic_regression  # slow to import, and measuring does not need it
+
+    values, vectors = np.linalg.eigh(matrix)
+    if sigma == 0:
+        return Spectrum(np.maximum(values, 0.0), vectors, 0.0, 0.0)
+    d, s2 = len(values), sigma**2 / 2
+    gaps = values[:, None] - values
+    corrected = values - 2 * s2 * (gaps / (np.square(gaps) + s2)).sum(axis=1)
+    xi = np.maximum(isotonic_regression(corrected), 0.0)
+    noise = s2 * d * (d + 1)
+    signal = max(float(np.square(values - values.mean()).sum()) - noise, 0.0)
+    spread = float(np.square(xi - xi.mean()).sum())
+    lost = min(1.0, max(_least_lost(signal, noise, d), 1 - spread / signal)) if signal > 0 else 1.0
+    if pull:
+        kappa = math.sqrt(lost)
+        xi = (1 - kappa) * xi + kappa * xi.mean()
+    return Spectrum(xi, vectors, lost, min(noise, lost * signal) if signal > 0 else noise)
+
+
+def _least_lost(signal: float, noise: float, d: int) -> float:
+    """The least share of the signal to count as lost, for any estimate of the found signal.
+
+    Under strong noise the signal is a small difference of large numbers, so the estimate of the found signal can exceed
+    it by chance. Hence lost is at least two standard deviations of the sum of squares of the noise, each 2 / sqrt(d (d
+    + 1)) of its mean, over signal; or half of the loss of linear shrinkage, where that is less.
+    """
+    return min(0.5 * noise / (signal + noise), 4 / math.sqrt(d * (d + 1)) * noise / signal)
+
+
+_SHARES = np.exp(np.arange(-12.0, 0.25, 0.5))
+_FLOOR = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
+_LEAST_ENERGY = 1e-100  # so that targets which are all 0 leave variances that can be divided
+
+
+@dataclass(frozen=True)
+class NoisyGram:
+    """Least-squares sums and the noise in them.
+
+    Attributes:
+        G: ``(d, d)``.
+        h: ``(d, T)``.
+        q: sum of squared targets.
+        sigma_G, sigma_h, sigma_q: noise levels of the totals; G has variance sigma_G^2 on its diagonal, half of it off.
+        records: n, or None if it is unknown.
+
+    Example:
+        >>> from privstats.estimates.denoise import NoisyGram
+        >>> noise = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
+        >>> sums = NoisyGram(G=np.diag([2.0, 4.0]), h=np.array([[2.0], [8.0]]), q=20.0, records=10.0, **noise)
+        >>> np.linalg.solve(sums.G, sums.h).ravel().tolist()
+        [1.0, 2.0]
+    """
+
+    G: Array
+    h: Array
+    q: float
+    sigma_G: float
+    sigma_h: float
+    sigma_q: float
+    records: float | None
+
+
+@dataclass(frozen=True)
+class NoisyMean:
+    """The mean of rows of norm 1, and the noise in it: what it tells of the rows' second moments.
+
+    Attributes:
+        mean: ``(d,)``.
+        noise: standard deviation of the noise in every entry.
+
+    Example:
+        >>> from privstats.estimates.denoise import NoisyMean
+        >>> NoisyMean(np.array([0.0, 0.8, 0.0, 0.0]), noise=0.0).spectrum[1].round(2).tolist()
+        [0.73, 0.09, 0.09, 0.09]
+    """
+
+    mean: Array
+    noise: float
+
+    @property
+    def spectrum(self) -> tuple[Array, Array]:
+        """Orthonormal columns ``(d, d)``, the first along the mean, and the rows' eigenvalues ``(d,)`` of sum 1.
+
+        The first is larger than the others by ``L^2 / |m|^2``, with ``L = |m|^2 - d noise^2``, between 0 and .98, for
+        the squared length of the mean without noise; ``L / |m|^2`` of that lies along the noisy one. So where noise
+        explains nearly all of it, hardly anything is left. About their mean rows are taken to vary in all directions
+        alike.
+        """
+        d, square = len(self.mean), float(self.mean @ self.mean)
+        seen = min(square - d * self.noise**2, _MOST_SEEN)
+        if seen <= 0:
+            return np.eye(d), np.full(d, 1 / d)
+        turn = self.mean / math.sqrt(square)
+        turn[0] += math.copysign(1.0, turn[0])
+        ahead = seen * (seen / square)
+        values = np.full(d, (1 - ahead) / d)
+        values[0] += ahead
+        return np.eye(d) - np.outer(turn, turn) * (2 / (turn @ turn)), values
+
+
+@dataclass(frozen=True)
+class WienerFit:
+    """Weights, and the estimates behind them.
+
+    Attributes:
+        weights: shape ``(d, T)``.
+        penalty: the ridge penalty s_noise^2 / s_w^2 that was given, or that the evidence implies on average.
+        values: eigenvalues of the Gram estimate, ``(d,)``.
+        log_evidence: of the moment vector under the chosen Gram estimate, averaged over both variances.
+        gram: ``"denoised"`` or ``"linear"``, whichever estimate had the higher evidence.
+        gains: what each entry of h is multiplied with in the eigenbasis, ``(d,)``.
+        slopes: the derivative of each gain by the eigenvalue of the estimate, ``(d,)``.
+
+    Example:
+        >>> from privstats.estimates.denoise import NoisyGram, denoised_solve
+        >>> noise = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
+        >>> sums = NoisyGram(G=np.diag([2.0, 4.0]), h=np.array([[2.0], [8.0]]), q=20.0, records=10.0, **noise)
+        >>> fit = denoised_solve(sums, penalty=0.5)
+        >>> fit.weights.round(3).ravel().tolist(), fit.penalty  # h / (G + 0.5)
+        ([0.8, 1.778], 0.5)
+    """
+
+    weights: Array
+    penalty: float
+    values: Array
+    log_evidence: float
+    gram: str
+    gains: Array
+    slopes: Array
+
+
+def denoised_solve(evidence: NoisyGram, penalty: float | None = None) -> WienerFit:
+    """Posterior mean of the weights under a Gaussian prior, given noisy G and h (docs/heads_numbers.md).
+
+    ``w = sum_i q_i g_i / (g_i^2 + (s_noise^2 / s_w^2) g_i + tau^2 / s_w^2) q_i^T h`` with G-hat = sum_i g_i q_i q_i^T
+    and ``tau^2 = sigma_h^2 + s_w^2 risk(G-hat) / d``, averaged over (s_w^2, s_noise^2), weighted by how well each pair
+    explains h. G-hat is linear shrinkage to a multiple of the identity or the denoised spectrum, whichever explains h
+    better. Without noise this is ridge regression with penalty s_noise^2 / s_w^2.
+
+    Args:
+        evidence: centred, without a constant column.
+        penalty: s_noise^2 / s_w^2, where given; estimated otherwise.
+
+    Example:
+        >>> from privstats.estimates.denoise import NoisyGram, denoised_solve
+        >>> noise = {"sigma_G": 0.0, "sigma_h": 0.0, "sigma_q": 0.0}
+        >>> sums = NoisyGram(G=np.diag([2.0, 4.0]), h=np.array([[2.0], [8.0]]), q=20.0, records=10.0, **noise)
+        >>> denoised_solve(sums, penalty=0.0).weights.round(3).ravel().tolist()
+        [1.0, 2.0]
+    """
+    grams = {"denoised": denoise_spectrum(evidence.G, evidence.sigma_G, pull=False)}
+    if evidence.sigma_G > 0:
+        grams["linear"] = _linear_shrinkage(evidence.G, evidence.sigma_G)
+    fits = [_solve(name, gram, evidence, penalty) for name, gram in grams.items()]
+    return max(fits, key=lambda fit: fit.log_evidence)
+
+
+def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> float:
+    """AdaSSP's penalty from the eigenvalues of a noisy Gram matrix (Wang 2018, algorithm 2), at no further budget.
+
+    ``max(0, sigma_G sqrt(d ln(2 d^2 / rho)) - lambda_min)``, rho = ``failure``, where lambda_min is the smallest
+    noisy eigenvalue, floored at 0. Wang releases lambda_min by a mechanism of its own; here G is public already.
+
+    Example:
+        >>> from privstats.estimates.denoise import adassp_penalty
+        >>> values = np.array([1.0, 50.0])  # of a noisy Gram matrix
+        >>> adassp_penalty(values, sigma_G=0.0), round(adassp_penalty(values, sigma_G=2.0), 2)
+        (0.0, 5.37)
+    """
+    d = len(values)
+    return max(0.0, sigma_G * math.sqrt(d * math.log(2 * d * d / failure)) - max(0.0, float(values.min())))
+
+
+def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None) -> WienerFit:
+    """In the eigenbasis each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2 g_i + sigma_h^2).
+
+    The maximum of that likelihood diverges where noise hides h; the average over the grid does not.
+    """
+    g, rotated, (d, T) = gram.values, gram.vectors.T @ evidence.h, evidence.h.shape
+    squares = np.square(rotated).mean(axis=1)
+    weight, noise = _variances(g, evidence, penalty)
+    variance = weight[:, None] * (np.square(g) + gram.risk / d) + noise[:, None] * g + evidence.sigma_h**2 + _TINY
+    logs = -T / 2 * (np.log(variance) + squares / variance).sum(axis=1)
+    belief = np.exp(logs - logs.max())
+    log_evidence = float(logs.max() + np.log(belief.mean()))
+    belief /= belief.sum()
+    gain = belief @ (weight[:, None] * g / variance)
+    falling = weight[:, None] * np.square(g) / variance  # of var - g var' = var - 2 weight g^2 - noise g
+    slope = belief @ (weight[:, None] * (1 - 2 * falling - noise[:, None] * g / variance) / variance)
+    implied = float(belief @ noise / (belief @ weight)) if penalty is None else penalty
+    return WienerFit(gram.vectors @ (gain[:, None] * rotated), implied, g, log_evidence, name, gain, slope)
+
+
+def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Array, Array]:
+    """Pairs (s_w^2, s_noise^2) on a grid of shares of q; where the penalty is given, s_noise^2 follows from s_w^2.
+
+    Weights explain ``T s_w^2 tr G`` of q in expectation and noise ``T s_noise^2 n``; neither exceeds q plus two
+    standard deviations of its noise. Where n is unknown, d replaces it.
+    """
+    d, T = evidence.h.shape
+    energy = max(max(evidence.q, 0.0) + 2 * evidence.sigma_q, _LEAST_ENERGY)
+    weight = energy / (T * max(float(g.sum()), _FLOOR)) * _SHARES
+    if penalty is not None:
+        return weight, penalty * weight
+    noise = energy / (T * (evidence.records or d)) * _SHARES
+    return np.repeat(weight, len(noise)), np.tile(noise, len(weight))
+
+
+def _linear_shrinkage(G: Array, sigma: float) -> Spectrum:
+    """The multiple of G pulled toward (tr/d) I that has least expected squared error at this noise level."""
+    values, vectors = np.linalg.eigh(G)
+    d = len(values)
+    noise = sigma**2 / 2 * d * (d + 1)
+    centre = max(float(values.mean()), 0.0)
+    signal = max(float(np.square(values - values.mean()).sum()) - noise, 0.0)
+    keep = signal / (signal + noise)
+    return Spectrum(np.maximum(centre + keep * (values - centre), 0.0), vectors, 1 - keep, noise * keep)
+
+
+class NoisySums(Protocol):
+    """Class sums with noise of known level."""
+
+    @property
+    def A(self) -> Array:
+        """Sums of rows, ``(C, d)``."""
+        ...
+
+    @property
+    def B(self) -> Array | None:
+        """The second moment of all rows, ``(d, d)``; None where it was not released."""
+        ...
+
+    @property
+    def public(self) -> Array | None:
+        """Class means of public records, ``(C, d)``; NaN for a class without any, None without any at all."""
+        ...
+
+    def noise(self, statistic: str) -> float:
+        """Noise standard deviation of N, A or B."""
+        ...
+
+
+@dataclass(frozen=True)
+class NoisyClassSums:
+    """(N, A, B) in real units, of rows of norm 1, and the noise that is in them.
+
+    Attributes:
+        N: ``(C,)``.
+        A: ``(C, d)``.
+        B: ``(d, d)``, symmetric.
+        sigma: noise standard deviation of N, A and B; B has sigma^2 on its diagonal and half of it off.
+
+    Example:
+        >>> from privstats.estimates.denoise import NoisyClassSums
+        >>> sigma = {"N": 1.0, "A": 0.5, "B": 0.5}
+        >>> sums = NoisyClassSums(N=np.array([60.0, 40.0]), A=np.eye(2) * 50, B=np.eye(2) * 50, sigma=sigma)
+        >>> sums.records
+        100.0
+    """
+
+    N: Array
+    A: Array
+    B: Array
+    sigma: Mapping[str, float]
+    public: ClassVar[None] = None  # none, for NoisySums
+
+    def noise(self, statistic: str) -> float:
+        """sigma of one statistic."""
+        return float(self.sigma[statistic])
+
+    @property
+    def records(self) -> float:
+        """n^ = max(tr B, 1): rows have norm 1, so the trace of their second moment counts them."""
+        return max(float(np.trace(self.B)), 1.0)

@@ -1,7 +1,8 @@
-"""Linear discriminant analysis from noisy class sums, and the public map by which a course calibrates it.
+"""Linear discriminant analysis from noisy class sums, its shrinkage, and the map by which a course calibrates it.
 
 The computation of ``heads.LDA``, as a function of real numbers: the course that sums how sure a discriminant is must
-publish the very scores that the head gives, and the head must read the sums as the course published them.
+publish the very scores that the head gives, and the head must read the sums as the course published them. Shrinkage
+corrects for few records; ``denoise`` removes what the mechanism added.
 """
 
 from __future__ import annotations
@@ -9,20 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from privstats.errors import HeadError
 from privstats.estimates import denoise
-from privstats.estimates.noisy_sums import NoisySums
-from privstats.estimates.shrinkage import Shrinkage, conditioned, shrink_values
-from privstats.estimates.spectrum import Array, denoise_spectrum
-
-__all__ = ["Discriminant", "published_weights", "temperature"]
+from privstats.estimates.denoise import Array, NoisySums, denoise_spectrum
 
 _PART = 0.25
 """What published scores are of the head's: discriminants are bold, and the factors end at .3 and 4.5."""
-_SPREAD = 0.7
+_SPREAD_OF_TEMPERATURE = 0.7
 """Prior standard deviation of the logarithm of a discriminant's temperature."""
 
 
@@ -38,7 +36,7 @@ class Discriminant:
 
     Example:
         >>> from privstats.estimates.discriminant import Discriminant
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> sums = NoisyClassSums(np.array([50.0, 50.0]), 40 * np.eye(2), 50 * np.eye(2), dict.fromkeys("NAB", 0.0))
         >>> coef, intercept = Discriminant.of(sums, sums.N).scores(np.log([0.5, 0.5]))
         >>> bool(coef[0, 0] > coef[1, 0]), bool(intercept[0] == intercept[1])
@@ -110,6 +108,82 @@ def temperature(sums: Array, sigma: float, factors: Sequence[float]) -> float:
         >>> round(temperature(np.array([0.0, 5.0]), 0.0, (1.0, 2.0)), 1)  # hits meet the confidence at a quarter
         4.0
     """
-    from privstats.estimates import calibration
+    from privstats.estimates import softmax
 
-    return calibration.temperature(sums, sigma, [_PART * factor for factor in factors], _SPREAD)
+    return softmax.temperature(sums, sigma, [_PART * factor for factor in factors], _SPREAD_OF_TEMPERATURE)
+
+
+Shrinkage: TypeAlias = Literal["auto", "oas"] | float | None
+Priors: TypeAlias = Literal["counts", "uniform"]
+
+_FLOOR = 1e-9
+"""Floor of an eigenvalue over the mean one: far above float64 rounding of moments, far below any real variance."""
+
+
+def oas(values: Array, n: float) -> float:
+    """Oracle approximating shrinkage intensity from the eigenvalues of a covariance of n records.
+
+    ``min(1, (tr(S^2)/d + mu^2) / ((n + 1) (tr(S^2)/d - mu^2 / d)))``, mu = tr(S)/d, the form of scikit-learn's ``oas``
+    (Chen, Wiesel, Eldar and Hero 2010, eq. 23). It needs only the spectrum and the count, hence only moments; 1 for a
+    covariance that is 0.
+    """
+    d = len(values)
+    square, mu2 = float(np.square(values).mean()), float(values.mean()) ** 2
+    denominator = (n + 1) * (square - mu2 / d)
+    return 1.0 if denominator <= 0 else min(1.0, (square + mu2) / denominator)
+
+
+def round_prior(d: int, n: Array | float) -> Any:
+    """Shrinkage intensity ``d / (d + 2 n)``: a round covariance counts as much as d / 2 records.
+
+    The posterior mean under an inverse Wishart prior of that weight. OAS minimises the error of the matrix,
+    which is not the error of the classifier, where records are few; with thousands per class both are the same.
+    """
+    return d / (d + 2 * n)
+
+
+def shrink_values(values: Array, n: float, shrinkage: Shrinkage) -> tuple[Array, float]:
+    """Eigenvalues pulled toward their mean, ``(1 - a) l + a mean(l)``, and the intensity a that was used."""
+    if shrinkage is None:
+        intensity = 0.0
+    elif shrinkage == "auto":
+        intensity = round_prior(len(values), n)
+    elif shrinkage == "oas":
+        intensity = oas(values, n)
+    else:
+        intensity = float(shrinkage)
+    return (1 - intensity) * values + intensity * values.mean(), intensity
+
+
+def conditioned(values: Array, step: float = 0.0) -> Array:
+    """Eigenvalues (last axis) that can be inverted: floored relative to their mean, or all 1 where all are 0.
+
+    A direction without variance (a constant coordinate, fewer records than dimensions) gets a small variance and not
+    an infinite weight, so exactly singular covariances need no special case anywhere.
+
+    Args:
+        values: eigenvalues or variances.
+        step: of the grid that the records were rounded to, 0 for none. No variance is below ``step^2 / 4``: rounding
+            moves a row by up to half a step, and a row at prediction is not rounded.
+    """
+    values = np.maximum(values, 0.0)
+    mean = values.mean(axis=-1, keepdims=True)
+    floored = np.where(mean > np.finfo(np.float64).tiny, np.maximum(values, _FLOOR * mean), 1.0)
+    return np.maximum(floored, step**2 / 4)
+
+
+def log_priors(priors: Any, n: Array) -> Array:
+    """Log prior probabilities, shape ``(C,)``, from ``"counts"``, ``"uniform"`` or given probabilities.
+
+    Raises:
+        HeadError: given priors are not C positive finite numbers.
+    """
+    if isinstance(priors, str) and priors in ("counts", "uniform"):
+        weights = n if priors == "counts" else np.ones_like(n)
+    else:
+        weights = np.asarray(priors, dtype=np.float64)
+        if weights.shape != n.shape:
+            raise HeadError(
+                f"priors must be 'counts', 'uniform' or {len(n)} positive numbers, one per class that is left"
+            )
+    return np.asarray(np.log(weights / weights.sum()))

@@ -1,4 +1,4 @@
-"""Outcome lines of two arms from noisy least-squares sums, and the guess of the effect that they give."""
+"""Outcome lines of two arms from noisy least-squares sums, and the effect estimate that they imply."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.estimates.spectrum import Array
-
-__all__ = ["ArmSums", "outcome_lines", "penalty", "ratio_guess", "ridge_line"]
-
+from privstats.estimates.denoise import Array
 
 _LEAST_MEAN = 0.002  # of half the range of outcomes, so that a ratio of two means of 0 is 1
 

@@ -5,17 +5,17 @@ hypothesis about the unknown quantities of a regression, weighted by their evide
 curvature from how gradients changed between the weights at which they were taken: a noise-aware quasi-Newton estimate,
 which ignores changes that noise alone explains.
 
-A regression is refined by a bank of filters. One filter with guards against a size of residuals or an eigenvalue that
-noise had made up lost to DP-GD where n mu / d^1.5 is below 1, and the guards were set on the errors that they were to
-lower. A bank of Kalman filters (one per hypothesis, weighed by its evidence) has no such constants: what is not known
-is averaged over. It costs some hundred vectors of length d per round, and the recipe keeps the last states, since a
-course asks for all of them once per round. Where n mu is below 40 its hypotheses outnumber what the sums can tell,
-and a course follows a fixed schedule of steps instead, with 1/64 of the budget for the first release. Where noise
-hides G a session for the mean of the rows' directions follows the first release. It is a plan of its own, and not a
-letter of the first release, because ``MeanSchema`` with its proof stands already, and a first release keeps its
-meaning for every other head. What tells heads whether a mean belongs to the rounds is the digest of earlier releases
-that every round's plan holds. Parties of a course must run versions with the same recipe, which the check of
-published weights enforces, and the course's digest, which names the recipe's revision.
+A regression is refined by a bank of filters. One filter, with guards against residual sizes and eigenvalues invented by
+noise, lost to DP-GD where n mu / d^1.5 is below 1, and its guards were tuned on the errors that they were to lower. A
+bank of Kalman filters (one per hypothesis, weighted by its evidence) has no such constants: it averages over what is
+unknown. It costs some hundred vectors of length d per round, and the recipe keeps the last states, since a course asks
+for all of them once per round. Where n mu is below 40 its hypotheses outnumber what the sums can distinguish, and a
+course follows a fixed schedule of steps instead, with 1/64 of the budget for the first release. Where noise hides G a
+session for the mean of the rows' directions follows the first release. It is a separate plan, not a letter of the first
+release, because ``MeanSchema`` has its proof already and a first release keeps its meaning for every other head. The
+digest of earlier releases in every round's plan tells heads whether a mean belongs to the rounds. Parties of a course
+must run versions with the same recipe, which the check of published weights enforces, and the course's digest, which
+names the recipe's revision.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from privstats.estimates.spectrum import Array
-
-__all__ = ["Curvature", "Filter", "GradientHistory", "KalmanBank", "advanced"]
+from privstats.estimates.denoise import Array
 
 
 @dataclass(frozen=True)
@@ -351,14 +349,14 @@ class GradientHistory:
         change = np.diff(np.eye(len(self.noise)), axis=0)
         noise = (change * np.square(self.noise)) @ change.T
         explained, energy, k = ways @ ways.T, missed @ missed.T, len(diagonal)
-        found, logs = [np.zeros_like(ways)], [_log_likelihood(noise, energy, k)]
+        result, logs = [np.zeros_like(ways)], [_log_likelihood(noise, energy, k)]
         for scale in _SCALES / k**2:
             total = scale * explained + noise
-            found.append(scale * np.linalg.solve(total, ways))
+            result.append(scale * np.linalg.solve(total, ways))
             logs.append(_log_likelihood(total, energy, k))
         prior = np.array([1 - _ODDS, *[_ODDS / len(_SCALES)] * len(_SCALES)])
         belief = prior * np.exp(np.array(logs) - max(logs))
-        return np.asarray(missed.T @ np.tensordot(belief / belief.sum(), np.array(found), axes=1))
+        return np.asarray(missed.T @ np.tensordot(belief / belief.sum(), np.array(result), axes=1))
 
 
 def _log_likelihood(covariance: Array, energy: Array, k: int) -> float:

@@ -1,6 +1,6 @@
 """Refinement of a ridge regression: from (G, h, q) and a few noisy gradients to weights, as functions of real numbers.
 
-The server's computation between rounds; ``ridge_recipe`` has every number of it. The course decides who sums, draws
+The server's computation between rounds; ``recipes`` has every number of it. The course decides who sums, draws
 noise and keeps marks; ``moments`` makes records integers.
 """
 
@@ -11,17 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.estimates.denoise import Array, NoisyGram, NoisyMean, denoise_spectrum, denoised_solve, positive_part
 from privstats.estimates.filter_bank import GradientHistory, KalmanBank
-from privstats.estimates.ridge_recipe import RidgeRecipe
-from privstats.estimates.spectrum import Array, NoisyGram, NoisyMean, denoise_spectrum, denoised_solve, positive_part
-
-__all__ = [
-    "DescentState",
-    "RidgeState",
-    "RidgeWhitening",
-    "ridge_refined",
-    "ridge_started",
-]
+from privstats.estimates.recipes import RidgeRecipe
 
 _LEAST_EIGENVALUE = 1e-6
 _LEAST_CURVATURE = 0.1
@@ -43,8 +35,8 @@ class RidgeWhitening:
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening
-        >>> from privstats.estimates.ridge_recipe import RidgeRecipe
-        >>> from privstats.estimates.spectrum import NoisyGram
+        >>> from privstats.estimates.recipes import RidgeRecipe
+        >>> from privstats.estimates.denoise import NoisyGram
         >>> noise = {"sigma_G": 0.1, "sigma_h": 0.1, "sigma_q": 0.1}
         >>> sums = NoisyGram(G=np.diag([90.0, 10.0]), h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
         >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)
@@ -126,8 +118,8 @@ class RidgeState:
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_started
-        >>> from privstats.estimates.ridge_recipe import RidgeRecipe
-        >>> from privstats.estimates.spectrum import NoisyGram
+        >>> from privstats.estimates.recipes import RidgeRecipe
+        >>> from privstats.estimates.denoise import NoisyGram
         >>> noise = {"sigma_G": 0.1, "sigma_h": 0.1, "sigma_q": 0.1}
         >>> sums = NoisyGram(G=np.eye(2) * 50, h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
         >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)
@@ -165,7 +157,7 @@ class DescentState:
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
     """The state after the first release.
 
-    The first round is measured at the weights of :func:`~privstats.estimates.spectrum.denoised_solve`, ``W = B V'w /
+    The first round is measured at the weights of :func:`~privstats.estimates.denoise.denoised_solve`, ``W = B V'w /
     P``. Filters start from weights on the features with one variance for all, as in ridge regression, and are given h,
     an unclipped gradient at weights 0.
 
@@ -175,8 +167,8 @@ def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitenin
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_started
-        >>> from privstats.estimates.ridge_recipe import RidgeRecipe
-        >>> from privstats.estimates.spectrum import NoisyGram
+        >>> from privstats.estimates.recipes import RidgeRecipe
+        >>> from privstats.estimates.denoise import NoisyGram
         >>> noise = {"sigma_G": 0.1, "sigma_h": 0.1, "sigma_q": 0.1}
         >>> sums = NoisyGram(G=np.eye(2) * 50, h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
         >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)
@@ -225,8 +217,8 @@ def ridge_refined(
 
     Example:
         >>> from privstats.estimates.regression import RidgeWhitening, ridge_refined, ridge_started
-        >>> from privstats.estimates.ridge_recipe import RidgeRecipe
-        >>> from privstats.estimates.spectrum import NoisyGram
+        >>> from privstats.estimates.recipes import RidgeRecipe
+        >>> from privstats.estimates.denoise import NoisyGram
         >>> noise = {"sigma_G": 0.1, "sigma_h": 0.1, "sigma_q": 0.1}
         >>> sums = NoisyGram(G=np.eye(2) * 50, h=np.array([[25.0], [0.0]]), q=20.0, records=100.0, **noise)
         >>> recipe = RidgeRecipe(features=2, records=100, mu=5.0, clip_norm=1.0, target_bound=1.0, rounds=4)

@@ -1,4 +1,4 @@
-"""The step between rounds of a logistic or Poisson regression, from a noisy score and a noisy information matrix."""
+"""The start of the rounds of a logistic, Poisson or hazard regression, and the step between two, under noise."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import math
 
 import numpy as np
 
-from privstats.estimates.spectrum import Array
-
-__all__ = ["damped_step", "start"]
+from privstats.estimates.denoise import Array
 
 
 def start(features: int, family: str, rate: float | None, constant: float | None) -> Array:
@@ -51,3 +49,43 @@ def damped_step(g: Array, H: Array, sigma_H: float, radius: float | None) -> Arr
     step = np.asarray(vectors @ (vectors.T @ g / np.maximum(values + 2 * sigma_H * math.sqrt(len(values)), floor)))
     length = float(np.linalg.norm(step))
     return step / (radius * length) if radius is not None and radius * length > 1 else step
+
+
+_WIDE = 8.0  # times the mean hazard beyond which no bin starts
+_LEAST = 1e-4
+
+
+def cumulative_half(bins: int) -> Array:
+    """Hazards of bins ``(K,)`` that add up to one half, where no count tells better.
+
+    Example:
+        >>> from privstats.estimates.score import cumulative_half
+        >>> cumulative_half(5).tolist()
+        [0.1, 0.1, 0.1, 0.1, 0.1]
+    """
+    return np.full(bins, 0.5 / bins)
+
+
+def shrunk_hazards(events: Array, at_risk: Array, sigma: float) -> Array:
+    """A cumulative hazard per bin, ``(K,)``, each shrunk to that of all bins by what noise and chance leave of it.
+
+    Args:
+        events, at_risk: noisy counts, ``(K,)``.
+        sigma: noise standard deviation of a count of events.
+
+    Example:
+        >>> from privstats.estimates.score import shrunk_hazards
+        >>> shrunk_hazards(np.array([10.0, 0.0]), np.array([100.0, 50.0]), sigma=0.0).round(3).tolist()
+        [0.101, 0.016]
+        >>> shrunk_hazards(np.array([10.0, 0.0]), np.array([100.0, 50.0]), sigma=5.0).round(3).tolist()
+        [0.09, 0.049]
+    """
+    bins = len(events)
+    exposed = np.maximum(at_risk, 1.0)
+    least = sigma * np.sqrt(bins)
+    share = min(max(float(events.sum()), least, 1.0) / max(float(exposed.sum()), least), 0.5)
+    expected = share * exposed
+    known = expected**2 / (expected**2 + expected + sigma**2)
+    shares = share * (1 + known * (events / expected - 1))
+    low, high = max(share / _WIDE, _LEAST), min(share * _WIDE, 0.9)
+    return np.asarray(-np.log1p(-np.clip(shares, low, high)))

@@ -1,32 +1,22 @@
 """Refinement of a softmax: from (N, A, B) and a few noisy gradients to weights, as functions of real numbers.
 
-The server's computation between rounds; ``softmax_recipe`` has the numbers that follow from public values alone. The
+The server's computation between rounds; ``recipes`` has the numbers that follow from public values alone. The
 course decides who sums, draws noise and keeps marks; ``moments`` makes records integers.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr, softmax
 
 from privstats.estimates import denoise
+from privstats.estimates.denoise import Array, NoisyClassSums, denoise_spectrum
 from privstats.estimates.filter_bank import Filter, advanced
-from privstats.estimates.noisy_sums import NoisyClassSums
-from privstats.estimates.softmax_recipe import CAUTION, GRADIENT_CLIP, SoftmaxRecipe
-from privstats.estimates.spectrum import Array, denoise_spectrum
-
-__all__ = [
-    "INTERCEPT",
-    "SoftmaxWhitening",
-    "averaged",
-    "balanced",
-    "class_curvature",
-    "hessian_scale",
-    "refined",
-    "started",
-]
+from privstats.estimates.recipes import CAUTION, SoftmaxRecipe
 
 INTERCEPT = 0.1
 """a: the constant last entry of a whitened row, whose norm is 1 with it."""
@@ -34,6 +24,9 @@ INTERCEPT = 0.1
 _MOMENTUM = 0.3
 _LEAST_CURVATURE = 1.5
 _LDA_SHARE = 0.15
+_SPREAD = 0.3
+"""Prior standard deviation of the logarithm of a refined softmax's temperature."""
+_PLACES = 1001
 
 
 @dataclass(frozen=True)
@@ -42,7 +35,7 @@ class SoftmaxWhitening:
 
     ``M = V diag P`` with ``P = (l + phi mean l)^(-1/2)``, which is bounded where an eigenvalue is lost: whitening by
     half at ``phi = 1``, and the more of it the surer the eigenvalues are
-    (:attr:`~privstats.estimates.softmax_recipe.SoftmaxRecipe.floor`). Where the mean holds nearly all of the squares,
+    (:attr:`~privstats.estimates.recipes.SoftmaxRecipe.floor`). Where the mean holds nearly all of the squares,
     as in a table, hardly any other direction is whitened by half. It is not centred, because subtracting a noisy mean
     would break it. The symmetric form ``V diag P V'`` (and ``W V'``) is published, because it does not depend on signs,
     order or nearly equal eigenvalues. All of it is computed from the class release and public numbers, so it costs
@@ -55,7 +48,7 @@ class SoftmaxWhitening:
         floor: phi, above 0, at most 1.
 
     Example:
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> from privstats.estimates.softmax import SoftmaxWhitening
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([90.0, 10.0]), sigma=sigma)
@@ -131,9 +124,9 @@ def started(recipe: SoftmaxRecipe, sums: NoisyClassSums, whitening: SoftmaxWhite
     mapped by M and stretched to the norm of u; in the last column, ``a`` times the same of the counts.
 
     Example:
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> from privstats.estimates.softmax import SoftmaxWhitening, started
-        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
+        >>> from privstats.estimates.recipes import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, whitening = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), SoftmaxWhitening.of(sums)
@@ -171,9 +164,9 @@ def refined(
         sigma: noise standard deviation of the gradient's entries.
 
     Example:
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> from privstats.estimates.softmax import SoftmaxWhitening, refined, started
-        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
+        >>> from privstats.estimates.recipes import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, whitening = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), SoftmaxWhitening.of(sums)
@@ -216,9 +209,9 @@ def class_curvature(
         noise: variance of an entry of the round's mean gradient.
 
     Example:
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> from privstats.estimates.softmax import SoftmaxWhitening, class_curvature, started
-        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
+        >>> from privstats.estimates.recipes import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> N, A = np.array([6_000.0, 3_900.0, 100.0]), np.diag([6_000.0, 3_900.0, 100.0])
         >>> sums = NoisyClassSums(N, A, B=A, sigma=sigma)
@@ -238,7 +231,7 @@ def class_curvature(
     share = counts / counts.sum()
     own = share * (1 - share)
     rate = np.minimum(1.0, own / own.mean()) if own.mean() > 0 else np.ones_like(own)
-    chance = GRADIENT_CLIP**2 * own * Kd / sums.records
+    chance = recipe.clip**2 * own * Kd / sums.records
     least = np.sqrt((noise + chance) / ((1 + CAUTION) * state.variance))
     return np.asarray(np.minimum(mean, np.maximum((scale * rate + recipe.ridge) * Kd, least)))
 
@@ -247,9 +240,9 @@ def hessian_scale(recipe: SoftmaxRecipe, sums: NoisyClassSums, kappa: float) -> 
     """The mean of ``p (1 - p)`` over records and classes, from a round's kappa; held above what noise could hide.
 
     Example:
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> from privstats.estimates.softmax import hessian_scale
-        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
+        >>> from privstats.estimates.recipes import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> hessian_scale(SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), sums, kappa=20.0)
@@ -291,7 +284,7 @@ def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept
         ``.85 W + .15 L sqrt(<W, W> / <L, L>)`` with ``<., .>`` weighted by the curvature; W where L is 0.
 
     Example:
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> from privstats.estimates.softmax import SoftmaxWhitening, averaged
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
@@ -323,3 +316,42 @@ def balanced(weights: Array, counts: Array) -> Array:
         [0.0, 0.0, 21.97]
     """
     return np.hstack([weights[:, :-1], weights[:, -1:] - np.log(counts)[:, None] / INTERCEPT])
+
+
+def temperature(
+    sums: Array, sigma: float, factors: Sequence[float], spread: float = _SPREAD, centre: float = 1.0
+) -> float:
+    """1 / s, s the factor on the scores at which the confidence of all records adds up to their hits.
+
+    The gap between hits and confidence falls with the factor, and is taken to be linear in log s between two of
+    them. Without noise s is where it is 0, of several such places the one nearest to 1, or else the nearest factor.
+    With noise, log s is the mean of its posterior: a priori normal around that of ``centre``, and the gap at the true s
+    is noise alone, of variance i sigma^2 at the i-th factor. So a gap that noise explains leaves the temperature near
+    there, and no threshold is needed. An s beyond the outermost factors counts as the outermost; a gap on that side is
+    then no evidence against it.
+
+    Args:
+        sums: hits less confidence at the first factor, then the gains of confidence at the others, ``(k,)``.
+        sigma: noise standard deviation of each; 0 without noise.
+        factors: rising, above 0, as many.
+        spread: prior standard deviation of log s, above 0.
+        centre: the temperature that is likely beforehand.
+
+    Example:
+        >>> from privstats.estimates.softmax import temperature
+        >>> sums = np.array([20.0, 10.0, 30.0])  # the gaps are 20, 10 and -20
+        >>> [round(temperature(sums, sigma, (0.5, 1.0, 4.0)), 2) for sigma in (0.0, 1.0, 1000.0)]
+        [0.63, 0.64, 1.03]
+    """
+    logs, gaps = np.log(factors), sums[0] - np.append(0.0, sums[1:].cumsum())
+    if sigma == 0:
+        level = logs[gaps == 0]
+        return math.exp(-(np.clip(0.0, level[0], level[-1]) if level.size else np.interp(0.0, -gaps, logs)))
+    place = np.linspace(logs[0], logs[-1], _PLACES)
+    gap = np.interp(place, logs, gaps)
+    gap[0], gap[-1] = max(gap[0], 0.0), min(gap[-1], 0.0)
+    variance = np.interp(place, logs, sigma**2 * np.arange(1, len(logs) + 1))
+    edges = (np.r_[-np.inf, (place[1:] + place[:-1]) / 2, np.inf] + math.log(centre)) / spread
+    prior = np.maximum(np.diff(ndtr(edges)), np.finfo(np.float64).tiny)
+    weights = softmax(np.log(prior) - np.square(gap) / (2 * variance) - np.log(variance) / 2)
+    return math.exp(-float(weights @ place))

@@ -7,9 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from privstats.estimates.spectrum import Array
-
-__all__ = ["CONSTANT", "Ranges", "ranges"]
+from privstats.estimates.denoise import Array
 
 CONSTANT = 0.5
 """What stands for the intercept behind the ranges: near what a column is there."""

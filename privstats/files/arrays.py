@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 
-__all__ = ["MOST_BYTES", "read_arrays"]
-
 MOST_BYTES = 16 << 30
 """The most that the arrays of one file may hold together."""
 
@@ -31,10 +29,7 @@ _GROWS = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}
 
 _SUFFIX = ".npy"
 _FEWER = "give fewer records, or a CSV or Parquet file, which is read in parts"
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 _DAMAGED: tuple[type[Exception], ...] = (OSError, ValueError, EOFError, KeyError, TypeError, ArithmeticError)
 _DAMAGED += (RuntimeError, SyntaxError, TokenError, struct.error, zipfile.BadZipFile, zlib.error)
 """What a member that is damaged, locked or of another kind ends in."""
@@ -76,7 +71,7 @@ def read_arrays(
 
 
 def _check_sizes(path: str | os.PathLike[str], archive: zipfile.ZipFile, asked: Mapping[str, zipfile.ZipInfo]) -> None:
-    size, whole = Path(path).stat().st_size, 0
+    size, total = Path(path).stat().st_size, 0
     for name, entry in asked.items():
         claimed, most = _claimed(archive, entry), _GROWS[entry.compress_type] * min(entry.compress_size, size)
         if claimed > min(entry.file_size, most):
@@ -84,10 +79,10 @@ def _check_sizes(path: str | os.PathLike[str], archive: zipfile.ZipFile, asked: 
                 f"{path}: the header of {name} claims {claimed:,} bytes, and the file has at most "
                 f"{min(entry.file_size, most):,} of it; write it again with numpy.savez"
             )
-        whole += claimed
-    if whole > MOST_BYTES:
+        total += claimed
+    if total > MOST_BYTES:
         raise DataError(
-            f"{path}: {', '.join(asked)} hold {whole:,} bytes, and at most {MOST_BYTES:,} are read: {_FEWER}"
+            f"{path}: {', '.join(asked)} hold {total:,} bytes, and at most {MOST_BYTES:,} are read: {_FEWER}"
         )
 
 

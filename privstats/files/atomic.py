@@ -15,8 +15,6 @@ from pathlib import Path
 from privstats.errors import PrivstatsError
 from privstats.system import open_private
 
-__all__ = ["atomic_write", "read_whole", "require_folder", "require_place", "write_new"]
-
 _MOST_BYTES = 16 << 30
 
 

@@ -1,4 +1,4 @@
-"""The envelope of files that parties exchange: format, version, manifest, checksum, signature.
+"""The envelope of files that parties exchange, with checksum and signature, and signatures that lie beside files.
 
 A file is safetensors with the envelope in its header. The module is independent of releases and heads: a format defines
 by version what its checksum covers and how it is read.
@@ -7,21 +7,24 @@ Releases and heads travel in one envelope. A format says by version what its che
 new version is a new row, and one that a release of privstats wrote keeps its reader. Format 1 of releases signs
 manifest and vector alone; format 3 of heads covers names, types and shapes of all tensors, under a name of its own,
 so no signature on one kind of file is valid for another.
-"""
+
+A file that people read, a page or an entry of a registry, stays as it is, and its signature lies beside it: the same
+keys and checks, again under a name of its own."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
@@ -30,17 +33,8 @@ from safetensors.numpy import save as save_tensors
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.files.packing import little_endian
-from privstats.files.signing import Signer, Verifier, public_key, signing_key
-
-__all__ = [
-    "FORMATS",
-    "Content",
-    "Format",
-    "PathLike",
-    "Version",
-    "safetensors_metadata",
-    "whole_content",
-]
+from privstats.files.signing import Signer, Verifier, public_key, signing_key, verify
+from privstats.files.text import json_text
 
 T = TypeVar("T")
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -209,23 +203,26 @@ class Format(Generic[T]):
         checksum = hashlib.sha256(sealed).hexdigest()
         if not hmac.compare_digest(header.get("sha256", "").encode(), checksum.encode()):
             raise self.error(f"{path} does not match its own checksum: it was damaged or edited; fetch it again")
-        if key is None:
-            return
-        try:
-            Ed25519PublicKey.from_public_bytes(key).verify(bytes.fromhex(header.get("ed25519", "")), sealed)
-        except (InvalidSignature, ValueError):
-            raise self.error(f"{path} is not signed by the key you trust; ask its maker for a signed copy") from None
+        if key is not None and not verify(key, _hex(header.get("ed25519", "")), sealed):
+            raise self.error(f"{path} is not signed by the key you trust; ask its maker for a signed copy")
 
 
-def whole_content(domain: bytes) -> Callable[[Content], bytes]:
+def _hex(text: str) -> bytes:
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        return b""
+
+
+def full_content(domain: bytes) -> Callable[[Content], bytes]:
     """Seals the manifest and every tensor with its name, dtype and shape, under a name of its own.
 
     Args:
         domain: format and version, so that a signature on one is not valid for another.
 
     Example:
-        >>> from privstats.files.envelope import Content, whole_content
-        >>> seal = whole_content(b"privstats/example/1")
+        >>> from privstats.files.envelope import Content, full_content
+        >>> seal = full_content(b"privstats/example/1")
         >>> one, two = (seal(Content(b"{}", {"x": np.array([value])})) for value in (1, 2))
         >>> one == two  # a signature over one does not fit the other
         False
@@ -261,3 +258,91 @@ def safetensors_metadata(data: bytes) -> dict[str, str]:
         return msgspec.json.decode(data[8 : 8 + length], type=_Header).metadata
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
+
+
+_FORMAT = "privstats-signature"
+_VERSION = 1
+_DOMAIN = b"privstats/document/1"
+_MOST_BYTES = 1 << 12
+
+
+def signature_path(path: str | os.PathLike[str]) -> Path:
+    """Where the signature of a document lies: ``report.html.sig`` beside ``report.html``.
+
+    Example:
+        >>> from privstats.files.envelope import signature_path
+        >>> signature_path("page/report.html").name
+        'report.html.sig'
+    """
+    return Path(f"{os.fspath(path)}.sig")
+
+
+def sign_beside(path: str | os.PathLike[str], data: bytes, signer: Signer, error: type[PrivstatsError]) -> Path:
+    """Write the signature of a document's bytes beside it.
+
+    Args:
+        path: the document.
+        data: its bytes.
+        signer: an ``Identity``, an Ed25519 private key, or its 32 bytes.
+        error: what is raised where it is none of these.
+
+    Returns:
+        Where the signature is.
+
+    Example:
+        >>> from privstats.files.envelope import is_signed_by, sign_beside
+        >>> ulm = ps.secagg.Identity.generate(os.urandom)
+        >>> _ = open("report.html", "w").write("<p>a page</p>")
+        >>> sign_beside("report.html", b"<p>a page</p>", ulm, ps.DataError).name
+        'report.html.sig'
+        >>> is_signed_by("report.html", ulm.public, ps.DataError)
+        True
+    """
+    key = signing_key(signer, "signer", error)
+    document = {"format": _FORMAT, "version": _VERSION, "sha256": hashlib.sha256(data).hexdigest()}
+    place = signature_path(path)
+    atomic_write(place, json_text({**document, "ed25519": key.sign(_sealed(data)).hex()}).encode(), shared=True)
+    return place
+
+
+def is_signed_by(path: str | os.PathLike[str], signed_by: Verifier, error: type[PrivstatsError]) -> bool:
+    """Whether the signature beside a document is of this key and of these bytes.
+
+    Args:
+        path: the document.
+        signed_by: the public key, in any form that ``signing`` reads.
+        error: what is raised.
+
+    Raises:
+        PrivstatsError: the given kind: a file is missing, or what lies beside the document is no signature.
+
+    Example:
+        >>> from pathlib import Path
+        >>> from privstats.errors import DataError
+        >>> from privstats.files.envelope import is_signed_by, sign_beside
+        >>> key = ps.secagg.Identity.generate(os.urandom)
+        >>> _ = Path("page.html").write_bytes(b"what was promised")
+        >>> _ = sign_beside("page.html", b"what was promised", key, DataError)
+        >>> is_signed_by("page.html", key.public, DataError)
+        True
+    """
+    public = public_key(signed_by, "signed_by", error)
+    data, place = read_whole(path, error, "privstats report"), signature_path(path)
+    if not place.exists():
+        raise error(
+            f"cannot read {place}: no signature lies beside {path}; who made it writes one with "
+            f"`privstats identity sign {quote(str(path))} --key IDENTITY.PEM`"
+        )
+    beside = read_whole(place, error, "privstats report --sign")
+    try:
+        document = json.loads(beside[:_MOST_BYTES])
+        if (document["format"], document["version"]) != (_FORMAT, _VERSION):
+            raise ValueError
+        signature, digest = bytes.fromhex(document["ed25519"]), str(document["sha256"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise error(f"{place} is no signature of version {_VERSION}; give the file that --sign wrote") from None
+    return verify(public, signature, _sealed(data)) and digest == hashlib.sha256(data).hexdigest()
+
+
+def _sealed(data: bytes) -> bytes:
+    return b"".join(len(part).to_bytes(8, "little") + part for part in (_DOMAIN, data))

@@ -15,8 +15,6 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from cryptography.hazmat.primitives.padding import PKCS7
 
-__all__ = ["COST", "is_stretched", "locked_pem"]
-
 COST = 1 << 17
 """scrypt's n, with r = 8 and p = 1: 128 MiB and about half a second per guess, OWASP's least for scrypt (2024)."""
 
@@ -48,8 +46,8 @@ def locked_pem(key: bytes, passphrase: bytes) -> bytes:
     sealed = cipher.update(padder.update(key) + padder.finalize()) + cipher.finalize()
     costs = _sequence(_octets(salt), *map(_integer, (COST, _BLOCKS, _LANES)))
     scheme = _sequence(_sequence(_name(_SCRYPT), costs), _sequence(_name(_AES_256_CBC), _octets(start)))
-    whole = _sequence(_sequence(_name(_PBES2), scheme), _octets(sealed))
-    text = base64.b64encode(whole).decode()
+    document = _sequence(_sequence(_name(_PBES2), scheme), _octets(sealed))
+    text = base64.b64encode(document).decode()
     lines = [text[at : at + _LINE] for at in range(0, len(text), _LINE)]
     return "\n".join([_BEGIN, *lines, _END, ""]).encode()
 
@@ -58,10 +56,10 @@ def is_stretched(pem: bytes) -> bool:
     """Whether a locked key is stretched by scrypt at this cost or a higher one; False for what is no locked key."""
     try:
         inside = pem.decode("ascii").partition(_BEGIN)[2].partition(_END)[0]
-        whole = base64.b64decode(inside, validate=False)
+        document = base64.b64decode(inside, validate=False)
     except (UnicodeDecodeError, binascii.Error):
         return False
-    _, named, costs = whole.partition(_name(_SCRYPT))
+    _, named, costs = document.partition(_name(_SCRYPT))
     return bool(named) and _cost_in(costs) >= COST
 
 

@@ -1,9 +1,9 @@
-"""Small values outside of a folder that may be put back from a backup: counters, by the name of what they count.
+"""Small values outside a folder that may be put back from a backup: counters, by the name of what they count.
 
 They lie in the user's state folder: ``$XDG_STATE_HOME/privstats``, by default ``~/.local/state/privstats``, on Windows
 ``%LOCALAPPDATA%\\privstats``. A folder that is restored in place takes what lies beside its files back with it, and
-these stay. A value that is missing says nothing: where the state folder does not outlive its machine, as in a container
-without a volume for it, a restored folder is not noticed. Each user of a machine has a state folder of its own.
+these stay. A missing value proves nothing: where the state folder does not outlive its machine, as in a container
+without a volume for it, a restored folder goes undetected. Each user of a machine has a state folder of its own.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from pathlib import Path
 
 from privstats.errors import PrivstatsError
 from privstats.system import open_private, sync_folder
-
-__all__ = ["VARIABLE", "Outside", "require_state_folder", "state_folder"]
 
 VARIABLE = "XDG_STATE_HOME"
 """Names the folder in which programs keep their state."""
@@ -66,7 +64,7 @@ def require_state_folder() -> Path:
             raise OSError(errno.EACCES, f"{os.strerror(errno.EACCES)}: {folder}")
     except OSError as error:
         why = error.strerror if error.filename is None else f"{error.strerror}: {error.filename}"
-        raise PrivstatsError(f"cannot keep counters outside of the folder: {why}. {VARIABLE} {_ANOTHER}") from None
+        raise PrivstatsError(f"cannot keep counters outside the folder: {why}. {VARIABLE} {_ANOTHER}") from None
     return folder
 
 

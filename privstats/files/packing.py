@@ -15,8 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TILE", "entries_of", "little_endian", "pack", "pack_into", "packed_bytes", "unpack"]
-
 TILE = 1 << 16
 """Entries that are packed as a unit, so that a vector can be read tile by tile; a multiple of 8."""
 

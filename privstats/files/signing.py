@@ -11,27 +11,13 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole, write_new
 from privstats.system import others_can_read
-
-__all__ = [
-    "KEY_BYTES",
-    "Named",
-    "Signer",
-    "Signs",
-    "Verifier",
-    "has_low_order",
-    "is_locked",
-    "public_key",
-    "public_pem",
-]
-__all__ += ["is_weakly_locked", "read_private", "read_public", "relock_private", "require_order", "signing_key"]
-__all__ += ["write_private"]
 
 KEY_BYTES = 32
 """The size of a raw key, private or public."""
@@ -91,6 +77,22 @@ def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
     raise error(f"{field} must be an Ed25519 private key or its {KEY_BYTES} bytes, got {_got(key)}; give the Identity")
 
 
+def verify(public: bytes, signature: bytes, statement: bytes) -> bool:
+    """Whether ``signature`` is ``public``'s over ``statement``; False for an invalid key.
+
+    Example:
+        >>> from privstats.files.signing import verify
+        >>> key = ps.secagg.Identity.generate(os.urandom)
+        >>> verify(key.public, key.sign(b"the plan"), b"the plan"), verify(key.public, bytes(64), b"the plan")
+        (True, False)
+    """
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(signature, statement)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
 def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
     """The 32 raw bytes of a public key in any of its forms.
 
@@ -110,13 +112,13 @@ def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
         privstats.errors.ReleaseError: signed_by must be an Ed25519 public key or its 32 bytes, in hex or as PEM,
         got str; give identity.public
     """
-    found = _public_bytes(key)
-    if found is None:
+    raw = _public_bytes(key)
+    if raw is None:
         raise error(
             f"{field} must be an Ed25519 public key or its {KEY_BYTES} bytes, in hex or as PEM, got {_got(key)}; give "
             "identity.public"
         )
-    return require_order(found, field, error)
+    return require_order(raw, field, error)
 
 
 def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> bytes:
@@ -181,10 +183,10 @@ def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> by
         raise error(
             f"{path} holds a private key: keep it, and give what `privstats identity show {quote(str(path))}` prints"
         )
-    found = _public_text(data)
-    if found is None:
+    raw = _public_text(data)
+    if raw is None:
         raise error(f"{path} holds no Ed25519 public key; ask its owner for what `privstats identity show` prints")
-    return require_order(found, f"the key in {path}", error)
+    return require_order(raw, f"the key in {path}", error)
 
 
 def write_private(
@@ -237,7 +239,7 @@ def relock_private(
     """
     key, words = read_private(path, passphrase, error), passphrase if new is None else new
     if words is None:
-        raise error(f"{path} is not locked: give the passphrase that shall lock it")
+        raise error(f"{path} is not locked: give the passphrase to lock it with")
     atomic_write(Path(path).resolve(), _in_pem(key, words, error))  # a link stays one
 
 

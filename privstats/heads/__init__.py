@@ -1,19 +1,18 @@
 """Models from a release: closed-form, noise-aware, scikit-learn compatible.
 
 The registry finds every module here that holds a head's row, and its class becomes a name of this package: there is no
-list of heads to keep. Heads that other packages announce under the entry-point group of this name are names of it, too;
-``ClassHead`` is what a classifier of theirs derives from. Input: a ``Release``, or local records. Output: an estimator.
+list of heads to keep. Heads that ``contrib.heads`` and other packages announce under the entry-point group of this name
+are names of it, too; ``ClassHead`` is what a classifier of theirs derives from. Input: a ``Release``, or local records.
+Output: an estimator.
 
 Every family of heads is one module, and no module imports a head. A floor imports only from floors below it, from the
-seventh down:
+sixth down:
 
-- ``naive_bayes``, ``lda``, ``quadratic``, ``low_rank``, ``ridge``, ``fisher_mix``, ``proto_hyper``,
-  ``party_discriminant``: parameters, their bounds, a row, and from evidence to a rule; and the wrappers of any head,
-  ``personal`` and ``private_estimator``.
+- ``naive_bayes``, ``lda``, ``quadratic``, ``ridge``, ``party_discriminant``: parameters, their bounds, a row, and from
+  evidence to a rule; and the wrapper of any head, ``private_estimator``.
 - ``estimator``, ``regressor``: the scikit-learn interface.
-- ``classifier``: predictions from one score per class.
-- ``persistence``, ``export``, ``card``, ``diagnostics``, ``synthetic``, ``private``: files, torch modules and ONNX
-  files, the model card, how far to trust it, synthetic records, what ``fit_private`` reads off records.
+- ``persistence``, ``export``, ``card``, ``diagnostics``, ``private``: files, torch modules and ONNX
+  files, the model card, how far to trust it, the terms of ``fit_private`` and what it reads off records.
 - ``estimates``, ``rules``, ``onnx_graph``, ``provenance``: covariances, subspaces, penalties, intercepts; decision
   rules and the public map before them; a graph that is written down; what a head may be shown to.
 - ``evidence``: a release as heads read it, with noise levels and the classes that are left.
@@ -28,6 +27,11 @@ from privstats.heads.registry import HEADS, head_class
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:  # a head that is not here works, and its type is Any
+    from privstats.contrib.heads.fisher_mix import FisherMix as FisherMix
+    from privstats.contrib.heads.low_rank import LowRankQDA as LowRankQDA
+    from privstats.contrib.heads.proto_hyper import ProtoHyper as ProtoHyper
+    from privstats.contrib.personal.head import Personal as Personal
+    from privstats.contrib.personal.head import with_local_transform as with_local_transform
     from privstats.heads.diagnostics import FewRecordsWarning as FewRecordsWarning
     from privstats.heads.diagnostics import OneClassWarning as OneClassWarning
     from privstats.heads.diagnostics import UnlikeColumnsWarning as UnlikeColumnsWarning
@@ -42,16 +46,11 @@ if TYPE_CHECKING:  # a head that is not here works, and its type is Any
     from privstats.heads.export import to_linear as to_linear
     from privstats.heads.export import to_module as to_module
     from privstats.heads.export import to_onnx as to_onnx
-    from privstats.heads.fisher_mix import FisherMix as FisherMix
     from privstats.heads.lda import LDA as LDA
-    from privstats.heads.low_rank import LowRankQDA as LowRankQDA
     from privstats.heads.naive_bayes import NaiveBayes as NaiveBayes
     from privstats.heads.party_discriminant import PartyDiscriminant as PartyDiscriminant
     from privstats.heads.persistence import load as load
-    from privstats.heads.personal import Personal as Personal
-    from privstats.heads.personal import with_local_transform as with_local_transform
     from privstats.heads.private_estimator import Private as Private
-    from privstats.heads.proto_hyper import ProtoHyper as ProtoHyper
     from privstats.heads.provenance import Provenance as Provenance
     from privstats.heads.quadratic import QDA as QDA
     from privstats.heads.quadratic import RDA as RDA

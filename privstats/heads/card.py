@@ -6,35 +6,45 @@ The sections follow Mitchell et al. 2019 (Model Cards for Model Reporting).
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from privstats.dp.models import MODELS
+from privstats.dp.privacy import MODELS
 from privstats.heads.diagnostics import RARE
 from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import Preprocessing
 from privstats.transforms import input_features
 from privstats.version import __version__
 
-__all__ = ["Described"]
-
 _SHOWN_LABELS = 50
 _RARE = 0.5
+_WIDTH, _PAIR = 40, 2
+
+
+@runtime_checkable
+class Scored(Protocol):
+    """A score of a head as ``inference.head_score`` reads it."""
+
+    calibration: Any
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Every measure with its interval."""
 
 
 class Described:
     """A fitted head that describes itself."""
 
-    def card(self, *, intended_use: str = "", scores: Mapping[str, float] | None = None) -> str:
+    def card(self, *, intended_use: str = "", scores: Mapping[str, float] | Scored | None = None) -> str:
         """A model card in Markdown: what goes in and comes out, what it was made from, what is promised and what not.
 
         Args:
             intended_use: what the model is for, and for whom; where this is empty, the card says that no use was
                 stated.
-            scores: named results of an evaluation of yours. A score on records that the promise covers is outside the
-                promise, so take them on other records.
+            scores: named results of an evaluation of yours, or a :class:`~privstats.inference.HeadScore`, which adds
+                sensitivity and specificity, intervals and a picture of the reliability. A score on records that the
+                promise covers is outside the promise, so take them on other records.
 
         Raises:
             NotFittedError: the head is not fitted.
@@ -111,16 +121,32 @@ def _outputs(head: Any) -> Iterator[str]:
         )
     elif _has_rare(head):
         yield f"One class or more is rare: {RARE}."
+    known = getattr(head, "prevalence_", None)
+    if known is not None and len(known) == _PAIR:
+        yield (
+            f'`predict(X, threshold="prevalence")` gives {labels[1]} from a probability of {known[1]:.3g} on, its '
+            "share among the training records as far as the noise tells."
+        )
+    yield from _probabilities(head)
+
+
+def _probabilities(head: Any) -> Iterator[str]:
     temperature = getattr(head, "temperature_", None if head.has_calibration else 1.0)  # a file does not hold it
-    if temperature == 1.0:
+    divisor, _ = getattr(head, "link_", (1.0, 0.0))
+    if divisor != 1.0:
+        yield (
+            f"Probabilities are corrected for the clip of residuals: scores are divided by {divisor:.3g} and shifted, "
+            "by released sums alone."
+        )
+    elif temperature == 1.0:
         yield "Probabilities are those of the model; they were not calibrated on records."
-    elif temperature is not None:
+    if temperature not in (1.0, None):
         yield f"Probabilities were calibrated on the training records: scores are divided by {temperature:.3g}."
 
 
 def _has_rare(head: Any) -> bool:
     """Whether the scores hold a class share of less than half of an even one."""
-    shares = getattr(head, "priors_", None)
+    shares = getattr(head, "priors_", getattr(head, "prevalence_", None))
     return shares is not None and bool(shares.min() < _RARE / len(shares))
 
 
@@ -149,14 +175,14 @@ def _origin(found: Provenance) -> Iterator[str]:
         yield _table(("what", "digest or number"), rows)
 
 
-def _parties(found: Provenance) -> str | None:
+def _parties(provenance: Provenance) -> str | None:
     """Parties in the sum, of those in the plan; a plan cannot tell one party alone from two in the central model."""
-    if found.survivors is None:
+    if provenance.survivors is None:
         return None
-    told = f"{found.survivors} of {found.clients}"
-    by_server = found.model is not None and MODELS[found.model].drawn_by == "server"
-    alone = by_server and (found.unit, found.survivors, found.clients) == ("record", 2, 2)
-    return f"{told}; or one holder alone, whose plan counts as two" if alone else told
+    parties = f"{provenance.survivors} of {provenance.clients}"
+    by_server = provenance.model is not None and MODELS[provenance.model].drawn_by == "server"
+    alone = by_server and (provenance.unit, provenance.survivors, provenance.clients) == ("record", 2, 2)
+    return f"{parties}; or one holder alone, whose plan counts as two" if alone else parties
 
 
 def _parameters(head: Any) -> list[tuple[str, str]]:
@@ -167,11 +193,41 @@ def _short(value: Any) -> str:
     return f"{np.size(value)} numbers" if np.ndim(value) else str(value)
 
 
-def _evaluation(scores: Mapping[str, float]) -> Iterator[str]:
-    if scores:
+def _evaluation(scores: Mapping[str, float] | Scored) -> Iterator[str]:
+    if isinstance(scores, Scored):
+        rows = scores.to_rows()
+        yield _table(
+            ("score", "value, and its interval"),
+            [
+                (f"{row['metric']} {row['class']}".strip(), f"{row['conf_low']:.4g} to {row['conf_high']:.4g}")
+                if not row["told"]
+                else (
+                    f"{row['metric']} {row['class']}".strip(),
+                    f"{row['estimate']:.4g} ({row['conf_low']:.4g} to {row['conf_high']:.4g})",
+                )
+                for row in rows
+            ],
+        )
+        if scores.calibration is not None:
+            yield "\n".join(_picture(scores.calibration))
+    elif scores:
         yield _table(("score", "value"), [(name, f"{value:.4g}") for name, value in scores.items()])
     else:
         yield "Not evaluated here."
+
+
+def _picture(found: Any) -> Iterator[str]:
+    """A reliability diagram in letters: of each probability of the predicted class, how often it is right."""
+    yield "Reliability: right (#) where the model is as sure as its bin says (the bar ends at | where it should)."
+    yield ""
+    yield "```text"
+    for low, high, records, right in zip(found.edges[:-1], found.edges[1:], found.records, found.right, strict=True):
+        place = round(_WIDTH * (low + high) / 2)
+        bar = list("#" * round(_WIDTH * min(max(right.value, 0.0), 1.0)) if right.told else "?")
+        bar += " " * (_WIDTH + 1 - len(bar))
+        bar[place] = "|"
+        yield f"{low:.2f} to {high:.2f}  {''.join(bar)}  {max(records, 0):,.0f} records"
+    yield "```"
 
 
 def _table(header: tuple[str, str], rows: list[tuple[str, str]]) -> str:

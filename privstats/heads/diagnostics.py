@@ -19,26 +19,6 @@ from privstats.heads.estimates.class_covariance import class_covariances
 from privstats.heads.evidence import Array, Released, class_evidence, class_sums, require_release
 from privstats.heads.rules import local
 
-__all__ = [
-    "RARE",
-    "Classifier",
-    "FewRecordsWarning",
-    "Gaussianity",
-    "Homogeneity",
-    "OneClassWarning",
-    "UnlikeColumnsWarning",
-    "class_indices",
-    "expected_calibration_error",
-    "gaussianity",
-    "gaussianity_of",
-    "homogeneity",
-    "log_likelihood",
-    "quiet_about",
-    "warn_of_few_records",
-    "warn_of_one_class",
-    "warn_of_unlike_columns",
-]
-
 RARE = (
     "a class is predicted where it is the likeliest, and a rare one hardly ever is, however well records are ordered. "
     "To find its records, flag those whose probability of it is above its share of the records; or, where the head "
@@ -242,8 +222,8 @@ def gaussianity_of(release: Released) -> Gaussianity:
             "gaussianity_of needs statistics D, T and F, which the release lacks; plan statistics='NADTF', without DP"
         )
     counts, step = np.asarray(sums.N), 1 / release.plan.schema.scale
-    told = [c for c in np.flatnonzero(counts >= 4) if c not in release.suppressed]
-    return _gaussianity([_shape_of(step, *(np.asarray(power)[c] / counts[c] for power in powers)) for c in told])
+    sized = [c for c in np.flatnonzero(counts >= 4) if c not in release.suppressed]
+    return _gaussianity([_shape_of(step, *(np.asarray(power)[c] / counts[c] for power in powers)) for c in sized])
 
 
 def homogeneity(release: Released) -> Homogeneity:

@@ -1,7 +1,7 @@
 """The scikit-learn interface that all classification heads share.
 
 A subclass states which statistics it needs and turns evidence into a rule; the base class adds fitting on records or on
-a release, and predictions.
+a release, and predictions. ``Classifier`` has the predictions of any head with one score per class.
 """
 
 from __future__ import annotations
@@ -9,64 +9,125 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from privstats.dp.privacy import Adjacency
-from privstats.errors import HeadError, ReleaseError
+from privstats.errors import DataError, HeadError, ReleaseError
 from privstats.estimates import denoise
-from privstats.estimates.shrinkage import log_priors
+from privstats.estimates.discriminant import log_priors
 from privstats.heads.card import Described
-from privstats.heads.classifier import Classifier, class_labels
-from privstats.heads.declared import course_over, rows_behind
-from privstats.heads.diagnostics import warn_of_one_class, warn_of_unlike_columns
+from privstats.heads.diagnostics import quiet_about, warn_of_one_class, warn_of_unlike_columns
 from privstats.heads.estimates.subspace import Subspace, evidence_subspace
-from privstats.heads.evidence import (
-    Array,
-    ClassEvidence,
-    Released,
-    class_evidence,
-    class_sums,
-    records_evidence,
-)
+from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence, class_sums, records_evidence
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import (
-    Labels,
-    PublicRecords,
-    Records,
-    RowCount,
-    arrays,
-    central,
-    owners_terms,
-    require_public,
-)
-from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
+from privstats.heads.private import Labels, Promise, PublicRecords, Records, arrays, owners_terms, require_public
+from privstats.heads.provenance import EXACT, UNKNOWN, OfOneRelease, Provenance, sources
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
-from privstats.heads.release_list import OfOneRelease, sources
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, local, rows_of, take_columns
+from privstats.moments.input_validation import places_of
 from privstats.release import Release
+from privstats.schema import Schema
 from privstats.transforms import Column, Transform
 
 if TYPE_CHECKING:
     from privstats.course import Releases
     from privstats.course.paid import Paid
 
-__all__ = ["ClassHead"]
+
+class Classifier(ClassifierMixin, BaseEstimator):
+    """Predictions of a classifier that has one score per class: scikit-learn's methods, computed from ``_scores``.
+
+    Attributes:
+        classes_: labels of the classes, shape ``(C,)``.
+        softmax: whether its probabilities are the softmax of its scores.
+    """
+
+    classes_: NDArray[Any]
+    softmax: ClassVar[bool] = True
+
+    @abstractmethod
+    def _scores(self, X: Any) -> Array:
+        """Scores of rows, shape ``(n, C)``: log-densities up to a term common to all classes."""
+
+    def decision_function(self, X: Any) -> Array:
+        """Scores, shape ``(n, C)``; for two classes their difference, shape ``(n,)``, positive for ``classes_[1]``."""
+        scores = self._scores(X)
+        return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of every row, shape ``(n,)``."""
+        labels: NDArray[Any] = self.classes_[self._scores(X).argmax(axis=1)]
+        return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows whose class is predicted right, 0 to 1; y may name a column of a table X.
+
+        Labels of another type than ``classes_`` are read as ``measure`` and ``fit_private`` read them, each by itself;
+        one that is no class is predicted wrong.
+
+        Raises:
+            DataError: no label of ``y`` is read as one of ``classes_``; or a table X has no column of the name y.
+        """
+        X, y = local(X, y)
+        labels = np.asarray(y)
+        if _kind(labels) == _kind(self.classes_):
+            with quiet_about(labels):
+                return float(super().score(X, labels, sample_weight))
+        places = places_of(list(self.classes_), labels)
+        if (places < 0).all():
+            raise DataError("y holds labels of another kind than classes_; give the classes by their names or numbers")
+        with quiet_about(places):
+            right = (self.predict(X) == self.classes_[places]) & (places >= 0)
+        return float(np.average(right, weights=sample_weight))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Class probabilities, shape ``(n, C)``."""
+        return self._probabilities(self._scores(X))
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Logarithms of the class probabilities, shape ``(n, C)``."""
+        return self._log_probabilities(self._scores(X))
+
+    def _probabilities(self, scores: Array) -> Array:
+        return np.asarray(special.softmax(scores, axis=1))
+
+    def _log_probabilities(self, scores: Array) -> Array:
+        return np.asarray(special.log_softmax(scores, axis=1))
+
+
+def _kind(labels: NDArray[Any]) -> str:
+    """``"n"`` for numbers and truths of any type."""
+    return "n" if labels.dtype.kind in "iufb" else labels.dtype.kind
+
+
+def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> NDArray[Any]:
+    """Names of the classes 0..C-1: the caller's, else the plan's, else their numbers."""
+    if labels is None:
+        names = schema.class_names
+        return np.arange(total) if names is None else np.asarray(names)
+    given = np.asarray(labels)
+    if given.shape != (total,) or len(np.unique(given)) != total:
+        raise DataError(f"labels must name each of the {total} classes of the schema once, in order")
+    return given
 
 
 class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
     A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself,
-    solves in ``_solve``, and is announced under the entry-point group ``privstats.heads``. It sets ``uses_public`` to
-    False where it does not read the class means that public records may pull, and ``has_calibration`` to True where a
-    course can give it a ``temperature_``.
+    solves in ``_solve``, and is announced under the entry-point group ``privstats.heads``. It sets ``uses_public``
+    to False where it does not read the class means that public records may pull, ``has_calibration`` to True where
+    a course can give it a ``temperature_``, and ``unit_rows`` to True where it scales rows to norm 1 whatever
+    ``clip_norm`` is.
 
     Attributes:
         classes_: labels of the classes that are left, shape ``(C,)``; the plan's ``class_names`` where it has some.
@@ -79,6 +140,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
             ``fit``).
         prototypes_: class means as the release gives them, behind the public map, ``(C, d)``.
         priors_: class probabilities that are in the scores, ``(C,)``.
+        prevalence_: shares of the classes among the records, as far as the noise of their counts tells, ``(C,)``.
         provenance_: what it was made from and what is promised for it.
 
     Example:
@@ -98,6 +160,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     bounds: ClassVar[Bounds]
     uses_public: ClassVar[bool] = True
     has_calibration: ClassVar[bool] = False
+    unit_rows: ClassVar[bool] = False
     subspace: Subspace = None
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -152,9 +215,9 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         """
         check_parameters(self, self.bounds)
         self._check_public(public)
-        made_from = sources(release)
-        release = made_from.sums
-        calibrate = None if made_from.calibration is None else self._calibration(made_from.calibration, public)
+        used = sources(release)
+        release = used.sums
+        calibrate = None if used.calibration is None else self._calibration(used.calibration, public)
         evidence, keep = class_evidence(release)
         classes = class_labels(release.plan.schema, len(class_sums(release).N), labels)[keep]
         preprocessing = Preprocessing.of_release(release)
@@ -164,8 +227,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         self._build(evidence if known is None else replace(evidence, public=known.means))
         if calibrate is not None:
             calibrate()
-        made = Provenance.of(made_from.releases)  # last: where no rule follows, an earlier one is still there
-        self.provenance_ = made if known is None else msgspec.structs.replace(made, public=known.digest)
+        provenance = Provenance.of(used.releases)  # last: where no rule follows, an earlier one is still there
+        self.provenance_ = provenance if known is None else msgspec.structs.replace(provenance, public=known.digest)
         return self
 
     @owners_terms
@@ -233,29 +296,33 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
             DataError: records that do not fit, or ``public`` is no pair of records of these classes.
             LedgerError: neither ledger nor "uncharged" was given, or the cap would be passed; no noise is drawn then.
         """
+        terms = (clip_norm, columns, transform, grid_bits, max_records, expected_records, ledger, dataset)
+        promise = Promise(epsilon, delta, adjacency, *terms)
         check_parameters(self, self.bounds)
-        if expected_records is not None and not (centred or columns is not None):
+        return self._fit_under(promise, X, y, classes, public, centred=centred)
+
+    def _fit_under(
+        self, promise: Promise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool
+    ) -> Self:
+        """Release the records under the promise, and fit on what comes out."""
+        if promise.expected_records is not None and not (centred or promise.declared):
             raise HeadError("expected_records serves centred=True alone, and declared columns; leave it out")
-        maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=centred)
-        centred = centred or columns is not None
+        maps, norm = promise.rows(unit=centred)
+        centred = centred or promise.declared
         records = (arrays if centred else Records.of)(X, y, maps)
         labels = Labels.of(records, classes)
-        schema = labels.schema(records, self._measured(), maps, norm, grid_bits)
+        schema = labels.schema(records, self._measured(), maps, norm, promise.grid_bits)
         self._check_public(public)
         require_public(public, schema, labels.names)
-        numbered = records.labelled(labels.numbers if columns is None else labels.places)
-        promise = central(epsilon, delta, adjacency)
+        numbered = records.labelled(labels.places if promise.declared else labels.numbers)
         if not centred:
-            self.release_ = numbered.released(schema, promise, max_records, ledger, dataset)
+            self.release_ = promise.release(schema, numbered)
             return self.fit_release(self.release_, labels.names.tolist(), public=public)._assuming(labels.assumed)
-        from privstats.course.alone import private_releases, single_party_plan
-
-        rows = RowCount.of(records, expected_records, max_records, adjacency)
-        course = course_over(single_party_plan(schema, promise, max_records=max_records), "centred", rows.n)
-        self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
+        rows = promise.counted(records)
+        self.releases_, course = promise.releases("centred", schema, rows.n, numbered)
         self.fit_release(self.releases_, labels.names.tolist(), public=public)  # refuses a second session without a sum
         *_, self.release_ = (each for each in self.releases_ if each is not None)
-        return self._assuming(labels.assumed + rows.assumed, course.digest)
+        return self._assuming(labels.assumed + rows.assumed, course)
 
     def _check_public(self, public: object) -> None:
         if public is not None and not self.uses_public:
@@ -276,6 +343,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         n = denoise.counts(evidence.N, evidence.noise("N"))
         self.prototypes_ = denoise.class_means(evidence, n).values + evidence.origin
         self.priors_ = np.exp(log_priors(getattr(self, "priors", "counts"), n))
+        self.prevalence_ = n / n.sum()
         if self.subspace is not None:
             check_dimension("subspace", self.subspace, evidence.features)
             evidence.require(f"{type(self).__name__} in a Fisher subspace", "B")
@@ -340,13 +408,40 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         rows = self._rows(X)
         return self.rule_.scores(rows)
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every row, shape ``(n,)``.
+    def _threshold(self, said: float | Literal["prevalence"]) -> float:
+        """The probability of the second class that is meant."""
+        if len(self.classes_) != 2:
+            raise HeadError(f"a threshold is one of two classes, and this head has {len(self.classes_)}: leave it out")
+        known = getattr(self, "prevalence_", None)
+        if said == "prevalence" and known is None:
+            raise HeadError("the head's file holds no prevalence: give the share of the second class as a number")
+        least = float(known[1]) if said == "prevalence" and known is not None else said
+        if isinstance(least, str | bool) or not 0 < least < 1:
+            raise HeadError(f"threshold must be above 0 and below 1, or 'prevalence', got {said!r:.40}")
+        return least
+
+    def predict(self, X: Any, *, threshold: float | Literal["prevalence"] | None = None) -> NDArray[Any]:
+        """The most probable class of every row, shape ``(n,)``; or the second of two wherever it is likely enough.
+
+        Args:
+            X: rows.
+            threshold: of two classes, the probability from which the second one is predicted: a number, where a missed
+                one costs k false alarms ``1 / (1 + k)``; or ``"prevalence"``, its share among the records that the head
+                was made from (``prevalence_``), by which a rare class is found. None: the more probable one.
+
+        Raises:
+            HeadError: a threshold that is not above 0 and below 1, of more than two classes, or of a head from a file,
+                which holds no prevalence.
 
         Warns:
             OneClassWarning: all rows get one class, and its means, probabilities or priors speak for others too.
         """
         rows = self._rows(X)
+        if threshold is not None:
+            least = self._threshold(threshold)
+            above = self._probabilities(self.rule_.scores(rows))[:, 1] >= least
+            flagged: NDArray[Any] = self.classes_[above.astype(np.intp)]
+            return flagged
         best = self.rule_.best(rows)
         warn_of_one_class(self, self._class_means, rows, best)
         labels: NDArray[Any] = self.classes_[best]

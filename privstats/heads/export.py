@@ -16,20 +16,18 @@ from privstats import optional_dependencies
 from privstats.errors import HeadError
 from privstats.files.atomic import atomic_write
 from privstats.files.envelope import PathLike
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 from privstats.heads.evidence import Array, Released
 from privstats.heads.provenance import UNKNOWN, Provenance
 from privstats.heads.rules import LinearRule, Preprocessing, Rule
 from privstats.transforms import apply, input_features
-from privstats.transforms.arrays import arrays_of
+from privstats.transforms.exact import arrays_of
 from privstats.version import __version__
 
 if TYPE_CHECKING:
     import torch
 
     from privstats.heads.onnx_graph import Graph, Precision
-
-__all__ = ["Exported", "to_linear", "to_module", "to_onnx"]
 
 
 @runtime_checkable
@@ -230,10 +228,10 @@ def _value(graph: Graph, name: str, columns: int) -> Any:
 
 def _properties(head: Any) -> dict[str, str]:
     """The file's metadata: the head and its provenance; of a table its columns, whose codes the graph takes."""
-    found: Provenance = getattr(head, "provenance_", UNKNOWN)
+    provenance: Provenance = getattr(head, "provenance_", UNKNOWN)
     cells = head.preprocessing_.cells
     columns = {} if cells is None else {"privstats.columns": json_text(cells.plain_table()["columns"])}
-    return {"privstats.head": type(head).__name__, **found.tags(), **columns}
+    return {"privstats.head": type(head).__name__, **provenance.tags(), **columns}
 
 
 def _checked(precision: Precision, preprocessing: Preprocessing) -> Precision:
@@ -252,7 +250,7 @@ def _fitted(head: object, call: str) -> _Fitted:
     if not isinstance(head, _Head):
         raise HeadError(f"{call} takes a fitted head of privstats.heads, got {type(head).__name__}; fit one first")
     check_is_fitted(head, "rule_")
-    return cast(_Fitted, head)
+    return cast("_Fitted", head)
 
 
 def _affine(preprocessing: Preprocessing) -> tuple[Array, Array]:
@@ -273,5 +271,5 @@ def _require_graph_maps(preprocessing: Preprocessing, rows: Any, what: str) -> N
         if not isinstance(rows, kind):
             raise HeadError(
                 f"transform {step.kind!r} does not take {what}, so the head cannot be exported; write its apply with "
-                "transforms.arrays, or serve the head itself"
+                "transforms.exact, or serve the head itself"
             )

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from privstats.errors import HeadError
 from privstats.estimates import denoise
-from privstats.estimates.discriminant import Discriminant, temperature
-from privstats.estimates.shrinkage import Priors, Shrinkage, log_priors
+from privstats.estimates.discriminant import Discriminant, Priors, Shrinkage, log_priors, temperature
 from privstats.heads.diagnostics import warn_of_few_records
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
@@ -23,8 +22,6 @@ from privstats.heads.evidence import ClassEvidence
 from privstats.heads.registry import PRIORS, SHRINKAGE, SUBSPACE, Bounds, Entry, Text
 from privstats.heads.rules import LinearRule
 from privstats.release import Release
-
-__all__ = ["LDA"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -36,7 +33,7 @@ class LDA(ClassHead):
     Args:
         covariance: ``"pooled"``, the within-class covariance (GH-OFL section 3.3), or ``"total"``, the covariance of
             all records about the grand mean (FedCGS's head).
-        shrinkage: ``"auto"`` (:func:`~privstats.estimates.shrinkage.round_prior`), ``"oas"``, a number in [0, 1],
+        shrinkage: ``"auto"`` (:func:`~privstats.estimates.discriminant.round_prior`), ``"oas"``, a number in [0, 1],
             or None. It is toward a round covariance, so columns must have like scales: put ``transforms.Centre`` and
             ``Scale`` by public ranges into the transform, or a ``StandardScaler`` in front of an exact ``fit``, or set
             None. Where the release carries noise, its known level is removed first in every case.
@@ -80,11 +77,11 @@ class LDA(ClassHead):
         warn_of_few_records(
             "LDA", float(n.sum()), evidence.features, "use NaiveBayes, or fewer features by a public map"
         )
-        found = Discriminant.of(evidence, n, self.covariance, self.shrinkage)
+        fitted = Discriminant.of(evidence, n, self.covariance, self.shrinkage)
         self.temperature_ = 1.0
-        self.means_, self.shrinkage_ = found.means + evidence.origin, found.shrinkage
-        self.covariance_ = (found.vectors * found.values) @ found.vectors.T
-        coef, intercept = found.scores(log_priors(self.priors, n))
+        self.means_, self.shrinkage_ = fitted.means + evidence.origin, fitted.shrinkage
+        self.covariance_ = (fitted.vectors * fitted.values) @ fitted.vectors.T
+        coef, intercept = fitted.scores(log_priors(self.priors, n))
         return LinearRule(coef, intercept - coef @ evidence.origin)
 
     def _calibration(self, release: Release, public: object) -> Callable[[], None]:
@@ -93,7 +90,7 @@ class LDA(ClassHead):
                 "the last release calibrates LDA() as the course computed it: leave covariance, shrinkage, subspace "
                 "and public out, or give None in the place of that release"
             )
-        from privstats.schema.calibration import FACTORS
+        from privstats.kinds.calibration import FACTORS
 
         return partial(self._divide, temperature(release.moments.t, float(release.sigma["t"]), FACTORS))
 

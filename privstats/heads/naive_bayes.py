@@ -13,15 +13,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats.estimates import denoise
-from privstats.estimates.shrinkage import Priors, conditioned, log_priors
+from privstats.estimates.discriminant import Priors, conditioned, log_priors
 from privstats.heads.estimates.class_covariance import PRIOR_RECORDS, class_variances, pooled_variances
 from privstats.heads.estimates.subspace import Subspace
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import ClassEvidence
 from privstats.heads.registry import NONE, PRIORS, SUBSPACE, Bounds, Entry, Number, Text
 from privstats.heads.rules import DiagonalRule
-
-__all__ = ["NaiveBayes"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -1,6 +1,6 @@
 """An ONNX graph, recorded while ordinary row arithmetic runs on symbols.
 
-Transforms and rules need no ONNX code: they take their operations from ``transforms.arrays``, and symbols bring
+Transforms and rules need no ONNX code: they take their operations from ``transforms.exact``, and symbols bring
 recording ones. The exports use this module.
 """
 
@@ -13,8 +13,6 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["Graph", "Precision", "Symbol"]
 
 Precision: TypeAlias = Literal["float64", "float32"]
 Shape: TypeAlias = tuple[int | None, ...]
@@ -74,7 +72,7 @@ class Symbol:
 
     @property
     def operations(self) -> _Operations:
-        """The operations that ``transforms.arrays`` gives these rows."""
+        """The operations that ``transforms.exact`` gives these rows."""
         return _Operations(self.graph)
 
     @property
@@ -86,15 +84,15 @@ class Symbol:
         """Truth values as 0 and 1; anything else as it is."""
         if not self.truth:
             return self
-        return self._made("Cast", self.shape, to=self.graph.element)
+        return self._node("Cast", self.shape, to=self.graph.element)
 
-    def _made(self, operation: str, shape: Shape, *others: str, truth: bool = False, **attributes: Any) -> Symbol:
+    def _node(self, operation: str, shape: Shape, *others: str, truth: bool = False, **attributes: Any) -> Symbol:
         return Symbol(self.graph, self.graph.add(operation, self.name, *others, **attributes), shape, truth)
 
     def _with(self, operation: str, other: Any, *, truth: bool = False, swapped: bool = False) -> Symbol:
         one, two = self.numbers(), self.symbol(other).numbers()
         left, right = (two, one) if swapped else (one, two)
-        return left._made(operation, _broadcast(left.shape, right.shape), right.name, truth=truth)
+        return left._node(operation, _broadcast(left.shape, right.shape), right.name, truth=truth)
 
     def symbol(self, value: Any) -> Symbol:
         """A value as a symbol of the same graph."""
@@ -138,32 +136,32 @@ class Symbol:
     __hash__ = None  # type: ignore[assignment]
 
     def __neg__(self) -> Symbol:
-        return self._made("Neg", self.shape)
+        return self._node("Neg", self.shape)
 
     def __abs__(self) -> Symbol:
-        return self._made("Abs", self.shape)
+        return self._node("Abs", self.shape)
 
     def __matmul__(self, other: Any) -> Symbol:
         right = self.symbol(other)
-        return self._made("MatMul", (*self.shape[:-1], right.shape[-1]), right.name)
+        return self._node("MatMul", (*self.shape[:-1], right.shape[-1]), right.name)
 
     def __getitem__(self, key: Any) -> Symbol:
-        found, axis = self, 0
+        result, axis = self, 0
         for part in key if isinstance(key, tuple) else (key,):
             if isinstance(part, int):
-                found = found._taken(part, axis)
+                result = result._taken(part, axis)
                 continue
-            found = found._unsqueezed(axis) if part is None else found._sliced(part, axis)
+            result = result._unsqueezed(axis) if part is None else result._sliced(part, axis)
             axis += 1
-        return found
+        return result
 
     def _taken(self, place: int, axis: int) -> Symbol:
         index = self.graph.constant(place, np.int64)
-        return self._made("Gather", (*self.shape[:axis], *self.shape[axis + 1 :]), index, axis=axis)
+        return self._node("Gather", (*self.shape[:axis], *self.shape[axis + 1 :]), index, axis=axis)
 
     def _unsqueezed(self, axis: int) -> Symbol:
         axes = self.graph.constant([axis], np.int64)
-        return self._made("Unsqueeze", (*self.shape[:axis], 1, *self.shape[axis:]), axes)
+        return self._node("Unsqueeze", (*self.shape[:axis], 1, *self.shape[axis:]), axes)
 
     def _sliced(self, part: slice, axis: int) -> Symbol:
         if part == slice(None):
@@ -172,13 +170,13 @@ class Symbol:
         size = self.shape[axis]
         length = None if size is None else len(range(size)[part])
         begin, end, axes = (self.graph.constant([each], np.int64) for each in (*bounds, axis))
-        return self._made("Slice", (*self.shape[:axis], length, *self.shape[axis + 1 :]), begin, end, axes)
+        return self._node("Slice", (*self.shape[:axis], length, *self.shape[axis + 1 :]), begin, end, axes)
 
     def reshape(self, *shape: Any) -> Symbol:
         """The same entries in another shape; -1 stands for the rows."""
         sizes = tuple(shape[0]) if isinstance(shape[0], tuple) else shape
         wanted = self.graph.constant(sizes, np.int64)
-        return self._made("Reshape", tuple(None if size == -1 else size for size in sizes), wanted)
+        return self._node("Reshape", tuple(None if size == -1 else size for size in sizes), wanted)
 
     def sum(self, axis: int) -> Symbol:
         """Sums along an axis."""
@@ -187,34 +185,34 @@ class Symbol:
     def reduced(self, operation: str, axis: int) -> Symbol:
         """One number per row of an axis."""
         axes = self.graph.constant([axis], np.int64)
-        return self._made(operation, (*self.shape[:axis], *self.shape[axis + 1 :]), axes, keepdims=0)
+        return self._node(operation, (*self.shape[:axis], *self.shape[axis + 1 :]), axes, keepdims=0)
 
     def mapped(self, operation: str) -> Symbol:
         """Entry by entry."""
-        return self._made(operation, self.shape)
+        return self._node(operation, self.shape)
 
     def padded(self, value: float, columns: int) -> Symbol:
         """Columns of a constant on the right."""
         width = self.shape[1]
         pads, filled = self.graph.constant([0, 0, 0, columns], np.int64), self.graph.constant(value)
-        return self._made("Pad", (self.shape[0], None if width is None else width + columns), pads, filled)
+        return self._node("Pad", (self.shape[0], None if width is None else width + columns), pads, filled)
 
     def beside(self, other: Symbol) -> Symbol:
         """Columns of both."""
         widths = (self.shape[1], other.shape[1])
         width = None if None in widths else sum(size for size in widths if size is not None)
-        return self._made("Concat", (self.shape[0], width), other.name, axis=1)
+        return self._node("Concat", (self.shape[0], width), other.name, axis=1)
 
     def chosen(self, left: Any, right: Any) -> Symbol:
         """Entry by entry the left where this holds, else the right."""
         one, two = self.symbol(left), self.symbol(right)
         shape = _broadcast(self.shape, _broadcast(one.shape, two.shape))
-        return self._made("Where", shape, one.name, two.name)
+        return self._node("Where", shape, one.name, two.name)
 
 
 @dataclass(frozen=True)
 class _Operations:
-    """The operations of ``transforms.arrays.Arrays`` on symbols."""
+    """The operations of ``transforms.exact.Arrays`` on symbols."""
 
     graph: Graph
 
@@ -227,7 +225,7 @@ class _Operations:
     def vecdot(self, left: Symbol, right: Symbol) -> Symbol:
         return (left * right).sum(1)
 
-    whole_dots = vecdot
+    integer_dots = vecdot
 
     def sqrt(self, values: Symbol) -> Symbol:
         return values.mapped("Sqrt")

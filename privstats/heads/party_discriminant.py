@@ -18,17 +18,13 @@ from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
 from privstats.errors import DataError, HeadError, ReleaseError
-from privstats.heads.classifier import class_labels
-from privstats.heads.estimator import ClassHead
+from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, Released
-from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, directions
 from privstats.heads.registry import Bounds, Entry, check_parameters
-from privstats.heads.release_list import directions
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, as_numpy, local, take_columns
-from privstats.moments.parties import Block, direction
-from privstats.schema.gradients import ROW_BITS
-
-__all__ = ["PartyDiscriminant", "site_weights"]
+from privstats.kinds.party import Block, direction
+from privstats.schema.rounds import ROW_BITS
 
 _ROWS = 4096
 _WHITENED = 0.25
@@ -112,21 +108,21 @@ class PartyDiscriminant(ClassHead):
         """
         check_parameters(self, self.bounds)
         self._check_public(public)
-        made_from = directions(release)
-        schema: Any = made_from[0].plan.schema
+        sources = directions(release)
+        schema: Any = sources[0].plan.schema
         classes = class_labels(schema, schema.classes, labels)
-        preprocessing = Preprocessing.of_release(made_from[0])
-        weights: Array = np.sum([_sum_of(each) for each in made_from], axis=0)
+        preprocessing = Preprocessing.of_release(sources[0])
+        weights: Array = np.sum([_sum_of(each) for each in sources], axis=0)
         centre = np.zeros(schema.features)
         if X_site is not None:
             rows = _rows(preprocessing, X_site)
             centre = rows.mean(axis=0)
-            weights = site_weights(weights, math.hypot(*(each.sigma["P"] for each in made_from)), rows - centre)
+            weights = site_weights(weights, math.hypot(*(each.sigma["P"] for each in sources)), rows - centre)
         take_columns(self, preprocessing)
         self.classes_, self.provenance_ = classes, UNKNOWN
         self._settle(weights, centre)
-        made = Provenance.of(made_from)  # last: where no rule follows, an earlier one is still there
-        self.provenance_ = made if X_site is None else made.beside_exact_rows
+        provenance = Provenance.of(sources)  # last: where no rule follows, an earlier one is still there
+        self.provenance_ = provenance if X_site is None else provenance.beside_exact_rows
         return self
 
     def fit_private(self, *_: Any, **__: Any) -> NoReturn:
@@ -160,8 +156,8 @@ def _sum_of(release: Released) -> Array:
 def _blocks(X: Array, index: NDArray[np.intp]) -> list[Block]:
     """Rows in whole numbers, as fine as a party has them, some thousand at a time."""
     rows = X / (np.abs(X).max() or 1.0)
-    whole = np.rint(rows * (2.0**ROW_BITS / math.sqrt(X.shape[1])))
-    return [(whole[at : at + _ROWS], index[at : at + _ROWS]) for at in range(0, len(X), _ROWS)]
+    integers = np.rint(rows * (2.0**ROW_BITS / math.sqrt(X.shape[1])))
+    return [(integers[at : at + _ROWS], index[at : at + _ROWS]) for at in range(0, len(X), _ROWS)]
 
 
 def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
@@ -196,11 +192,11 @@ def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
         return own
     share = np.maximum(values / values[-1], _LEAST)
     turned = own @ Q
-    kept = share**-_WHITENED
+    damping = share**-_WHITENED
     if sigma > 0:
         signal = _level(np.square(turned).sum(axis=0) / sigma**2, len(own) - 1, share) * share
-        kept *= signal / (signal + 1.0)
-    out: Array = (turned * kept) @ Q.T
+        damping *= signal / (signal + 1.0)
+    out: Array = (turned * damping) @ Q.T
     return out
 
 

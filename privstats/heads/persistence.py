@@ -12,15 +12,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.errors import HeadError, SchemaError
-from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
+from privstats.files.envelope import Content, Format, PathLike, Version, full_content
 from privstats.files.signing import Signer, Verifier
 from privstats.heads.provenance import UNKNOWN, Assumed, Provenance
 from privstats.heads.registry import HEADS, head_class
 from privstats.heads.rules import Preprocessing, Rule, rule_of, take_columns
 from privstats.tables import register
 from privstats.transforms import from_builtins, to_builtins
-
-__all__ = ["FORMAT", "Stored", "content_of", "head_of", "load"]
 
 _KNOWN = "known."
 _KNOWLEDGE = ("priors", "prototypes")
@@ -192,7 +190,7 @@ FORMAT = Format[Any](
     writer="save",
     error=HeadError,
     readers={
-        3: Version(head_of, whole_content(b"privstats-head/3")),
+        3: Version(head_of, full_content(b"privstats-head/3")),
     },
 )
 """Files of heads; no release wrote versions 1 and 2."""

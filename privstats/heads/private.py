@@ -1,7 +1,7 @@
-"""What heads read off records themselves: of one party's own shapes, columns and classes, of public ones the means.
+"""What a private fit promises, and what heads read off records themselves.
 
-``privstats.course.alone`` measures and releases a party's own. The estimators' ``fit_private`` and ``fit_release`` call
-this module.
+Every ``fit_private`` makes one :class:`Promise` of its owner's terms; ``privstats.course.alone`` measures and releases
+the records. Read off a party's own records are shapes, columns and classes; off public ones the means.
 """
 
 from __future__ import annotations
@@ -29,64 +29,15 @@ from privstats.heads.provenance import Assumed
 from privstats.heads.rules import Preprocessing, as_numpy, local
 from privstats.moments.arrays import columns_of, is_list, values_of
 from privstats.moments.frames import Batches, batches_of, named_target
-from privstats.moments.input_validation import as_rows, pairs
-from privstats.moments.labels import named_numbers, places_of
+from privstats.moments.input_validation import as_rows, named_numbers, pairs, places_of
 from privstats.release import Release
 from privstats.schema import ClassSchema, Schema
-from privstats.transforms import ConstantFeature, Transform, output_features, steps_of
-from privstats.transforms.names import check_told_apart
+from privstats.transforms import Cells, Column, ConstantFeature, Transform, of_unit_norm, output_features, steps_of
+from privstats.transforms.reading import check_distinct
 
 if TYPE_CHECKING:
+    from privstats.course import Releases
     from privstats.course.paid import Paid
-
-__all__ = [
-    "Labels",
-    "PublicRecords",
-    "Records",
-    "RowCount",
-    "arrays",
-    "central",
-    "owners_terms",
-    "require_public",
-    "with_intercept",
-]
-
-_Given = ParamSpec("_Given")
-_Result = TypeVar("_Result")
-
-
-def owners_terms(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """The method, with one sentence that names all terms that a caller left out and only an owner can choose.
-
-    These are the keyword-only ones without default, and ``clip_norm`` where there are no declared ``columns`` instead.
-
-    Raises:
-        HeadError: a term is missing.
-    """
-    terms = inspect.signature(method).parameters.values()
-    needed = [each.name for each in terms if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
-    with_clip = [each.name for each in terms if each.name in needed or (each.name, each.default) == ("clip_norm", None)]
-
-    @wraps(method)
-    def checked(*args: _Given.args, **given: _Given.kwargs) -> _Result:
-        lacking = [name for name in needed if name not in given]
-        if given.get("columns") is None and (lacking or method.__name__ == "fit_private"):  # an estimator may lack it
-            lacking = [name for name in with_clip if name not in given]
-        if lacking:
-            shown = ", ".join(f"{name}=..." for name in lacking)
-            raise HeadError(f"a private fit needs {shown}: only the owner of the records can choose; give each by name")
-        return method(*args, **given)
-
-    return checked
-
-
-def central(epsilon: float, delta: float, adjacency: Adjacency) -> Privacy:
-    """The promise of one party alone, for one record.
-
-    Raises:
-        PlanError: a value out of its bounds.
-    """
-    return Privacy(model="central", unit="record", adjacency=adjacency, epsilon=epsilon, delta=delta)
 
 
 @dataclass(frozen=True)
@@ -158,14 +109,6 @@ class Records:
         names = columns_of(self.first[0])
         return tuple(names) if names and all(isinstance(name, str) for name in names) else None
 
-    def released(
-        self, schema: Schema, promise: Privacy, max_records: int | None, ledger: Paid, dataset: str | None
-    ) -> Release:
-        """Release their sums under the promise, as ``privstats.private_release`` does."""
-        from privstats.course.alone import private_release
-
-        return private_release(schema, promise, self.X, self.y, ledger=ledger, dataset=dataset, max_records=max_records)
-
     def labelled(self, number: Callable[[Any], NDArray[np.intp]]) -> Self:
         """The same records with every label put through ``number``."""
         if self.y is not None:
@@ -219,7 +162,7 @@ class RowCount:
             "the number of rows was read off X and stands in the plan of every round, to a power of two, so it is taken"
             " for public; give expected_records=..., a number that does not depend on the records, where it is not",
             AssumedPublicWarning,
-            stacklevel=4,
+            stacklevel=6,
         )
         return cls(n, ("rows",))
 
@@ -249,7 +192,7 @@ class Labels:
             names = np.unique(np.asarray(classes))
             if np.asarray(classes).ndim != 1 or len(names) != len(classes):
                 raise DataError("classes must be a list that names each class once, for example [0, 1, 2]")
-            check_told_apart("classes", list(names))
+            check_distinct("classes", list(names))
         elif records.y is None:
             raise DataError("records in batches do not show which classes there are: give classes=[...]")
         else:
@@ -258,7 +201,7 @@ class Labels:
                 "the classes were read off y, so which classes occur is taken for public; give classes=[...], a list "
                 "that does not depend on the records, where it is not",
                 AssumedPublicWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         if len(names) < 2:
             raise DataError(f"there must be at least 2 classes, got {len(names)}; give classes=[...] or more records")
@@ -393,3 +336,143 @@ def _public_rows(public: Any, preprocessing: Preprocessing, classes: NDArray[Any
     if unknown := [label for label in y.tolist() if label not in names]:
         raise DataError(f"public holds the label {unknown[0]!r:.40}, which is no class of the head; leave it out")
     return rows, np.array([names[label] for label in y.tolist()], np.intp)
+
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+
+def owners_terms(method: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """The method, with one sentence that names all terms that a caller left out and only an owner can choose.
+
+    These are the keyword-only ones without default, and ``clip_norm`` where there are no declared ``columns`` instead,
+    unless rows of the head are scaled to norm 1 anyway (``unit_rows``).
+
+    Raises:
+        HeadError: a term is missing.
+    """
+    terms = inspect.signature(method).parameters.values()
+    needed = [each.name for each in terms if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+    with_clip = [each.name for each in terms if each.name in needed or (each.name, each.default) == ("clip_norm", None)]
+
+    @wraps(method)
+    def checked(*args: _Given.args, **given: _Given.kwargs) -> _Result:
+        lacking = [name for name in needed if name not in given]
+        clipped = given.get("columns") is None and not getattr(args[0], "unit_rows", False)
+        if clipped and (lacking or method.__name__ == "fit_private"):  # an estimator may lack it
+            lacking = [name for name in with_clip if name not in given]
+        if lacking:
+            shown = ", ".join(f"{name}=..." for name in lacking)
+            raise HeadError(f"a private fit needs {shown}: only the owner of the records can choose; give each by name")
+        return method(*args, **given)
+
+    return checked
+
+
+def central(epsilon: float, delta: float, adjacency: Adjacency) -> Privacy:
+    """The promise of one party alone, for one record.
+
+    Raises:
+        PlanError: a value out of its bounds.
+    """
+    return Privacy(model="central", unit="record", adjacency=adjacency, epsilon=epsilon, delta=delta)
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The terms of one private fit, as the arguments of every ``fit_private`` have them."""
+
+    epsilon: float
+    delta: float
+    adjacency: Adjacency
+    clip_norm: float | None
+    columns: Sequence[Column] | None
+    transform: Sequence[Transform]
+    grid_bits: int
+    max_records: int | None
+    expected_records: int | None
+    ledger: Paid
+    dataset: str | None
+
+    @property
+    def declared(self) -> bool:
+        """Whether columns of a raw table are declared."""
+        return self.columns is not None
+
+    @property
+    def privacy(self) -> Privacy:
+        """What is promised for one record.
+
+        Raises:
+            PlanError: a value out of its bounds.
+        """
+        return central(self.epsilon, self.delta, self.adjacency)
+
+    def rows(self, *, unit: bool) -> tuple[tuple[Transform, ...], Any]:
+        """The maps in front of the sums and the norm of rows behind them; of declared columns these follow from them.
+
+        Args:
+            unit: whether rows of numbers are scaled to norm 1.
+
+        Raises:
+            HeadError: maps or another norm beside declared columns, or no stated number of records.
+        """
+        if self.columns is None:
+            return of_unit_norm(self.transform) if unit else steps_of(self.transform), self.clip_norm
+        if self.clip_norm not in (None, 1.0) or len(self.transform):
+            raise HeadError(
+                "rows of declared columns have norm 1 and take no other map: leave clip_norm and transform out"
+            )
+        if self.expected_records is None:
+            raise HeadError(
+                "declared columns need expected_records=..., the number of records as their owner states it: it is "
+                "never counted"
+            )
+        return (Cells(tuple(self.columns)),), 1.0
+
+    def counted(self, records: Records) -> RowCount:
+        """The number of records that stands in the plans of a course.
+
+        Raises:
+            PlanError: a promise out of its bounds.
+        """
+        _ = self.privacy  # refused before anything is read off the records
+        return RowCount.of(records, self.expected_records, self.max_records, self.adjacency)
+
+    def release(self, schema: Schema, records: Records) -> Release:
+        """Release the records' sums, as ``privstats.private_release`` does."""
+        from privstats.course.alone import private_release
+
+        charged: dict[str, Any] = {"ledger": self.ledger, "dataset": self.dataset, "max_records": self.max_records}
+        return private_release(schema, self.privacy, records.X, records.y, **charged)
+
+    def releases(
+        self, kind: str | None, schema: Schema, rows: int, records: Records, **options: Any
+    ) -> tuple[Releases, str]:
+        """What a course over the records releases, which keeps the promise as a whole, and the course's digest.
+
+        Args:
+            kind: of course; None: the plan itself follows on cut points, so there must be some to find. Cut points come
+                first wherever columns are open.
+            schema: of the sums.
+            rows: how many, as the plans say.
+            records: the party's own.
+            options: of the course.
+        """
+        from privstats.course import Binned
+        from privstats.course.alone import private_releases, single_party_plan
+        from privstats.course.kinds import KINDS
+
+        plan = single_party_plan(schema, self.privacy, max_records=self.max_records)
+        course: Any
+        if kind is None or opened_by(schema.transform):
+            course = Binned.within(plan, kind, expected_records=rows, **options)
+        else:
+            course = KINDS[kind].within(plan, expected_records=rows, **options)
+        releases = private_releases(course, records.X, records.y, ledger=self.ledger, dataset=self.dataset)
+        return releases, course.digest
+
+
+def opened_by(transform: Sequence[Transform]) -> bool:
+    """Whether cut points of declared columns are still to be found."""
+    return any(getattr(step, "open", ()) for step in transform)

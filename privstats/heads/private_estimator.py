@@ -26,8 +26,6 @@ from privstats.heads.evidence import Array
 from privstats.heads.private import central, owners_terms
 from privstats.transforms import Column, Transform
 
-__all__ = ["Private"]
-
 _LEAST = 0.001
 """The least epsilon of a plan."""
 
@@ -47,7 +45,7 @@ def _where_the_head_has_it(method: _Method) -> _Method:
     def has(estimator: Private) -> bool:
         return hasattr(getattr(estimator, "head_", estimator.head), method.__name__)
 
-    return cast(_Method, available_if(has)(method))
+    return cast("_Method", available_if(has)(method))
 
 
 def _spelled(init: Callable[_Given, None]) -> Callable[_Given, None]:
@@ -287,17 +285,17 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         return terms
 
 
-def _one_of(made_with: Sequence[Any] | None, fitted_with: Sequence[Any] | None) -> Sequence[Any] | None:
+def _one_of(settings: Sequence[Any] | None, fitted_with: Sequence[Any] | None) -> Sequence[Any] | None:
     """The classes of the constructor or those of a fit.
 
     Raises:
         HeadError: both, and they differ.
     """
-    if made_with is None or fitted_with is None:
-        return made_with if fitted_with is None else fitted_with
-    if list(made_with) != list(fitted_with):
+    if settings is None or fitted_with is None:
+        return settings if fitted_with is None else fitted_with
+    if list(settings) != list(fitted_with):
         raise HeadError("classes were given to Private(...) and other ones to fit; give them once")
-    return made_with
+    return settings
 
 
 def _of_one_row(times: int, epsilon: float, delta: float, ledger: Paid, dataset: str | None) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Quadratic discriminants from (N, A, S): QDA, and the regularised family between QDA and LDA.
 
-Each class has its own covariance, pulled toward the pooled one and toward a round one. ``low_rank`` has the head with a
-diagonal and a few directions per class.
+Each class has its own covariance, pulled toward the pooled one and toward a round one. ``contrib.heads.low_rank`` has
+the head with a diagonal and a few directions per class.
 """
 
 from __future__ import annotations
@@ -13,17 +13,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from privstats.estimates import denoise
-from privstats.estimates.shrinkage import Priors, Shrinkage, log_priors
+from privstats.estimates.discriminant import Priors, Shrinkage, log_priors
 from privstats.heads.diagnostics import warn_of_few_records
-from privstats.heads.estimates.blas import one_blas_thread
-from privstats.heads.estimates.class_covariance import class_covariances, real_share
+from privstats.heads.estimates.class_covariance import class_covariances, one_blas_thread, real_share
 from privstats.heads.estimates.subspace import Subspace, discriminant_directions
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence
 from privstats.heads.registry import NONE, PRIORS, SHRINKAGE, SUBSPACE, WEIGHT, Bounds, Entry, Number, Text
 from privstats.heads.rules import QuadraticRule
-
-__all__ = ["QDA", "RDA"]
 
 _MOST_SCREENED = 0.4
 _LEAST_POOLED, _MOST_POOLED, _LESS_POOLED = 0.8, 0.92, 0.24
@@ -80,7 +77,7 @@ class QDA(_Quadratic):
 
     Args:
         shrinkage: of each class covariance toward ``tr / d I``: ``"auto"``
-            (:func:`~privstats.estimates.shrinkage.round_prior` by the class's own count), ``"oas"``, a number, or
+            (:func:`~privstats.estimates.discriminant.round_prior` by the class's own count), ``"oas"``, a number, or
             None. Columns must have like scales for it, as in ``LDA``.
         priors: ``"counts"``, ``"uniform"``, or C probabilities.
         subspace: as in ``LDA``.

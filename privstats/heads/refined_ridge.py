@@ -7,7 +7,6 @@ prefix of the rounds gives a head.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,27 +14,18 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
-from privstats.course.alone import private_releases, single_party_plan
-from privstats.course.paid import Paid
-from privstats.course.recipe_reading import recipe_of
-from privstats.course.recipes import RidgeRounds
-from privstats.dp.privacy import Adjacency
+from privstats.course.recipes import RidgeRounds, recipe_of
 from privstats.errors import ReleaseError
 from privstats.estimates import regression
-from privstats.estimates.ridge_recipe import RidgeRecipe
-from privstats.estimates.spectrum import NoisyGram
-from privstats.heads.declared import course_over, rows_behind
+from privstats.estimates.denoise import NoisyGram
+from privstats.estimates.recipes import RidgeRecipe
 from privstats.heads.evidence import Array
-from privstats.heads.private import RowCount, arrays, central, owners_terms
-from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
+from privstats.heads.private import Promise, arrays
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_counts, present
 from privstats.heads.registry import SWITCH, Bounds, Entry, Whole, check_parameters
 from privstats.heads.regressor import LinearRegressor
-from privstats.heads.release_list import behind_counts, present
 from privstats.heads.rules import LinearRule, Preprocessing, local, take_columns
 from privstats.progress import progress_bar
-from privstats.transforms import Column, Transform
-
-__all__ = ["RefinedRidge"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -117,59 +107,13 @@ class RefinedRidge(LinearRegressor):
         self.provenance_ = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         return self
 
-    @owners_terms
-    def fit_private(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        epsilon: float,
-        delta: float,
-        clip_norm: float | None = None,
-        target_bound: float,
-        adjacency: Adjacency,
-        columns: Sequence[Column] | None = None,
-        transform: Sequence[Transform] = (),
-        grid_bits: int = 12,
-        max_records: int | None = None,
-        expected_records: int | None = None,
-        ledger: Paid = None,
-        dataset: str | None = None,
-    ) -> Self:
-        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
-
-        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept. **The number
-        of rows is treated as public**, to a power of two, unless ``expected_records`` or ``max_records`` is given: the
-        recipe depends on it, the noise does not.
-
-        Args:
-            X, y: arrays, tables or files, as ``privstats.measure`` takes them; every round reads them again.
-            epsilon, delta: the promise for one record, of the first release and all rounds together.
-            clip_norm, target_bound, adjacency, columns, transform, grid_bits, max_records, ledger, dataset: as in
-                ``Ridge.fit_private``.
-            expected_records: n, from public knowledge; ``columns`` need it. If omitted, ``max_records``; without that,
-                the nearest power of two to the number of rows, which is then taken for public
-                (``AssumedPublicWarning`` under ``"add-remove"``).
-
-        Guarantee:
-            The whole head is computed from the releases of one course, which together are (epsilon, delta)-DP for one
-            record under ``adjacency``. Number and names of the columns are public, and the number of rows to a power of
-            two unless ``expected_records`` or ``max_records`` is given (``provenance_.assumed_public``).
-
-        Attributes set: those of :meth:`fit_releases`, and ``releases_``, what was released.
-
-        Raises:
-            HeadError, SchemaError, PlanError, DataError, LedgerError: as in ``ClassHead.fit_private``.
-        """
-        check_parameters(self, self.bounds)
-        maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=False)
+    def _fit_under(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
+        maps, norm = promise.rows(unit=False)
         records = arrays(X, y, maps)
-        schema = self._schema(records, maps, norm, target_bound, grid_bits)
-        whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)
-        rows = RowCount.of(records, expected_records, max_records, adjacency)
-        course = course_over(whole, "rounds", rows.n, rounds=self.rounds)
-        self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)
-        return self.fit_releases(self.releases_)._assuming(rows.assumed, course.digest)
+        schema = self._schema(records, maps, norm, target_bound, promise.grid_bits)
+        rows = promise.counted(records)
+        self.releases_, course = promise.releases("rounds", schema, rows.n, records, rounds=self.rounds)
+        return self.fit_releases(self.releases_)._assuming(rows.assumed, course)
 
     def _fit_rows(self, X: Array, y: Array, norm: float) -> Array:
         """The recipe without noise, in real numbers: weights ``(d,)``."""

@@ -21,32 +21,24 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from privstats.course import Releases
-from privstats.course.alone import private_releases, single_party_plan
-from privstats.course.paid import Paid
-from privstats.course.recipe_reading import recipe_of
-from privstats.course.recipes import ClassRounds, ModuleRounds
-from privstats.dp.privacy import Adjacency
+from privstats.course.recipes import ClassRounds, ModuleRounds, recipe_of
 from privstats.errors import HeadError, ReleaseError
-from privstats.estimates import denoise, softmax, softmax_recipe
-from privstats.estimates.calibration import temperature
-from privstats.estimates.noisy_sums import NoisyClassSums
-from privstats.estimates.shrinkage import Priors, log_priors
-from privstats.heads.classifier import class_labels
-from privstats.heads.declared import course_over, rows_behind
+from privstats.estimates import denoise, recipes, softmax
+from privstats.estimates.clip_link import link_of
+from privstats.estimates.denoise import NoisyClassSums
+from privstats.estimates.discriminant import Priors, log_priors
+from privstats.estimates.softmax import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
-from privstats.heads.estimator import ClassHead
+from privstats.heads.estimator import ClassHead, class_labels
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
-from privstats.heads.private import Labels, RowCount, arrays, central, owners_terms, require_public
-from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
+from privstats.heads.private import Labels, Promise, arrays, require_public
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_counts, present
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
-from privstats.heads.release_list import behind_counts, present
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, local, take_columns
+from privstats.kinds.calibration import FACTORS
 from privstats.progress import progress_bar
-from privstats.schema.calibration import FACTORS
 from privstats.schema.modules import Module, module_of
-from privstats.transforms import Column, Transform, UnitNorm
-
-__all__ = ["RefinedSoftmax"]
+from privstats.transforms import UnitNorm
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -72,7 +64,17 @@ class RefinedSoftmax(ClassHead):
         rounds_: gradient rounds used.
         temperature_: what all scores are divided by, so that confidence is the share of hits; 1 without a calibration.
             It is that of ``priors="counts"`` and changes no prediction.
+        link_: T and b, ``(C,)``: of declared columns scores are ``W u / T + b``, because the clip of residuals makes W
+            too sure of itself (:mod:`~privstats.estimates.clip_link`); 1 and 0 of other rows. Nothing is spent on it.
         rule_: the decision rule.
+
+    Guarantee:
+        That of :meth:`ClassHead.fit_private`, of the releases of one course: the first and all rounds together.
+        Rows are scaled to norm 1 behind ``transform``, so ``clip_norm`` may be left out, and every round reads
+        the records again, which are no batches. **The number of rows is treated as public**, to a power of two,
+        unless ``expected_records`` or ``max_records`` is given: the recipe depends on it, the noise does not.
+        Behind the cut points of ``columns`` come the rounds; a mean first (``centred``) gains its whitened rows
+        nothing and is refused. Public records enter the discriminant alone.
 
     Example:
         >>> X, y = np.random.default_rng(0).normal(size=(4_000, 2)), np.arange(4_000) % 2
@@ -87,6 +89,7 @@ class RefinedSoftmax(ClassHead):
     entry: ClassVar[Entry] = Entry(any_of="B", after_rounds=True)
     bounds: ClassVar[Bounds] = {"rounds": (NONE, Whole(1)), "priors": PRIORS, "calibrated": SWITCH, "module": MODULE}
     has_calibration: ClassVar[bool] = True
+    unit_rows: ClassVar[bool] = True
 
     rounds: int | None = None
     priors: Priors | ArrayLike = "counts"
@@ -144,100 +147,46 @@ class RefinedSoftmax(ClassHead):
         recipe = recipe_of(have)
         if not isinstance(recipe, ClassRounds):
             raise ReleaseError("these are releases of a regression; use heads.RefinedRidge")
-        if isinstance(recipe, ModuleRounds):
-            if public is not None:
-                raise _of_modules()
-            discriminant = None
-        else:
-            discriminant = _quietly(partial(head_class("LDA")().fit_release, public=public), have[0], labels)
+        of_module = isinstance(recipe, ModuleRounds)
+        if of_module and public is not None:
+            raise _of_modules()
+        fit = partial(head_class("LDA")().fit_release, public=public)
+        discriminant = None if of_module else _quietly(fit, have[0], labels)
         schema = recipe.first
         self.classes_ = class_labels(schema, schema.classes, labels)
         take_columns(self, Preprocessing.of_release(have[0]))
         self.provenance_ = UNKNOWN
         counts = denoise.counts(recipe.sums(have[0]).N, have[0].sigma["N"])
         _warn(float(counts.sum()), schema.features)
+        whitening, states = recipe.states(have)
         if isinstance(recipe, ModuleRounds):
-            self.temperature_ = 1.0
-            whitening, states = recipe.states(have)
             self._settle_module(recipe.network, whitening, states[-1], counts, len(states) - 1)
         else:
-            self.temperature_ = recipe.temperature(have)
-            whitening, states = recipe.states(have)
+            self._calibrate(recipe, have, whitening, _averaged(whitening, states[-1].weights, discriminant))
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
         made = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(made, public=None if discriminant is None else discriminant.provenance_.public)
         self._means = _means_of(have[0])
         return self
 
-    @owners_terms
-    def fit_private(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        epsilon: float,
-        delta: float,
-        adjacency: Adjacency,
-        clip_norm: float | None = 1.0,
-        classes: Sequence[Any] | None = None,
-        columns: Sequence[Column] | None = None,
-        transform: Sequence[Transform] = (),
-        grid_bits: int = 12,
-        max_records: int | None = None,
-        centred: bool = False,
-        expected_records: int | None = None,
-        public: tuple[Any, Any] | None = None,
-        ledger: Paid = None,
-        dataset: str | None = None,
+    def _fit_under(
+        self, promise: Promise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool
     ) -> Self:
-        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
-
-        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept. Rows are
-        scaled to norm 1 behind ``transform``. **The number of rows is treated as public**, to a power of two, unless
-        ``expected_records`` or ``max_records`` is given: the recipe depends on it, the noise does not.
-
-        Args:
-            X, y: arrays, tables or files, as ``privstats.measure`` takes them; every round reads them again.
-            epsilon, delta: the promise for one record, of the first release and all rounds together.
-            adjacency: ``"add-remove"`` or ``"replace-one"``.
-            clip_norm: 1, the norm of every row.
-            classes, columns, transform, grid_bits, max_records, ledger, dataset: as in :meth:`ClassHead.fit_private`;
-                behind the cut points of ``columns`` come the rounds.
-            centred: False: its whitened rows gain nothing by a mean first.
-            expected_records: n, from public knowledge. If omitted, ``max_records``; without that, the nearest power of
-                two to the number of rows, which is then taken for public (``AssumedPublicWarning`` under
-                ``"add-remove"``).
-            public: ``(X, y)``, records that are public, as in :meth:`fit_releases`: **no promise covers them**.
-
-        Guarantee:
-            The whole head is computed from the releases of one course, which together are (epsilon, delta)-DP for one
-            record under ``adjacency``. Number and names of the columns are public, the number of rows to a power of two
-            unless ``expected_records`` or ``max_records`` is given, and the classes unless they are given;
-            ``provenance_.assumed_public`` says which was read off the records.
-
-        Attributes set: those of :meth:`fit_releases`, and ``releases_``, what was released.
-
-        Raises:
-            HeadError, SchemaError, PlanError, DataError, LedgerError: as in :meth:`ClassHead.fit_private`.
-        """
-        check_parameters(self, self.bounds)
         if centred:
             raise HeadError("RefinedSoftmax takes no mean first: leave centred out, or give it to LDA")
-        maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=True)
+        maps, norm = promise.rows(unit=True)
         records = arrays(X, y, maps)
         labels = Labels.of(records, classes)
-        schema = labels.schema(records, "NAB", maps, norm, grid_bits)
+        schema = labels.schema(records, "NAB", maps, 1.0 if norm is None else norm, promise.grid_bits)
         if public is not None and self.module is not None:
             raise _of_modules()
         require_public(public, schema, labels.names)
-        whole = single_party_plan(schema, central(epsilon, delta, adjacency), max_records=max_records)
-        rows = RowCount.of(records, expected_records, max_records, adjacency)
+        rows = promise.counted(records)
+        numbered = records.labelled(labels.places if promise.declared else labels.numbers)
         options = {"rounds": self.rounds, "calibrated": self.calibrated, "module": self.module}
-        course = course_over(whole, "rounds", rows.n, **options)
-        numbered = records.labelled(labels.numbers if columns is None else labels.places)
-        self.releases_ = private_releases(course, numbered.X, numbered.y, ledger=ledger, dataset=dataset)
+        self.releases_, course = promise.releases("rounds", schema, rows.n, numbered, **options)
         self.fit_releases(self.releases_, labels.names.tolist(), public=public)
-        return self._assuming(labels.assumed + rows.assumed, course.digest)
+        return self._assuming(labels.assumed + rows.assumed, course)
 
     @property
     def _class_means(self) -> Array | None:
@@ -251,8 +200,8 @@ class RefinedSoftmax(ClassHead):
         C, (n, d) = len(self.classes_), X.shape
         onehot = np.eye(C)[index]
         sums = NoisyClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
-        rounds = softmax_recipe.advised_rounds(math.inf) if self.rounds is None else self.rounds
-        recipe = softmax_recipe.SoftmaxRecipe(C, d, n, math.inf, rounds)
+        rounds = recipes.advised_rounds(math.inf) if self.rounds is None else self.rounds
+        recipe = recipes.SoftmaxRecipe(C, d, n, math.inf, rounds)
         whitening = softmax.SoftmaxWhitening.of(sums, recipe.floor if self.module is None else 1.0)
         U = whitening.rows(X)
         _warn(n, d)
@@ -265,13 +214,14 @@ class RefinedSoftmax(ClassHead):
                 state = softmax.refined(recipe, sums, whitening, state, g, kappa, 0.0)
                 advance(1)
         discriminant = _quietly(head_class("LDA")().fit, X, index)
+        self.link_ = _NO_CALIBRATION[1]
         sure = _confidence(U, index, whitening.published(state.weights)) if self.calibrated else None
         self.temperature_ = 1.0 if sure is None else temperature(sure, 0.0, FACTORS)
         return self._settle(whitening, state.weights, discriminant, sums.N, rounds)
 
     def _fit_module(
         self,
-        recipe: softmax_recipe.SoftmaxRecipe,
+        recipe: recipes.SoftmaxRecipe,
         sums: NoisyClassSums,
         whitening: softmax.SoftmaxWhitening,
         U: Array,
@@ -287,7 +237,6 @@ class RefinedSoftmax(ClassHead):
                 g, kappa = network.exact(U, index, state)
                 state = network.refined(recipe, sums, state, g, kappa, 0.0)
                 advance(1)
-        self.temperature_ = 1.0
         return self._settle_module(network, whitening, state, sums.N, recipe.rounds)
 
     def _settle_module(
@@ -295,25 +244,33 @@ class RefinedSoftmax(ClassHead):
     ) -> Self:
         """The priors, and the rule."""
         self.weights_ = network.published(state)
-        return self._ruled(network.rule(whitening, state, self._shift(counts)), rounds)
+        self.temperature_, self.link_ = _NO_CALIBRATION
+        return self._ruled(network.rule(whitening, state, self._shift(counts)), rounds, counts)
+
+    def _calibrate(self, recipe: Any, have: Sequence[Any], whitening: softmax.SoftmaxWhitening, weights: Array) -> None:
+        """The link of the clip, of rows of ``Cells`` behind a round, and the temperature of a calibration."""
+        self.link_ = _NO_CALIBRATION[1]
+        if len(have) > 1 and any(step.reads_cells for step in recipe.first.transform):
+            self.link_ = link_of(whitening, recipe.sums(have[0]), weights, recipe.clip)
+        self.temperature_ = recipe.temperature(have, self.link_[0])
 
     def _settle(
         self, whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any, counts: Array, rounds: int
     ) -> Self:
         """The average with the discriminant, the priors, and the rule."""
-        weights = softmax.averaged(whitening, weights, discriminant.rule_.coef, discriminant.rule_.intercept)
-        self.weights_ = whitening.published(weights)
-        (coef, intercept), shift = _split(self.weights_), self._shift(counts)
-        rule = WhitenedRule(whitening.matrix, coef / self.temperature_, (intercept + shift) / self.temperature_)
-        return self._ruled(rule, rounds)
+        self.weights_ = whitening.published(_averaged(whitening, weights, discriminant))
+        (coef, intercept), (divisor, offset), heat = _split(self.weights_), self.link_, self.temperature_
+        shifted = intercept / divisor + offset + self._shift(counts)
+        rule = WhitenedRule(whitening.matrix, coef / divisor / heat, shifted / heat)
+        return self._ruled(rule, rounds, counts)
 
     def _shift(self, counts: Array) -> Array:
         """What ``priors`` add to the scores of each class."""
         return log_priors(self.priors, counts) - log_priors("counts", counts)
 
-    def _ruled(self, rule: Rule, rounds: int) -> Self:
+    def _ruled(self, rule: Rule, rounds: int, counts: Array) -> Self:
         """Fitted to this rule after so many rounds."""
-        self.rounds_ = rounds
+        self.rounds_, self.prevalence_ = rounds, counts / counts.sum()
         if not all(np.isfinite(array).all() for array in rule.arrays().values()):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
         self._adopt(rule)
@@ -324,6 +281,13 @@ def _of_modules() -> HeadError:
     return HeadError("rounds of a module read no class means; leave public out, or refine without a module")
 
 
+_NO_CALIBRATION: tuple[float, tuple[float, Any]] = 1.0, (1.0, 0.0)
+
+
+def _averaged(whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any) -> Array:
+    return softmax.averaged(whitening, weights, discriminant.rule_.coef, discriminant.rule_.intercept)
+
+
 def _split(weights: Array) -> tuple[Array, Array]:
     """Weights of rows u as those of ``Mx / |Mx|``, and what the constant adds."""
     return weights[:, :-1] * math.sqrt(1 - softmax.INTERCEPT**2), weights[:, -1] * softmax.INTERCEPT
@@ -331,8 +295,8 @@ def _split(weights: Array) -> tuple[Array, Array]:
 
 def _means_of(release: Released) -> Array:
     evidence, _ = class_evidence(release)
-    found = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
-    return np.asarray(found.values + evidence.origin)
+    result = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
+    return np.asarray(result.values + evidence.origin)
 
 
 def _warn(records: float, features: int) -> None:
@@ -351,7 +315,7 @@ def _gradient(U: Array, index: NDArray[np.intp], W: Array) -> tuple[Array, float
     p = probabilities(U @ W.T, axis=1)
     kappa = 1 - np.square(p).sum(axis=1)
     p[np.arange(len(p)), index] -= 1
-    q = softmax_recipe.GRADIENT_CLIP / np.maximum(np.sqrt(np.square(p).sum(axis=1)), softmax_recipe.GRADIENT_CLIP)
+    q = recipes.GRADIENT_CLIP / np.maximum(np.sqrt(np.square(p).sum(axis=1)), recipes.GRADIENT_CLIP)
     return (p * q[:, None]).T @ U, float(kappa @ q)
 
 

@@ -6,24 +6,28 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from privstats.dp.privacy import Adjacency
 from privstats.heads.card import Described
 from privstats.heads.evidence import Array
 from privstats.heads.export import Exported
 from privstats.heads.persistence import Stored
-from privstats.heads.private import Records, with_intercept
-from privstats.heads.release_list import OfOneRelease
+from privstats.heads.private import Promise, Records, owners_terms, with_intercept
+from privstats.heads.provenance import OfOneRelease
+from privstats.heads.registry import Bounds, check_parameters
 from privstats.heads.rules import LinearRule, Preprocessing, local, rows_of
 from privstats.schema import RidgeSchema
-from privstats.transforms import ConstantFeature, Transform, steps_of
+from privstats.transforms import Column, ConstantFeature, Transform, steps_of
 
-__all__ = ["LinearRegressor"]
+if TYPE_CHECKING:
+    from privstats.course.paid import Paid
 
 
 class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin, BaseEstimator):
@@ -40,6 +44,67 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
     rule_: LinearRule
     preprocessing_: Preprocessing
     _flat: bool
+
+    bounds: ClassVar[Bounds]
+
+    @owners_terms
+    def fit_private(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        epsilon: float,
+        delta: float,
+        clip_norm: float | None = None,
+        target_bound: float,
+        adjacency: Adjacency,
+        columns: Sequence[Column] | None = None,
+        transform: Sequence[Transform] = (),
+        grid_bits: int = 12,
+        max_records: int | None = None,
+        expected_records: int | None = None,
+        ledger: Paid = None,
+        dataset: str | None = None,
+    ) -> Self:
+        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
+
+        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept.
+
+        With ``fit_intercept`` a constant of half the clip norm ends the transform, unless it ends in one already.
+
+        Args:
+            X, y: records, as ``privstats.measure`` takes them; targets ``(n,)``, of ``Ridge`` also ``(n, T)``. Batches
+                come as ``X`` alone, where one release is made of them.
+            target_bound: targets longer than this are shortened to it: a public choice. Centre them with public
+                knowledge first, because the bound is about 0. With ``columns`` a record without a target that is a
+                number is left out (``UnreadableRecordsWarning``).
+            columns, expected_records: those of a raw table, and the number of its records as their owner states it, as
+                in ``ClassHead.fit_private``; cut points that are open are found first (:class:`~privstats.Binned`).
+                ``Ridge`` refines any rows by rounds where the number is stated. ``RefinedRidge`` takes, if it is not,
+                ``max_records``; without that, the nearest power of two, which is then taken for public
+                (``AssumedPublicWarning`` under ``"add-remove"``).
+            epsilon, delta, clip_norm, adjacency, transform, grid_bits, max_records, ledger, dataset: as in
+                ``ClassHead.fit_private``.
+
+        Guarantee:
+            The whole head is computed from one release, or from all of a course (open ``columns``, rounds), which
+            together are (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are
+            public, and of rounds the number of rows to a power of two unless ``expected_records`` or ``max_records`` is
+            given (``provenance_.assumed_public``).
+
+        Attributes set: those of the fit on releases, and ``release_``, what was released; ``releases_`` of a course.
+
+        Raises:
+            HeadError, SchemaError, PlanError, DataError, LedgerError: as in ``ClassHead.fit_private``.
+        """
+        terms = (clip_norm, columns, transform, grid_bits, max_records, expected_records, ledger, dataset)
+        promise = Promise(epsilon, delta, adjacency, *terms)
+        check_parameters(self, self.bounds)
+        return self._fit_under(promise, X, y, target_bound)
+
+    @abstractmethod
+    def _fit_under(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
+        """Release the records under the promise, and fit on what comes out."""
 
     def _schema(
         self, records: Records, transform: Sequence[Transform], clip_norm: float, target_bound: float, grid_bits: int

@@ -6,7 +6,7 @@ are kernel ridge.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,26 +14,30 @@ import numpy as np
 from sklearn.base import MultiOutputMixin
 from sklearn.utils.validation import validate_data
 
-from privstats.dp.privacy import Adjacency
-from privstats.errors import ReleaseError
+from privstats.errors import HeadError, ReleaseError
 from privstats.estimates import denoise
-from privstats.heads.declared import course_over, opened_by, require_declared, rows_behind
 from privstats.heads.estimates.least_squares import Penalty, Solver, solve
 from privstats.heads.estimator import ClassHead
 from privstats.heads.evidence import Array, ClassEvidence, GramEvidence, Released, records_gram, release_gram
-from privstats.heads.private import Records, RowCount, arrays, central, owners_terms
-from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
-from privstats.heads.registry import NONE, SWITCH, Bounds, Constraints, Entry, Number, Text, Whole, check_parameters
+from privstats.heads.private import Promise, Records, arrays, opened_by
+from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_cut_points
+from privstats.heads.registry import (
+    NONE,
+    SWITCH,
+    Bounds,
+    Constraints,
+    Entry,
+    Number,
+    Text,
+    Whole,
+    check_parameters,
+    head_class,
+)
 from privstats.heads.regressor import LinearRegressor
-from privstats.heads.release_list import behind_cut_points
 from privstats.heads.rules import LinearRule, Preprocessing, local, take_columns
-from privstats.transforms import Column, Transform
 
 if TYPE_CHECKING:
     from privstats.course import Releases
-    from privstats.course.paid import Paid
-
-__all__ = ["Ridge", "RidgeClassifier"]
 
 _SOLVERS: Constraints = (Text("auto", "aggregate", "plain", "adassp", "wiener"),)
 
@@ -45,9 +49,12 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     Args:
         solver: ``"plain"``, which leaves out directions lost in the noise; ``"adassp"`` (Wang 2018: a penalty sized to
             the noise, added to the chosen one); ``"wiener"``
-            (:func:`~privstats.estimates.spectrum.denoised_solve`); ``"aggregate"``, an average of adassp, smaller
+            (:func:`~privstats.estimates.denoise.denoised_solve`); ``"aggregate"``, an average of adassp, smaller
             penalties, wiener and no weights at all by what each is estimated to risk; ``"auto"``, which is aggregate
-            where the release carries noise and plain where it does not.
+            where the release carries noise and plain where it does not. One party alone pays nothing for a session, so
+            :meth:`fit_private` of one target then refines the release by rounds, as :class:`RefinedRidge` does, at the
+            same charge, where ``expected_records`` is stated: it stands in the plans of rounds, so where it is not, it
+            would be read off the records and taken for public. Another solver or a penalty is that of one release.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence where there is noise, else folds where the release has them, else GCV.
         fit_intercept: centre records in :meth:`fit`. A release is centred where its transform ends in a
@@ -59,7 +66,7 @@ class Ridge(MultiOutputMixin, LinearRegressor):
             the columns that it gives. A release's constant is the intercept and no column.
         intercept_: ``(T,)``, or a float for one target.
         penalty_: the penalty used; of an aggregate, that of the estimate with the largest share in it.
-        solver_: the solver used.
+        solver_: the solver used; ``"rounds"`` behind rounds, which have neither penalty nor condition (NaN).
         condition_: condition number ``(l_max + penalty) / (l_min + penalty)`` of the centred system, at most
             ``(l_max + penalty) / penalty`` (corollary 1 of the one-shot ridge paper); of the denoised Gram matrix under
             ``"wiener"``, of that of ``penalty_`` under ``"aggregate"``; infinite where the system is singular.
@@ -114,78 +121,45 @@ class Ridge(MultiOutputMixin, LinearRegressor):
             DataError: a list of other releases.
         """
         check_parameters(self, self.bounds)
-        made_from, release = behind_cut_points(release)
+        sources, release = behind_cut_points(release)
         evidence = release_gram(release, self.records)
         self._warn_without_constant(release.plan.schema.transform)
         take_columns(self, Preprocessing.of_release(release))
         self.provenance_ = UNKNOWN
         self._build(evidence, flat=evidence.h.shape[1] == 1)
-        self.provenance_ = Provenance.of(made_from)  # last: where no rule follows, an earlier one is still there
+        self.provenance_ = Provenance.of(sources)  # last: where no rule follows, an earlier one is still there
         return self
 
-    @owners_terms
-    def fit_private(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        epsilon: float,
-        delta: float,
-        clip_norm: float | None = None,
-        target_bound: float,
-        adjacency: Adjacency,
-        columns: Sequence[Column] | None = None,
-        transform: Sequence[Transform] = (),
-        grid_bits: int = 12,
-        max_records: int | None = None,
-        expected_records: int | None = None,
-        ledger: Paid = None,
-        dataset: str | None = None,
-    ) -> Self:
-        """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
-
-        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept.
-
-        With ``fit_intercept`` a constant of half the clip norm ends the transform, unless it ends in one already.
-
-        Args:
-            X, y: records, as ``privstats.measure`` takes them; targets ``(n,)`` or ``(n, T)``. Batches come as ``X``
-                alone.
-            target_bound: targets longer than this are shortened to it: a public choice. Centre them with public
-                knowledge first, because the bound is about 0. With ``columns`` a record without a target that is a
-                number is left out (``UnreadableRecordsWarning``).
-            columns, expected_records: those of a raw table, and the number of its records as their owner states it, as
-                in ``ClassHead.fit_private``; cut points that are open are found first (:class:`~privstats.Binned`).
-            epsilon, delta, clip_norm, adjacency, transform, grid_bits, max_records, ledger, dataset: as in
-                ``ClassHead.fit_private``.
-
-        Guarantee:
-            The whole head is computed from one release, or with open ``columns`` from all of a course, which together
-            are (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are public.
-
-        Attributes set: those of :meth:`fit_release`, and ``release_``, what was released; ``releases_`` of a course.
-
-        Raises:
-            HeadError, SchemaError, PlanError, DataError, LedgerError: as in ``ClassHead.fit_private``.
-        """
-        check_parameters(self, self.bounds)
-        require_declared(columns, expected_records)
-        maps, norm = rows_behind(columns, transform, clip_norm, expected_records, unit=False)
+    def _fit_under(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
+        stated, plain = promise.expected_records is not None, (self.solver, self.penalty) == ("auto", "auto")
+        if stated and plain and (isinstance(y, str) or np.ndim(y) == 1):
+            return self._refined(promise, X, y, target_bound)
+        if stated and not promise.declared:
+            raise HeadError(
+                "expected_records serves declared columns, and rounds of one target, solver='auto' and penalty='auto', "
+                "whose records are no batches: leave it out"
+            )
+        maps, norm = promise.rows(unit=False)
         counted = opened_by(maps)
         records = (arrays if counted else Records.of)(X, y, maps)
-        schema = self._schema(records, maps, norm, target_bound, grid_bits)
-        promise = central(epsilon, delta, adjacency)
+        schema = self._schema(records, maps, norm, target_bound, promise.grid_bits)
         if not counted:
-            self.release_ = records.released(schema, promise, max_records, ledger, dataset)
+            self.release_ = promise.release(schema, records)
             return self.fit_release(self.release_)
-        from privstats.course.alone import private_releases, single_party_plan
-
-        rows = RowCount.of(records, expected_records, max_records, adjacency)
-        course = course_over(single_party_plan(schema, promise, max_records=max_records), None, rows.n)
-        self.releases_ = private_releases(course, records.X, records.y, ledger=ledger, dataset=dataset)
+        self.releases_, course = promise.releases(None, schema, promise.counted(records).n, records)
         self.fit_release(self.releases_)  # refuses a last session without a sum
         *_, self.release_ = (each for each in self.releases_ if each is not None)
-        return self._assuming((), course.digest)
+        return self._assuming((), course)
+
+    def _refined(self, promise: Promise, X: Any, y: Any, target_bound: float) -> Self:
+        """Fitted by the rounds of one party alone."""
+        better: Any = head_class("RefinedRidge")(fit_intercept=self.fit_intercept)
+        better._fit_under(promise, X, y, target_bound)
+        own = better.get_params(deep=False)
+        self.__dict__.update({name: value for name, value in vars(better).items() if name not in own})
+        self.solver_, self.penalty_, self.condition_ = "rounds", math.nan, math.nan
+        *_, self.release_ = (each for each in self.releases_ if each is not None)
+        return self
 
     def _build(self, evidence: GramEvidence, flat: bool) -> Self:
         solution = solve(evidence, self.solver, self.penalty)

@@ -1,11 +1,13 @@
 """An honest score of a head over several parties: the plan by which each scores its own records, and their scores.
 
-``moments.scoring`` counts what is said here of a row; ``inference`` reads the released counts.
+Where a plan follows the head's own releases, its bins are cut where these say that scores lie (:func:`score_cuts`).
+
+``kinds.scoring`` counts what is said here of a row; ``inference`` reads the released counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,14 +17,15 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from privstats.errors import HeadError, PlanError
-from privstats.heads.evidence import Array
+from privstats.estimates import denoise
+from privstats.heads.evidence import Array, ClassEvidence, class_evidence
 from privstats.heads.persistence import FORMAT, content_of
 from privstats.heads.provenance import Provenance
-from privstats.heads.score_cuts import score_cuts
+from privstats.kinds.scoring import Scale, bytes_of, published_head
 from privstats.plan import Plan
-from privstats.schema import ScoringSchema
+from privstats.release import Release
+from privstats.schema import ClassSchema, ScoringSchema
 from privstats.schema.public_values import Published, Values
-from privstats.schema.scoring import Scale, bytes_of, published_head
 
 if TYPE_CHECKING:
     from privstats.dp import NoPrivacy, Privacy
@@ -32,7 +35,6 @@ if TYPE_CHECKING:
     from privstats.plan import Cohort
     from privstats.release import Release
 
-__all__ = ["Scoring", "head_digest", "published_provenance", "reader", "scores_alone"]
 
 Said: TypeAlias = tuple[Array, Array]
 _BY_SITE = {"by_site", "by_sites", "groups", "sites"}
@@ -54,7 +56,7 @@ class Scoring:
         by_class: of more than two classes, a table for each, for one-vs-rest AUC: C more tables under one promise.
         releases: of two classes, all that the head was made from, in order: bins then lie where these say that its
             scores do, each with as many records, which tells far more of a rare outcome than bins of equal width; at no
-            price (:mod:`~privstats.heads.score_cuts`). There may be fewer than ``score_bins``, and no calibration.
+            price (:mod:`~privstats.heads.scoring`). There may be fewer than ``score_bins``, and no calibration.
         labels: every label that records may have, in order, where the head lacks some because they were suppressed;
             their records count as wrong. Default: the classes of the head.
 
@@ -184,10 +186,10 @@ def published_provenance(values: Mapping[str, Values]) -> Provenance:
         PlanError: the bytes are no head.
     """
     try:
-        made: Provenance = FORMAT.decode(bytes_of(values), "the published head").provenance_
+        provenance: Provenance = FORMAT.decode(bytes_of(values), "the published head").provenance_
     except HeadError as error:
         raise PlanError(f"the published head cannot be read: {error}") from None
-    return made
+    return provenance
 
 
 def scores_alone(head: Any, rows: NDArray[Any]) -> Said:
@@ -235,3 +237,67 @@ def _places(schema: ScoringSchema, head: Any) -> list[int]:
     if min(places) < 0 or len(set(places)) < len(places) or (schema.classes == 2 and len(places) < 2):
         raise HeadError("the head's classes are not among the labels of the records; give labels= with all of them")
     return places
+
+
+_DRAWN = 4_000
+_DIGITS = 6
+_LEAST, _MOST = 1e-6, 1 - 1e-6
+
+
+def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tuple[float, ...]:
+    """Cuts between bins of the second class's probability, each with as many of the records that the sums describe.
+
+    Rows are drawn from a Gaussian per class, with the means and the scatter that the noise leaves, and scored by the
+    head; both classes weigh the same, because a pair of the AUC has one record of each. One half is a cut, so that a
+    bin is of one predicted class, and so is the head's prevalence, where sensitivity and specificity of a rare class
+    are read (``HeadScore.at``). Cuts that fall together are one, so there may be fewer bins than asked for.
+
+    Guarantee:
+        The cuts are a function of the head and of the releases that it was made from, which are public already, and of
+        numbers drawn from a fixed seed. What is computed from a release is post-processing, so it costs nothing of any
+        record's promise (Dwork and Roth 2014, proposition 2.1), whoever holds the records that are scored later: no
+        record that is scored has a part in the cuts, so each still counts 1 in exactly one public cell.
+
+    Args:
+        head: a fitted head of two classes.
+        releases: all that it was made from.
+        bins: how many, at least 2.
+
+    Raises:
+        HeadError: the head was made from others, or none of them holds sums of classes with B.
+    """
+    given = tuple(each for each in releases if each is not None)
+    if tuple(each.digest for each in given) != tuple(head.provenance_.releases):
+        raise HeadError(
+            "releases must be those that the head was made from, in order, as `privstats head show` names them: bins "
+            "follow no other sums"
+        )
+    sums = next((each for each in given if isinstance(each.plan.schema, ClassSchema)), None)
+    if sums is None or len(head.classes_) != 2:
+        raise HeadError("bins follow the class sums of a head of two classes; leave releases out and choose score_bins")
+    evidence, _ = class_evidence(sums)
+    if evidence.B is None or evidence.classes != 2:
+        raise HeadError("bins follow sums of both classes with B; leave releases out and choose score_bins")
+    shares = head._probabilities(head.rule_.scores(_rows(evidence)))[:, 1]
+    kept = {0.5, *(round(float(np.clip(each[1], _LEAST, _MOST)), _DIGITS) for each in _prevalence(head))}
+    many = max(bins - len(kept) + 1, 1)
+    cuts = np.quantile(shares, np.arange(1, many) / many)
+    inner = np.round(np.clip(cuts, _LEAST, _MOST), _DIGITS)
+    apart = np.abs(inner[:, None] - list(kept)).min(axis=1) > 10.0**-_DIGITS
+    return tuple(map(float, np.union1d(inner[apart], list(kept))))
+
+
+def _prevalence(head: Any) -> Iterator[Array]:
+    """The shares of the classes, where the head knows them and there is a bin to spare."""
+    if hasattr(head, "prevalence_"):
+        yield head.prevalence_
+
+
+def _rows(evidence: ClassEvidence) -> Array:
+    """As many rows of each class, ``(2 m, d)``."""
+    n = denoise.counts(evidence.N, evidence.noise("N"))
+    values, vectors = np.linalg.eigh(denoise.within_scatter(evidence, n) / n.sum())
+    spread = vectors * np.sqrt(np.maximum(values, 0.0))
+    chance = np.random.default_rng(0)
+    means = denoise.class_means(evidence, n).values + evidence.origin
+    return np.concatenate([mean + chance.normal(size=(_DRAWN, len(spread))) @ spread.T for mean in means])

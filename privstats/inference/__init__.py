@@ -1,17 +1,18 @@
 """Tables that one may publish from a release: estimates with intervals and p-values that stay true under its noise.
 
 Everything here is post-processing of a :class:`~privstats.Release` and costs no privacy. One claim holds throughout:
-**at most a fraction alpha of releases report an interval that misses**; a parameter whose interval noise makes
-unbounded is *not told*: its interval is (-inf, inf) and tables show no estimate.
+**at most a fraction alpha of releases report an interval that misses**, where what a table assumes holds. A parameter
+whose interval noise makes unbounded is *not told*: its interval is (-inf, inf) and tables show no estimate.
 
-One room for each kind of table: ``regression``, ``counts``, ``groups``, ``treatment_effects``, ``hazard_ratios``,
-``scorecards`` and ``head_scores``. In each, ``table`` is what people call (in ``treatment_effects`` also ``rows``, in
-``groups`` ``means`` and ``shares``), and ``summary`` is how it is printed.
+A place for each kind of table: the rooms ``regression``, ``counts``, ``groups`` and ``treatment_effects``, and the
+files ``hazard_ratios``, ``scorecard_table`` over ``scorecard_points``, and ``head_scores`` over ``head_curves``. In a
+room ``table`` is what people call (in ``treatment_effects`` also ``rows``, in ``groups`` ``means`` and ``shares``).
 
-Beside the rooms stands what they share. ``evidence`` reads the release, ``inversion`` computes intervals, ``last_step``
-ends the rounds of a course of scores, and ``prediction`` guesses widths before anything is measured. ``summary`` is a
-printed table, with ``reporting`` for what every one says of its releases; ``frame_columns`` names columns of frames;
-``paragraph`` writes a paper's Methods; ``forest`` draws what several rooms have, in the style of ``drawing``.
+Beside them stands what they share. ``releases`` is what every reader asks of its releases, ``evidence`` reads the sums
+of a regression, ``inversion`` computes intervals, ``last_step`` ends the rounds of a course of scores, and
+``prediction`` guesses widths before anything is measured. ``summary`` is a table, printed or as rows, with
+``reporting`` for what every one says of its releases; ``frame_columns`` names columns of frames; ``paragraph`` writes a
+paper's Methods; ``figures`` and ``forest`` draw.
 """
 
 from typing import TYPE_CHECKING
@@ -19,8 +20,12 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.inference.counts.logrank import LogRank as LogRank
-    from privstats.inference.counts.logrank import logrank_test as logrank_test
+    from privstats.inference.counts.averages import Average as Average
+    from privstats.inference.counts.averages import averages as averages
+    from privstats.inference.counts.risks import Incidence as Incidence
+    from privstats.inference.counts.risks import RisksAt as RisksAt
+    from privstats.inference.counts.risks import cumulative_incidence as cumulative_incidence
+    from privstats.inference.counts.risks import risks_at as risks_at
     from privstats.inference.counts.statistics import Chi2 as Chi2
     from privstats.inference.counts.statistics import Confusion as Confusion
     from privstats.inference.counts.statistics import Histogram as Histogram
@@ -32,8 +37,15 @@ if TYPE_CHECKING:
     from privstats.inference.counts.survival import SurvivalCurve as SurvivalCurve
     from privstats.inference.counts.survival import SurvivalCurves as SurvivalCurves
     from privstats.inference.counts.survival import kaplan_meier as kaplan_meier
-    from privstats.inference.counts.survival_figure import plot_survival as plot_survival
     from privstats.inference.counts.table import Interval as Interval
+    from privstats.inference.counts.two_groups import LogRank as LogRank
+    from privstats.inference.counts.two_groups import Proportionality as Proportionality
+    from privstats.inference.counts.two_groups import logrank_test as logrank_test
+    from privstats.inference.counts.two_groups import proportionality_test as proportionality_test
+    from privstats.inference.figures import plot_explanation as plot_explanation
+    from privstats.inference.figures import plot_score as plot_score
+    from privstats.inference.figures import plot_scorecard as plot_scorecard
+    from privstats.inference.figures import plot_survival as plot_survival
     from privstats.inference.forest import plot_balance as plot_balance
     from privstats.inference.forest import plot_forest as plot_forest
     from privstats.inference.frame_columns import FRAME_COLUMNS as FRAME_COLUMNS
@@ -41,15 +53,12 @@ if TYPE_CHECKING:
     from privstats.inference.groups.means import GroupMeans as GroupMeans
     from privstats.inference.groups.means import table_one as table_one
     from privstats.inference.groups.shares import GroupShares as GroupShares
-    from privstats.inference.hazard_ratios.proportionality import Proportionality as Proportionality
-    from privstats.inference.hazard_ratios.proportionality import proportionality_test as proportionality_test
-    from privstats.inference.hazard_ratios.table import HazardRatios as HazardRatios
-    from privstats.inference.hazard_ratios.table import hazards as hazards
-    from privstats.inference.head_scores.figure import plot_score as plot_score
-    from privstats.inference.head_scores.reliability import Reliability as Reliability
-    from privstats.inference.head_scores.roc import RocCurve as RocCurve
-    from privstats.inference.head_scores.table import HeadScore as HeadScore
-    from privstats.inference.head_scores.table import head_score as head_score
+    from privstats.inference.hazard_ratios import HazardRatios as HazardRatios
+    from privstats.inference.hazard_ratios import hazards as hazards
+    from privstats.inference.head_curves import Reliability as Reliability
+    from privstats.inference.head_curves import RocCurve as RocCurve
+    from privstats.inference.head_scores import HeadScore as HeadScore
+    from privstats.inference.head_scores import head_score as head_score
     from privstats.inference.paragraph import methods as methods
     from privstats.inference.prediction import HalfWidth as HalfWidth
     from privstats.inference.prediction import predicted_half_width as predicted_half_width
@@ -63,12 +72,11 @@ if TYPE_CHECKING:
     from privstats.inference.regression.sites import mixed as mixed
     from privstats.inference.regression.table import ContrastTest as ContrastTest
     from privstats.inference.regression.table import Regression as Regression
-    from privstats.inference.scorecards.figure import plot_explanation as plot_explanation
-    from privstats.inference.scorecards.figure import plot_scorecard as plot_scorecard
-    from privstats.inference.scorecards.table import Explanation as Explanation
-    from privstats.inference.scorecards.table import Scorecard as Scorecard
-    from privstats.inference.scorecards.table import scorecard as scorecard
+    from privstats.inference.scorecard_table import Explanation as Explanation
+    from privstats.inference.scorecard_table import Scorecard as Scorecard
+    from privstats.inference.scorecard_table import scorecard as scorecard
     from privstats.inference.summary import Summary as Summary
+    from privstats.inference.treatment_effects.arms import ArmTable as ArmTable
     from privstats.inference.treatment_effects.balance import Balance as Balance
     from privstats.inference.treatment_effects.rows import EffectRows as EffectRows
     from privstats.inference.treatment_effects.rows import effects as effects

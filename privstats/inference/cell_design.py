@@ -11,19 +11,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
-from privstats.inference.cell_intervals import Intervals, has_ramp
+from privstats.estimates.denoise import Array
 from privstats.inference.inversion import NormalEquations
 from privstats.schema import Schema
 from privstats.transforms import Cells, ConstantFeature
-
-__all__ = ["CellDesign", "ColumnCells", "declared_cells", "design_of"]
+from privstats.transforms.columns import Categories, Column, Dates, Numeric, Truth
 
 _SURE = 3.0
 """Standard deviations of its noise that a cell's count must exceed to hold records."""
@@ -81,9 +80,9 @@ class CellDesign:
     def contrasts(self) -> Array:
         """Parameters from weights of the basis, ``(m, p)``. The level has no part in lost directions: along those the
         reference and all other cells that hold records have the same place."""
-        found: Array = self.rows @ self.basis
-        found[0, self.lost] = 0.0
-        return found
+        moved: Array = self.rows @ self.basis
+        moved[0, self.lost] = 0.0
+        return moved
 
     @property
     def read(self) -> NDArray[np.bool_]:
@@ -98,16 +97,16 @@ class CellDesign:
 
     def gram(self, G: Array) -> Array:
         """``V'GV``, with 0 in lost directions: of one symmetric ``(d, d)``, or of many."""
-        found = self.basis.T @ G @ self.basis
-        found[..., self.lost, :] = 0.0
-        found[..., :, self.lost] = 0.0
-        return np.asarray((found + np.swapaxes(found, -1, -2)) / 2)
+        projected = self.basis.T @ G @ self.basis
+        projected[..., self.lost, :] = 0.0
+        projected[..., :, self.lost] = 0.0
+        return np.asarray((projected + np.swapaxes(projected, -1, -2)) / 2)
 
     def vector(self, h: Array) -> Array:
         """``V'h``, with 0 in lost directions: of ``(d, T)``."""
-        found = self.basis.T @ h
-        found[self.lost] = 0.0
-        return np.asarray(found)
+        projected = self.basis.T @ h
+        projected[self.lost] = 0.0
+        return np.asarray(projected)
 
     def notes(self, equations: NormalEquations) -> list[str]:
         """Warnings about cells: those without records, collinear ones, and a Gram matrix lost in noise."""
@@ -173,8 +172,8 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
         level[place] = block.means[column.reference]
         moved = np.delete(block.means, column.reference, axis=0) - block.means[column.reference]
         rows += [_placed(each, place, width) for each in moved]
-        for found, directions in zip((kept, gone), block.directions(holds), strict=True):
-            found += [_placed(each, place, width) for each in directions]
+        for rows_of, directions in zip((kept, gone), block.directions(holds), strict=True):
+            rows_of += [_placed(each, place, width) for each in directions]
         columns.append(column)
     lost = np.array([False] * len(kept) + [True] * len(gone) + [False])
     every = sum(len(block.names) - 1 for block in blocks)
@@ -211,8 +210,8 @@ class _Block:
         solve = np.linalg.pinv(np.vstack([self.means[:, self.plain].T, np.ones(len(self.names))]))
         counts = solve @ np.append(sums[self.plain], total)
         noise = sigma * np.hypot(np.linalg.norm(solve[:, :-1], axis=1) / math.sqrt(2), solve[:, -1] / constant)
-        found = np.asarray(counts > np.maximum(_SURE * noise, 0.5))
-        return found if found.any() else np.arange(len(found)) == 0
+        filled = np.asarray(counts > np.maximum(_SURE * noise, 0.5))
+        return filled if filled.any() else np.arange(len(filled)) == 0
 
     def column(self, holds: NDArray[np.bool_], first: int) -> ColumnCells:
         """The cells with their parameters, of which ``first`` is the number of the first one."""
@@ -259,3 +258,55 @@ def _placed(entries: Array, block: slice, width: int) -> Array:
 def _span(rows: Array, size: float) -> Array:
     _, values, directions = np.linalg.svd(rows, full_matrices=False)
     return np.asarray(directions[values > _FLAT * size])
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """The cells of one column as people read them: with a ramp, several steps make the interval between two cuts.
+
+    Attributes:
+        names: of the intervals, the last one that of a gap.
+        of_steps: the interval of each cell of the column's table, ``(cells,)``.
+    """
+
+    names: tuple[str, ...]
+    of_steps: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, column: Column, marks: Array) -> Intervals:
+        """Of a column whose cells begin at these codes, but for the first."""
+        cuts = np.array(column.edges) if isinstance(column, Numeric | Dates) and column.edges else marks
+        places = np.searchsorted(cuts, marks, side="right")
+        return cls(_names(column, cuts), np.concatenate([[0], places, [len(cuts) + 1]]))
+
+
+def has_ramp(column: Column, cells: Cells) -> bool:
+    """Whether steps of a ramp tell the values of one interval apart; theirs is the last entry but one."""
+    return cells.ramp and isinstance(column, Numeric | Dates)
+
+
+def _names(column: Column, cuts: Array) -> tuple[str, ...]:
+    """Names of a column's intervals, the last one that of a gap."""
+    match column:
+        case Numeric() | Dates():
+            cut_names = [column.said(float(cut)) for cut in cuts] if isinstance(column, Dates) else _told_apart(cuts)
+            inner = [f"{low} to < {high}" for low, high in pairwise(cut_names)]
+            return (f"< {cut_names[0]}", *inner, f">= {cut_names[-1]}", "missing")
+        case Truth():
+            return ("false", "true", "missing")
+        case Categories(values=()):
+            return ("given", "missing")
+        case Categories():
+            return (*map(str, column.values), *(() if column.is_scale else ("other",)), "missing")
+
+
+def _told_apart(cuts: Array) -> list[str]:
+    """Cut points in four digits, or in as many as keep a tenth of the distance to the nearest neighbour."""
+    gaps = np.diff(cuts, prepend=-np.inf, append=np.inf)
+    near = np.minimum(gaps[:-1], gaps[1:]) / 10
+    return [_rounded(float(cut), float(room)) for cut, room in zip(cuts, near, strict=True)]
+
+
+def _rounded(cut: float, room: float) -> str:
+    words = (f"{cut:.{digits}g}" for digits in range(4, 18))
+    return next(text for text in words if abs(float(text) - cut) <= room)

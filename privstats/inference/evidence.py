@@ -7,40 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from privstats.course.base import Releases
-from privstats.dp import Privacy
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
+from privstats.estimates.denoise import Array
 from privstats.heads.evidence import FoldSums, GramEvidence, release_gram
-from privstats.heads.release_list import behind_counts, behind_cut_points
 from privstats.inference.cell_design import CellDesign, declared_cells, design_of
 from privstats.inference.inversion import NormalEquations
-from privstats.plan import Plan
+from privstats.inference.releases import chosen_columns, column_names, map_columns, require_records
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema, narrowed
-from privstats.transforms import Centre, ConstantFeature, Levels, Scale, Transform
-
-__all__ = [
-    "CONSTANT",
-    "LinearSums",
-    "Parts",
-    "cell_design",
-    "chosen_columns",
-    "column_names",
-    "contrasts_of",
-    "counted_before",
-    "degrees_left",
-    "last_of",
-    "linear_sums",
-    "map_columns",
-    "require_gaussian",
-    "require_records",
-]
 
 CONSTANT = "const"
 """Name of the intercept in a table."""
@@ -93,71 +71,6 @@ class LinearSums:
     def intercept(self) -> bool:
         """Whether the model has an intercept."""
         return self.names[0] == CONSTANT
-
-
-def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Releases]:
-    """The plans of the count sessions that a ``Binned`` course begins with, and what follows them.
-
-    Cut points that counts have found are as good as public ones here: noise of the counts is independent of that of the
-    sums, and a contrast is that of the cells that were found.
-
-    Raises:
-        ReleaseError: what follows was measured behind other cut points than these counts give.
-    """
-    counts, rest = behind_counts(releases)
-    return tuple(each.plan for each in counts), rest
-
-
-def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
-    """A release alone, or the last of a ``Binned`` course over one plan; before it the plans of its counts.
-
-    Raises:
-        ReleaseError, DataError: as :func:`behind_cut_points`.
-    """
-    alone = not isinstance(release, list | tuple)
-    if not alone and (ranged := _behind_ranges(release)):
-        return ranged
-    last = require_records(release if alone else behind_cut_points(release)[1])
-    return (() if isinstance(release, Release) else counted_before(release)[0]), last
-
-
-def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
-    """The plan of the first session and the release of the second, of a ``Standardised`` course; else None.
-
-    The ranges are public maps there, which coefficients undo; the noise that chose them is independent of that of the
-    sums.
-
-    Raises:
-        ReleaseError: the second release is behind other ranges than the first gives.
-    """
-    if len(releases) != 2 or not all(isinstance(each, Release) for each in releases):
-        return None
-    first, last = releases
-    given, ranged = first.plan.schema, last.plan.schema
-    if not (isinstance(given, RidgeSchema) and isinstance(ranged, RidgeSchema)):
-        return None
-    from privstats.course.standardised import behind_ranges
-
-    if behind_ranges(replace(given, folds=ranged.folds), first) != ranged:
-        raise ReleaseError(
-            "these sums are not behind the ranges that the first release gives: give both releases of one Standardised "
-            "course, in order, or the last one alone"
-        )
-    return (first.plan,), require_records(last)
-
-
-def require_gaussian(release: Release) -> None:
-    """Refuse Laplace noise, under which these intervals would miss more often than they say.
-
-    Raises:
-        ReleaseError: the release keeps a pure epsilon (delta = 0).
-    """
-    privacy = release.plan.privacy
-    if isinstance(privacy, Privacy) and privacy.pure:
-        raise ReleaseError(
-            "intervals are proved for Gaussian noise, and a release with delta = 0 has Laplace noise: read its sums in "
-            "release.moments, or release under a delta above 0"
-        )
 
 
 def linear_sums(
@@ -273,61 +186,6 @@ def ridge_schema(release: Release) -> RidgeSchema:
     return narrowed(schema, RidgeSchema, refusal)
 
 
-def require_records(release: object) -> Release:
-    """The release, if its sums are sums of whole records, or of persons of whom each adds the average of all rows.
-
-    An average is what one row drawn from the person adds, in expectation. So sums of averages vary no more than those
-    of one row each, and what estimates the variance of these from the sums overstates it (docs/sensitivity.md).
-
-    Raises:
-        ReleaseError: not a release, or one whose plan clips whole clients or persons.
-    """
-    if not isinstance(release, Release):
-        raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
-    privacy = release.plan.privacy
-    if isinstance(privacy, Privacy) and privacy.unit == "person" and not privacy.averaged:
-        raise ReleaseError(
-            "the plan shortens some persons with several rows, which are not independent, so no interval is valid; "
-            "release with person_clip='average', or give each person one row and promise records"
-        )
-    if isinstance(privacy, Privacy) and privacy.client_clip is not None:
-        raise ReleaseError(
-            "the plan clips whole clients (client_clip), so its sums may not be sums of records and no interval is "
-            "valid; release without client_clip"
-        )
-    return release
-
-
-def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
-    """Names of the columns as they come in, x0, x1, ... where the plan has none."""
-    return schema.feature_names or tuple(f"x{j}" for j in range(columns))
-
-
-def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
-    """``(scale, shift)`` with u = scale x + shift for raw columns x and the model's columns u.
-
-    Raises:
-        ReleaseError: a map that mixes columns, so that a coefficient belongs to no single one.
-    """
-    scale, shift = np.ones(columns), np.zeros(columns)
-    for place, step in enumerate(transform):
-        match step:
-            case Centre(centre):
-                shift = shift - np.array(centre)
-            case Scale(per):
-                scale, shift = scale / np.array(per), shift / np.array(per)
-            case ConstantFeature() if place == len(transform) - 1:
-                pass
-            case Levels():  # the column is 0 and 1 then
-                pass
-            case _:
-                raise ReleaseError(
-                    f"the plan maps records by {step.kind!r}, behind which a coefficient belongs to no column; use "
-                    "Centre, Scale and a last ConstantFeature only"
-                )
-    return scale, shift
-
-
 def _target(schema: RidgeSchema, target: int | None) -> int:
     if target is None and schema.targets > 1:
         raise ReleaseError(f"the release has {schema.targets} targets; say which one to read with target=0, 1, ...")
@@ -335,30 +193,6 @@ def _target(schema: RidgeSchema, target: int | None) -> int:
     if isinstance(chosen, bool) or not isinstance(chosen, int) or not 0 <= chosen < schema.targets:
         raise ReleaseError(f"target must be a number from 0 to {schema.targets - 1}, got {target!r}")
     return chosen
-
-
-def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
-    """Numbers of the columns in the model.
-
-    Raises:
-        ReleaseError: a column that the release does not have, or one that is named twice.
-    """
-    if columns is None:
-        return list(range(len(names)))
-    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
-        raise ReleaseError("columns must be a list of column names or numbers, such as ['age', 'dose']")
-    numbers = [_number(names, each) for each in columns]
-    if len(set(numbers)) < len(numbers):
-        raise ReleaseError("columns names a column twice; name each once")
-    return numbers
-
-
-def _number(names: Sequence[str], column: object) -> int:
-    if isinstance(column, str) and column in names:
-        return names.index(column)
-    if isinstance(column, bool) or not isinstance(column, int) or not 0 <= column < len(names):
-        raise ReleaseError(f"columns: {column!r} is no column of the release; it has {', '.join(names)}")
-    return column
 
 
 def _records(evidence: GramEvidence, constant: int, records: int | None) -> tuple[float, float]:

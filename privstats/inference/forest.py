@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
-from privstats.inference.drawing import INK, LINES, SMALL, UNTOLD, beside_zero, check_format, figure_of, saved
-from privstats.inference.regression.exponentiated import ratio_of
+from privstats.estimates.denoise import Array
+from privstats.inference.figures import INK, LINES, SMALL, UNTOLD, beside_zero, check_format, figure_of, saved
+from privstats.inference.regression.summary import ratio_of
 
 if TYPE_CHECKING:
     from privstats.inference.regression.table import Regression
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     Estimates: TypeAlias = EffectTable | Regression
 
-__all__ = ["ForestRow", "forest_rows", "plot_balance", "plot_forest"]
-
+_FOOT = 52  # letters of a line below all panels
 _NAME = 17  # letters of a line that leave a phone half of its width for intervals
 _ROW, _LINE, _PANEL, _REST = 0.16, 0.16, 0.34, 0.62  # inches
 _BESIDE = 0.16  # of a row
@@ -42,6 +41,7 @@ class ForestRow(NamedTuple):
         name: of the estimate.
         value, low, high: the estimate and its interval; NaN and infinite where it is not told.
         group: ``"exploratory"``, or what it was declared as.
+        starred: whether a star stands at the estimate, which the foot of the figure explains.
 
     Example:
         >>> ps.inference.forest.ForestRow("days", -1.5, -1.8, -1.2, "exploratory").told
@@ -53,6 +53,7 @@ class ForestRow(NamedTuple):
     low: float
     high: float
     group: str
+    starred: bool = False
 
     @property
     def told(self) -> bool:
@@ -67,7 +68,7 @@ class ForestRow(NamedTuple):
         width = self.high - self.low
         digits = min(max(1 - math.floor(math.log10(width)), 0), 6) if width > 0 else 3
         value, low, high = (f"{each:.{digits}f}" for each in (self.value, self.low, self.high))
-        return f"{value} ({low} to {high})"
+        return f"{value}{'*' if self.starred else ''} ({low} to {high})"
 
 
 def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05) -> list[ForestRow]:
@@ -129,7 +130,9 @@ def plot_forest(
     apart = {group: [row for row in rows if row.group == group] for group in order}
     groups = {group: each for group, each in apart.items() if each}
     heights = [_PANEL + sum(_height(row) for row in each) for each in groups.values()]
-    figure = figure_of(sum(heights) + _REST)
+    tabled = tables.values() if isinstance(tables, Mapping) else [tables]
+    remarks = [textwrap.fill(f"* {each}", _FOOT) for each in dict.fromkeys(map(_remark, tabled)) if each]
+    figure = figure_of(sum(heights) + _REST + _LINE * sum(each.count("\n") + 1 for each in remarks))
     panels = figure.subplots(len(groups), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     for axes, (group, each) in zip(panels, groups.items(), strict=True):
         _forest_panel(axes, group, each, scale)
@@ -137,7 +140,8 @@ def plot_forest(
         _ratio_ticks(panels[-1], [row for row in rows if row.told])
     else:
         panels[-1].locator_params(axis="x", nbins=_MOST_TICKS)
-    figure.supxlabel(f"{scale.name}, {100 * (1 - alpha):g} % intervals", fontsize=SMALL, parse_math=False)
+    said = "\n".join([f"{scale.name}, {100 * (1 - alpha):g} % intervals", *remarks])
+    figure.supxlabel(said, fontsize=SMALL, parse_math=False)
     return saved(figure, path)
 
 
@@ -217,19 +221,27 @@ def _scale(table: Any) -> _Scale:
 def _rows(name: str, table: Any, alpha: float) -> list[ForestRow]:
     if hasattr(table, "estimand"):
         (row,), (low, high) = table.to_rows(alpha), table.conf_int(alpha)
-        said = name or table.name or _WHOSE[table.estimand]
-        return [ForestRow(said, float(row["estimate"]), float(low), float(high), table.declared)]
+        text = name or table.name or _WHOSE[table.estimand]
+        return [ForestRow(text, float(row["estimate"]), float(low), float(high), table.declared)]
     told, estimate, ends = table.errors.told(alpha), table.errors.estimate, table.conf_int(alpha)
     if _scale(table).ratio:
         with np.errstate(over="ignore"):
             estimate, ends = np.exp(estimate), np.exp(ends)
     lows, highs = np.where(told, ends.T, [[-np.inf], [np.inf]])
     values = np.where(told, estimate, np.nan)
+    starred = bool(_remark(table))
     return [
-        ForestRow(f"{name}: {column}" if name else column, float(value), float(low), float(high), "exploratory")
+        ForestRow(
+            f"{name}: {column}" if name else column, float(value), float(low), float(high), "exploratory", starred
+        )
         for column, value, low, high in zip(table.names, values, lows, highs, strict=True)
         if column != "const"
     ]
+
+
+def _remark(table: Any) -> str:
+    """What a star at its estimates stands for; of an effect there is none."""
+    return "" if hasattr(table, "estimand") else str(table.remark)
 
 
 def _height(row: ForestRow) -> float:

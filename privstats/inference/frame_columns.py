@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-__all__ = ["FRAME_COLUMNS", "FrameColumn"]
-
 _UNIT = "that of the estimate"
 _RECORDS = "records"
 
@@ -43,7 +41,9 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "subgroup": FrameColumn("records that the effect is in; empty for all", "text"),
         "estimand": FrameColumn("population of the effect: `ate`, `att` or `overlap`", "text"),
         "declared": FrameColumn("`primary` or `secondary` before the first session, else `exploratory`", "text"),
-        "metric": FrameColumn("what is measured of a head", "text"),
+        "metric": FrameColumn(
+            "what is measured of a head, or of an arm: `risk`, `mean`, `difference` or `ratio`", "text"
+        ),
         "class": FrameColumn("class that the row is about; empty for all", "text"),
         "time": FrameColumn("end of the bin, or its own time where every bin is one", "that of the variable of times"),
         "estimate": FrameColumn(
@@ -62,6 +62,9 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "hazard_ratio": FrameColumn("exp of the estimate, proportional hazards", "ratio per unit of the column"),
         "ratio_low": FrameColumn("lower end of the ratio's interval", "ratio"),
         "ratio_high": FrameColumn("upper end of it", "ratio"),
+        "counted": FrameColumn(
+            "share of the events up to the last edge that count before the cap; NaN where it is not told", "0 to 1"
+        ),
         "n": FrameColumn("records of the row, noisy where the release is", _RECORDS),
         "proportion": FrameColumn("share of the records of the group, or of all where there is none", "0 to 1"),
         "mean": FrameColumn("mean of the variable in the group", "that of the variable"),
@@ -76,7 +79,9 @@ FRAME_COLUMNS: Mapping[str, FrameColumn] = MappingProxyType(
         "weighted_smd_high": FrameColumn("upper end of it", "standard deviations"),
         "n_risk": FrameColumn("records at risk, noisy where the release is", _RECORDS),
         "n_event": FrameColumn("records with the event, likewise", _RECORDS),
-        "survival": FrameColumn("Kaplan-Meier estimate", "0 to 1"),
+        "survival": FrameColumn("estimate of survival", "0 to 1"),
+        "cause": FrameColumn("event that rules the others out", "text"),
+        "incidence": FrameColumn("share that had this event first, up to the time", "0 to 1"),
         "points": FrameColumn("what the level adds to the score", "log odds"),
         "told": FrameColumn("whether noise leaves the row to be read; where not, its estimate is NaN", "True, False"),
     }

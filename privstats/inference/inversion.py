@@ -27,19 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.special import chndtr, chndtrix, fdtrc, ndtr, ndtri, stdtr, stdtrit
 
-from privstats.estimates.spectrum import Array
-
-__all__ = [
-    "Errors",
-    "Inversion",
-    "NormalEquations",
-    "condition",
-    "folded",
-    "folded_quantile",
-    "holm",
-    "quantile",
-    "two_sided",
-]
+from privstats.estimates.denoise import Array
 
 _LOST = math.sqrt(np.finfo(np.float64).eps)
 _NORMAL = 1e12  # degrees from which F and chi2 agree to every digit

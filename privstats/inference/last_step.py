@@ -18,13 +18,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.estimates.spectrum import Array
+from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import CellDesign
 from privstats.inference.inversion import Inversion, NormalEquations
-from privstats.inference.reckoned_sigma import reckoned_sigma
+from privstats.inference.releases import reckoned_sigma
 from privstats.release import Release
-
-__all__ = ["LOOK_BACK", "Earlier", "LastStep", "last_step", "notes_on", "remainder"]
 
 LOOK_BACK = 2
 """Rounds before the last one that are looked at: over two the noise in a change per round is half as large."""
@@ -176,7 +174,7 @@ def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[s
     """Warnings about rounds that ended too early for the parameters that are read."""
     arrived, notes = errors.arrived[read], list[str]()
     if not arrived.all():
-        notes.append("the rounds ended before they arrived: give rate=, or more rounds")
+        notes.append("the rounds ended before they converged: give rate=, or more rounds")
     most = float(errors.left[read][arrived].max(initial=0.0))
     if most >= _SAID:
         notes.append(
@@ -189,12 +187,12 @@ def _earlier(
     present: Sequence[Release], weights: Sequence[Array], radius: float, design: CellDesign | None
 ) -> tuple[Earlier, ...]:
     """The rounds before the last one, the nearest first."""
-    found = []
+    rounds = []
     for back in range(1, min(LOOK_BACK, len(present) - 1) + 1):
         H, sigma = _symmetric(present[-1 - back]), present[-1 - back].sigma["H"]
         moved = radius * float(np.linalg.norm(weights[-1] - weights[-1 - back]))
-        found.append(Earlier(H if design is None else design.gram(H), sigma, moved, back))
-    return tuple(found)
+        rounds.append(Earlier(H if design is None else design.gram(H), sigma, moved, back))
+    return tuple(rounds)
 
 
 def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:

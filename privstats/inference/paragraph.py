@@ -6,26 +6,23 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from privstats.errors import ReleaseError
-from privstats.inference.counts.summary import proportions_summary
-from privstats.inference.counts.survival import SurvivalCurve, SurvivalCurves
-from privstats.inference.counts.survival_summary import curve_summary
+from privstats.inference.counts.survival import SurvivalCurve, SurvivalCurves, curve_summary
 from privstats.inference.counts.table import Interval
-from privstats.inference.summary import Summary
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.summary import Summary, ends_of
 from privstats.release import Release
 
 if TYPE_CHECKING:
     from privstats.inference.groups.means import GroupMeans
     from privstats.inference.regression.cell_table import CellTable
     from privstats.inference.regression.table import Regression
-    from privstats.inference.scorecards.table import Scorecard
+    from privstats.inference.scorecard_table import Scorecard
     from privstats.inference.treatment_effects.rows import EffectRows
     from privstats.inference.treatment_effects.table import EffectTable
 
     Table: TypeAlias = EffectTable | EffectRows | Regression | CellTable | Scorecard | GroupMeans
     Curves: TypeAlias = SurvivalCurve | SurvivalCurves | Mapping[str, SurvivalCurve]
     Given: TypeAlias = Table | Curves | Mapping[str, Interval]
-
-__all__ = ["methods"]
 
 
 def methods(result: Given, release: Release | None = None, *, alpha: float = 0.05) -> str:
@@ -53,8 +50,8 @@ def methods(result: Given, release: Release | None = None, *, alpha: float = 0.0
 def _summary_of(result: Any, release: Release | None, alpha: float) -> Summary:
     summary = getattr(result, "summary", None)
     if summary is not None:
-        found: Summary = summary(alpha) if hasattr(result, "conf_int") else summary()
-        return found
+        table: Summary = summary(alpha) if hasattr(result, "conf_int") else summary()
+        return table
     several: dict[str, Any] = dict(result) if isinstance(result, Mapping) else {}
     match next(iter(several.values()), None):
         case SurvivalCurve():
@@ -64,3 +61,16 @@ def _summary_of(result: Any, release: Release | None, alpha: float) -> Summary:
                 raise ReleaseError("this result does not hold its release; give it as the second argument")
             return proportions_summary(several, release, alpha)
     raise ReleaseError(f"no paragraph is written for a {type(result).__name__}; give what a reader of a table returned")
+
+
+def proportions_summary(shares: Mapping[str, Interval], release: Release, alpha: float) -> Summary:
+    """Shares of the cells of one variable."""
+    rows = [
+        (cell, f"{share.value:.4f}", f"{share.low:.4f}", f"{share.high:.4f}")
+        if share.told
+        else (cell, HIDDEN, "0", "1")
+        for cell, share in shares.items()
+    ]
+    source = Source(release, alpha, "independent records, honest clients")
+    words = "Shares of records have Wilson's intervals, widened by the noise of the counts."
+    return source.summary("Proportions", ("", "proportion", *ends_of(alpha)), rows, methods=words)

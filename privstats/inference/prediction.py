@@ -7,14 +7,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.polynomial.hermite_e import hermegauss
+from scipy.special import expit
+
 from privstats.course import Effect, Hazard
 from privstats.errors import PlanError
-from privstats.inference.hazard_ratios import prediction as hazard_prediction
-from privstats.inference.inversion import quantile
-from privstats.inference.treatment_effects import prediction as effect_prediction
+from privstats.estimates.denoise import Array
+from privstats.estimates.effect import penalty
+from privstats.inference.inversion import folded_quantile, quantile
 from privstats.plan import Plan
+from privstats.schema import EffectSchema, HazardSchema
 
-__all__ = ["HalfWidth", "Predicted", "predicted_half_width", "predicted_of"]
+_NODES = 64
+_MOST_R = 0.5
+_CLEAR_EFFECT = 3.0
+_LARGEST = 50.0
+_MOST_EVENTS, _MOST_EVENTS_OF_LARGE = 0.5, 0.35  # of all records, for the cap on the cumulative hazard
 
 
 @dataclass(frozen=True)
@@ -79,7 +88,7 @@ def predicted_half_width(
         >>> [round(width.noisy, 2) for width in widths]
         [0.45, 0.08]
     """
-    guesses = effect_prediction.Guesses(records, variance, residual, treated, separation)
+    guesses = Guesses(records, variance, residual, treated, separation)
     row = predicted_of(plan)
     return HalfWidth(records, *row.widths(plan, guesses, alpha))
 
@@ -92,7 +101,7 @@ class Predicted(NamedTuple):
         said: what they are of, and in which unit.
     """
 
-    widths: Callable[[Any, effect_prediction.Guesses, float], tuple[float, float]]
+    widths: Callable[[Any, Guesses, float], tuple[float, float]]
     said: str
 
 
@@ -109,13 +118,13 @@ def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
         >>> predicted_of(plan).said.partition(";")[0]
         'of a slope, per unit of a column behind the transform'
     """
-    found = _PREDICTED.get(plan.schema.task)
-    if found is None:
+    row = _PREDICTED.get(plan.schema.task)
+    if row is None:
         raise PlanError("half widths are of a regression, of effects or of hazards: give a plan of one of these")
-    return found
+    return row
 
 
-def _of_slope(plan: Plan, guesses: effect_prediction.Guesses, alpha: float) -> tuple[float, float]:
+def _of_slope(plan: Plan, guesses: Guesses, alpha: float) -> tuple[float, float]:
     schema: Any = plan.schema
     deviation = schema.target_bound / 2 if guesses.residual is None else guesses.residual
     z, information = quantile(alpha, math.inf), guesses.records * guesses.variance
@@ -128,14 +137,14 @@ def _of_slope(plan: Plan, guesses: effect_prediction.Guesses, alpha: float) -> t
     return z * math.sqrt(square), z * math.sqrt(square + noise) if told else math.inf
 
 
-def _of_effect(plan: Plan | Effect, guesses: effect_prediction.Guesses, alpha: float) -> tuple[float, float]:
+def _of_effect(plan: Plan | Effect, guesses: Guesses, alpha: float) -> tuple[float, float]:
     course = plan if isinstance(plan, Effect) else Effect.within(plan)
-    return effect_prediction.half_widths_of(course, guesses, alpha)
+    return effect_half_widths(course, guesses, alpha)
 
 
-def _of_hazards(plan: Plan | Hazard, guesses: effect_prediction.Guesses, alpha: float) -> tuple[float, float]:
+def _of_hazards(plan: Plan | Hazard, guesses: Guesses, alpha: float) -> tuple[float, float]:
     course = plan if isinstance(plan, Hazard) else Hazard.within(plan)
-    return hazard_prediction.half_widths_of(course, guesses.records, guesses.variance, alpha)
+    return hazard_half_widths(course, guesses.records, guesses.variance, alpha)
 
 
 _PREDICTED: Mapping[str, Predicted] = {
@@ -146,3 +155,277 @@ _PREDICTED: Mapping[str, Predicted] = {
     "hazard": Predicted(_of_hazards, "of a log hazard ratio, per unit of a column behind the transform"),
 }
 """By the task of the schema."""
+
+
+@dataclass(frozen=True)
+class Guesses:
+    """What is publicly guessed of the records.
+
+    Attributes:
+        records: how many there are.
+        variance: of a column behind its range; 1/3 for one that is uniform on -1 to 1.
+        residual: standard deviation of outcomes about the lines, in units of the outcome; None: half of half the range.
+        treated: share of the treated, where nobody assigned the treatment.
+        separation: standard deviation of the log odds of treatment: 0 for a coin, 1 for moderate confounding.
+
+    Raises:
+        PlanError: a guess that is out of range.
+
+    Example:
+        >>> from privstats.inference.prediction import Guesses
+        >>> Guesses(10_000, variance=1 / 3).treated
+        0.5
+    """
+
+    records: int
+    variance: float
+    residual: float | None = None
+    treated: float = 0.5
+    separation: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("records", "variance", "residual"):
+            value = getattr(self, name)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise PlanError(f"{name} must be above 0, got {value!r}; give a public guess")
+        if not 0 < self.treated < 1:
+            raise PlanError(f"treated must be between 0 and 1, a share of the records, got {self.treated!r}")
+        if not 0 <= self.separation <= 10:
+            raise PlanError(f"separation must be from 0 to 10, in log odds, got {self.separation!r}; 1 is moderate")
+
+
+def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[float, float]:
+    """The half width without noise, and with that of the course; infinite where the effect will not be told.
+
+    Args:
+        course: as its plan has it.
+        guesses: public.
+        alpha: level of the interval.
+
+    Raises:
+        PlanError: the effect is a ratio, or outcomes may be missing.
+    """
+    schema, z = course.schema, quantile(alpha, math.inf)
+    if schema.measure == "ratio":
+        raise PlanError("no half width is predicted of a ratio; ask for that of the difference")
+    if schema.missing:
+        raise PlanError(
+            "no half width is predicted where outcomes may be missing; ask for that of a trial where none is, with as "
+            "many records as will have one"
+        )
+    means = _means(schema, guesses)
+    exact = z * math.sqrt(means.square / guesses.records) / means.weight
+    return exact, _noisy(course, guesses, means, alpha)
+
+
+class _Means(NamedTuple):
+    """Means over records: the weight, the squared influence, e (1 - e), and the share of treated."""
+
+    weight: float
+    square: float
+    information: float
+    treated: float
+
+
+def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
+    """Influences about lines that are right have mean squares that follow from the propensity and the residual."""
+    variance = _residual(schema, guesses)
+    if schema.probability is not None:
+        pi = _chance(schema)
+        return _Means(1.0, variance / (pi * (1 - pi)), pi * (1 - pi), pi)
+    e, chances = _propensities(guesses)
+    low = schema.trim or 0.0
+    kept = (e <= 1 - low) & ((e >= low) | (schema.estimand == "att"))
+    weight = {"ate": np.ones_like(e), "att": e, "overlap": e * (1 - e)}[schema.estimand]
+    square = {"ate": 1 / (e * (1 - e)), "att": e / (1 - e), "overlap": e * (1 - e)}[schema.estimand]
+    mean = {name: float(chances @ (each * kept)) for name, each in (("weight", weight), ("square", square))}
+    return _Means(mean["weight"], variance * mean["square"], float(chances @ (e * (1 - e))), guesses.treated)
+
+
+def _chance(schema: EffectSchema) -> float:
+    """Of treatment in a trial; of places that differ, the one at which an influence varies as it does on average over
+    sites of one size."""
+    pi = np.atleast_1d(np.asarray(schema.probability, np.float64))
+    if len(pi) == 1:
+        return float(pi[0])
+    return float((1 - math.sqrt(max(1 - 4 / float(np.mean(1 / (pi * (1 - pi)))), 0.0))) / 2)
+
+
+def _propensities(guesses: Guesses) -> tuple[Array, Array]:
+    """Propensities and their chances, by quadrature; their mean is the share of the treated."""
+    nodes, weights = hermegauss(_NODES)
+    chances, low, high = weights / weights.sum(), -40.0, 40.0
+    for _ in range(_NODES):
+        middle = (low + high) / 2
+        above = float(chances @ expit(middle + guesses.separation * nodes)) > guesses.treated
+        low, high = (low, middle) if above else (middle, high)
+    return np.asarray(expit(low + guesses.separation * nodes)), np.asarray(chances)
+
+
+def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> float:
+    """As the reader has it: second moments no less than their noise, Satterthwaite's degrees, Fieller's interval."""
+    schema, n = course.schema, float(guesses.records)
+    C, parts = schema.half * schema.cap, math.sqrt(schema.blocks)  # noise of all subgroups is in their sum
+    sigma = {letter: size * parts for letter, size in _sigma(course.plan).items()}
+    weight = n * means.weight
+    tau = sigma.get("W", sigma["N"]) * schema.largest_weight
+    left = weight / schema.largest_weight - (3 * schema.width if course.share else 1)
+    if left <= 1:
+        return math.inf
+    deviation = C**2 * math.hypot(sigma["e"], sigma["N"])
+    spread = max(n * means.square + _of_lines(course, guesses), deviation) * (left + 3 * schema.width) / left
+    rest = spread + (C * sigma["e"]) ** 2
+    nuisances = 0.0 if schema.probability is not None else _nuisances(course, guesses, means)
+    if not nuisances <= _MOST_R**2 * rest:
+        return math.inf
+    variance = rest + nuisances
+    q = quantile(alpha, 1 / (1 / left + deviation**2 / (2 * variance**2)))
+    square = weight**2 - (q * tau) ** 2
+    return q * math.sqrt(variance / square) if square > 0 else math.inf
+
+
+def _of_lines(course: Effect, guesses: Guesses) -> float:
+    """What errors of a trial's lines add to the squared influences of all records.
+
+    Of both arms alike where a penalty takes them, each for itself where noise does.
+    """
+    if course.schema.probability is None:
+        return 0.0
+    pi = _chance(course.schema)
+    taken, spread = _line_errors(course, guesses, guesses.records * min(pi, 1 - pi))
+    of_both = float(_columns(course.schema, guesses) @ (taken + (pi**2 + (1 - pi) ** 2) * spread))
+    return guesses.records * min(of_both, course.schema.half**2) / (pi * (1 - pi))
+
+
+def _sigma(plan: Plan) -> dict[str, float]:
+    return {} if plan.noise is None else dict(plan.noise.released_sigma(plan.cohort.min_survivors))
+
+
+def _nuisances(course: Effect, guesses: Guesses, means: _Means) -> float:
+    """tr(M S_a M S_w) over both arms, of diagonal matrices; infinite where noise would hide who is treated."""
+    schema, n, propensity = course.schema, float(guesses.records), course.propensity
+    if propensity is None:
+        return math.inf
+    columns, rounds = _columns(schema, guesses), _sigma(propensity)
+    information = n * means.information * columns
+    if not information.min() > _CLEAR_EFFECT * rounds["H"]:
+        return math.inf
+    weights = 1 / information + (rounds["g"] / information) ** 2
+    total, sides = 0.0, (means.treated,) if schema.estimand == "att" else (means.treated, 1 - means.treated)
+    for share in sides:
+        taken, spread = _line_errors(course, guesses, n * share)
+        total += float((np.square(n * (1 - share) * columns) * (taken + spread) * weights).sum())
+    return total * (0.0625 if schema.estimand == "overlap" else 1.0)
+
+
+def _columns(schema: EffectSchema, guesses: Guesses) -> Array:
+    """Mean squares of the columns of one arm, the constant last."""
+    return np.append(np.full(schema.width - 1, guesses.variance), 1.0)
+
+
+def _line_errors(course: Effect, guesses: Guesses, records: float) -> tuple[Array, Array]:
+    """Squared errors of one arm's line along each column: what its penalty takes, and what sampling and noise add.
+
+    Slopes are guessed to explain as much as they leave, as far as the range of outcomes has room for it; all of that
+    is taken where the lines are left out.
+    """
+    schema = course.schema
+    residual, columns = _residual(schema, guesses), _columns(schema, guesses)
+    explained = min(residual, max(schema.half**2 - residual, 0.0))
+    slopes = np.append(np.full(schema.width - 1, explained / (schema.width - 1) / guesses.variance), 0.0)
+    if course.outcome is None:
+        return slopes, np.zeros_like(slopes)
+    sigma, own = _sigma(course.outcome), records * columns
+    noise = sigma["h"] ** 2 + sigma["G"] ** 2 / 2 * (float(slopes.sum()) + slopes)
+    size = penalty(sigma["G"], schema.width)
+    raised = np.square(own + size)
+    return size**2 * slopes / raised, (residual * own + noise) / raised
+
+
+def _residual(schema: EffectSchema, guesses: Guesses) -> float:
+    """The variance of outcomes about the lines."""
+    return (schema.half / 2 if guesses.residual is None else guesses.residual) ** 2
+
+
+def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: float) -> tuple[float, float]:
+    """The half width without noise, and with that of the course; infinite where a ratio will not be told.
+
+    Information along a column is events times its variance, and of a bin its share of the events. Noise enters the
+    score, the inverse of the information (by the semicircle law: its mean is 2 (1 - sqrt(1 - r^2)) / r^2 times that
+    without noise, r the size of the noise over the information), and what a next round could change.
+
+    Args:
+        course: whose schema states ``expected_events`` among the cohort's most records.
+        records: of them.
+        variance: of every column behind the transform.
+        alpha: level of the interval.
+
+    Raises:
+        PlanError: the schema does not say how many events are expected.
+    """
+    schema, plan = course.schema, course.plan
+    if schema.expected_events is None:
+        raise PlanError("half widths of hazards follow from events: give the schema expected_events, a public guess")
+    events = schema.expected_events * records / plan.cohort.max_records
+    columns = schema.features - 1
+    own = events * variance
+    information = np.append(
+        np.full(columns, own), np.full(schema.periods, schema.constant**2 * events / schema.periods)
+    )
+    exact = quantile(alpha, math.inf) / math.sqrt(own)
+    sigma = {} if plan.noise is None else plan.noise.released_sigma(plan.cohort.min_survivors)
+    noise_H, noise_g = sigma.get("H", 0.0), sigma.get("g", 0.0)
+    size = penalty(noise_H, len(information)) / float(information.mean())
+    if size >= 1:
+        return exact, math.inf
+    once, twice = _inverses(size)
+    step = noise_g**2 * (1 + twice) * float((1 / information**2).sum())
+    length = min(schema.clip_norm * math.sqrt(step), _LARGEST)
+    curve = (math.expm1(length) - length) / length if length else 0.0
+    left_in_all = curve * noise_g * math.sqrt((1 + once) * float((1 / information).sum()))
+    error = math.sqrt(once / own + (noise_g**2 * twice + noise_H**2 * step / 2) / own**2)
+    left = np.asarray(left_in_all * math.sqrt(once / own) / error)
+    q = float(folded_quantile(alpha, left))
+    lost = 1 - (q * noise_H / own) ** 2
+    return exact, q * error / math.sqrt(lost) if lost > 0 else math.inf
+
+
+def cap_warnings(plan: Plan) -> list[str]:
+    """Where so many are expected to have the event that ratios would be of the first part of the follow-up alone.
+
+    From half of the cohort's most records on, or from 35 %, where a hazard ratio above 2 is expected.
+
+    Example:
+        >>> from privstats.inference.prediction import cap_warnings
+        >>> schema = ps.HazardSchema(
+        ...     2,
+        ...     clip_norm=2.0,
+        ...     bins=ps.Bins("days", (0, 90, 180, 360)),
+        ...     event="died",
+        ...     feature_names=("sex",),
+        ...     transform=(ps.transforms.ConstantFeature(1.0),),
+        ...     expected_events=6_000,
+        ... )
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6)
+        >>> plan = ps.Hazard.whole(schema=schema, cohort=ps.Cohort(2, 2, 10_000), privacy=privacy)
+        >>> cap_warnings(plan)[0].partition(":")[2].partition(",")[0]
+        ' 60% of the most records are expected to have the event'
+    """
+    events = plan.schema.expected_events if isinstance(plan.schema, HazardSchema) else None
+    share = (events or 0) / plan.cohort.max_records
+    if share <= _MOST_EVENTS_OF_LARGE:
+        return []
+    where = "" if share > _MOST_EVENTS else ", and where a hazard ratio is above 2"
+    return [
+        f"WARNING: {share:.0%} of the most records are expected to have the event, and a person counts up to a "
+        f"cumulative hazard of 1{where}: the ratios will be of the first part of the follow-up; let the bins end where "
+        "half of all have had the event"
+    ]
+
+
+def _inverses(size: float) -> tuple[float, float]:
+    """Means of 1 / (1 + x) and of its square, x by the semicircle law of this radius below 1."""
+    if size < 1e-4:
+        return 1.0, 1.0
+    root = math.sqrt(1 - size**2)
+    return 2 * (1 - root) / size**2, 2 * (1 / root - 1) / size**2

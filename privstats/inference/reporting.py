@@ -6,16 +6,15 @@ Words alone; the numbers come from releases and their plans.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from privstats.dp import Privacy, gaussian_epsilon
+from privstats.inference.summary import Summary
 from privstats.moments.code_rows import levels_of
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.version import __version__
-
-__all__ = ["HIDDEN", "Source", "listed", "texts_of"]
 
 HIDDEN = "-"
 """Stands for what is not told."""
@@ -59,12 +58,51 @@ class Source:
         """The claim, the promise of all releases, the last one's plan, and the assumptions."""
         plan = self.release.plan
         return [
-            f"At most {self._percent(self.alpha)} of releases report an interval that misses. "
-            f"'{HIDDEN}' is not reported: noise hides it.",
+            f"At most {self._percent(self.alpha)} of releases report an interval that misses, if what is assumed "
+            f"holds. '{HIDDEN}' is not reported: noise hides it.",
             self.promise,
             f"Plan {plan.digest[:_DIGITS]}, {len(self.release.survivors)} of {plan.cohort.clients} clients.",
             f"Assumed: {self._assumed}.",
         ]
+
+    def summary(
+        self,
+        what: str,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        *,
+        methods: str,
+        head: Iterable[tuple[str, str]] = (),
+        notes: Iterable[str] = (),
+        warnings: Iterable[str] = (),
+        caution: str = "",
+        remark: str = "",
+    ) -> Summary:
+        """A table from these releases.
+
+        Args:
+            what: its title.
+            columns, rows, head, caution: as :class:`Summary` has them.
+            methods: how it was computed, for :meth:`methods`.
+            notes: sentences behind the claim, the promise and the assumptions.
+            warnings: and behind these.
+            remark: what a star in a row stands for; first below the table.
+        """
+        return Summary(
+            title=self.title(what),
+            head=tuple(head),
+            columns=tuple(columns),
+            rows=tuple(map(tuple, rows)),
+            foot=(
+                *([f"* {remark}."] if remark else []),
+                *self.foot,
+                *notes,
+                *(f"Warning: {each}." for each in warnings),
+            ),
+            methods=self.methods(methods) if methods else "",
+            caution=caution,
+            promise=self.promise,
+        )
 
     def methods(self, what: str, *, claim: str = "", privacy: str = "") -> str:
         """A paragraph for a paper's Methods: what was computed, from whom, under which promise and assumptions.
@@ -74,17 +112,17 @@ class Source:
             claim: what intervals mean, where it is not the claim of every table.
             privacy: the promise, where the plans alone do not say it.
         """
-        said = [self._test_noise, what, self._parties, privacy or self._guarantee, claim or self._claim]
-        said += [f"Assumed: {self._assumed}." if self.assumed else "", self._identity]
-        return " ".join(each.strip() for each in said if each)
+        sentences = [self._test_noise, what, self._parties, privacy or self._guarantee, claim or self._claim]
+        sentences += [f"Assumed: {self._assumed}." if self.assumed else "", self._identity]
+        return " ".join(each.strip() for each in sentences if each)
 
     @property
     def _assumed(self) -> str:
         privacy = self.release.plan.privacy
         if not isinstance(privacy, Privacy) or not privacy.averaged:
             return self.assumed
-        said = "independent persons, each counted once, by the average of its rows, wherever a record is named; "
-        return said + self.assumed.replace("independent records, ", "")
+        text = "independent persons, each counted once, by the average of its rows, wherever a record is named; "
+        return text + self.assumed.replace("independent records, ", "")
 
     @property
     def _test_noise(self) -> str:
@@ -109,7 +147,8 @@ class Source:
         noise = "sampling and that noise" if self.release.plan.noise is not None else "sampling"
         return (
             f"Intervals ({percent}) and p-values include {noise}: at most {self._percent(self.alpha)} of releases "
-            "report an interval that misses the number that it is about, and what noise hides is not reported."
+            "report an interval that misses the number that it is about, if what is assumed holds, and what noise "
+            "hides is not reported."
         )
 
     @property

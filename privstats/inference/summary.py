@@ -1,27 +1,35 @@
-"""Results as tables for publication: text, HTML, LaTeX, CSV.
+"""Results as tables: rows and frames of plain values, and for publication text, HTML, LaTeX, CSV and Word.
 
 Words and columns only; every number comes from the result. For a parameter that is not told no estimate is printed,
-because readers use a number even beside an infinite interval.
+because readers use a number even beside an infinite interval. Word is written through pandoc, a program of its own.
 """
 
 from __future__ import annotations
 
 import html
 import re
+import shutil
+import subprocess
 import textwrap
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
-from privstats.files.csv_text import csv_text
+import numpy as np
 
-__all__ = ["Summary", "chance_of", "ends_of", "number_of"]
+from privstats import optional_dependencies
+from privstats.errors import MissingExtraError, ReleaseError
+from privstats.files.atomic import atomic_write
+from privstats.printable import csv_text
 
 _WIDTH = 80
 _LEAST_NAME = 12
 _LEAST_P = 1e-4
 _THOUSANDS = re.compile(r"(?<=[0-9]),(?=[0-9]{3}(?![0-9]))")
+_STARRED = re.compile(r"([0-9.e+-]+)\*")
 _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -30,6 +38,9 @@ _LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
     ">": r"\textgreater{}",
     "|": r"\textbar{}",
 }
+ENDINGS = (".txt", ".csv", ".html", ".tex", ".docx")
+"""Of the files that :func:`write_summary` writes."""
+_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -134,8 +145,6 @@ class Summary:
             PrivstatsError: the file cannot be written.
             MissingExtraError: a .docx file, and pandoc is not installed.
         """
-        from privstats.inference.summary_file import write_summary
-
         write_summary(self, Path(path), methods=methods)
 
     @property
@@ -148,12 +157,13 @@ class Summary:
         return f"{self.title}. {self.promise}" if self.promise else self.title
 
     def as_csv(self) -> str:
-        """Comma-separated rows under their headings; the numbers as they are shown, without commas in thousands.
+        """Comma-separated rows under their headings; the numbers as they are shown, without commas in thousands and
+        without stars.
 
         A name that a spreadsheet would run as a formula has an apostrophe before it.
         """
         head = [each or ("" if place else "name") for place, each in enumerate(self._headings)]
-        return csv_text([head, *([name, *(_THOUSANDS.sub("", cell) for cell in cells)] for name, *cells in self.rows)])
+        return csv_text([head, *([name, *map(_plain, cells)] for name, *cells in self.rows)])
 
     @property
     def _headings(self) -> tuple[str, ...]:
@@ -187,6 +197,12 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
     )
 
 
+def _plain(cell: str) -> str:
+    """A number as other programs read it; any other text as it is."""
+    starred = _STARRED.fullmatch(cell)
+    return starred[1] if starred else _THOUSANDS.sub("", cell)
+
+
 def _indented(name: str, space: str, escaped: Callable[[str], str]) -> str:
     """The name of a row, with what stands for the spaces before it."""
     plain = name.lstrip(" ")
@@ -195,3 +211,114 @@ def _indented(name: str, space: str, escaped: Callable[[str], str]) -> str:
 
 def _escaped(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
+
+
+def require_ending(path: Path, *, methods: bool = False) -> None:
+    """Refuse a file that cannot be written, before anything is computed.
+
+    Raises:
+        ReleaseError: another ending, or a .csv file for a paragraph.
+        MissingExtraError: a .docx file, and pandoc is not installed.
+    """
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        raise ReleaseError(
+            f"a table is written as {', '.join(ENDINGS)}, and {path.name} ends otherwise; name such a file"
+        )
+    if ending == ".csv" and methods:
+        raise ReleaseError("a .csv file has no room for the paragraph of Methods: name another ending, or leave it out")
+    if ending == ".docx" and shutil.which("pandoc") is None:
+        raise MissingExtraError(
+            "a .docx file is written by pandoc, which is not on the PATH: install it (https://pandoc.org), or name a "
+            ".html file, which Word opens"
+        )
+
+
+def write_summary(summary: Summary, path: Path, *, methods: bool) -> None:
+    """Write a table, and where asked for its paragraph, as the ending of the file says.
+
+    Raises:
+        ReleaseError: another ending, no room for the paragraph, or pandoc did not write the file.
+        MissingExtraError: a .docx file, and pandoc is not installed.
+        PrivstatsError: the file cannot be written.
+    """
+    require_ending(path, methods=methods)
+    paragraph = summary.methods if methods else ""
+    match path.suffix.lower():
+        case ".docx":
+            _through_pandoc(_page(summary, paragraph), path)
+            return
+        case ".html":
+            text = _page(summary, paragraph)
+        case ".tex":
+            text = summary.as_latex() + (f"\n\n{summary.escaped_methods}\n" if paragraph else "\n")
+        case ".csv":
+            text = summary.as_csv()
+        case _:
+            text = summary.as_text() + (f"\n\n{paragraph}\n" if paragraph else "\n")
+    atomic_write(path, text.encode(), shared=True)
+
+
+def _page(summary: Summary, paragraph: str) -> str:
+    more = f"<p>{html.escape(paragraph)}</p>" if paragraph else ""
+    title = html.escape(summary.title)
+    return (
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{title}</title>{summary.as_html()}{more}</html>\n'
+    )
+
+
+def _through_pandoc(page: str, path: Path) -> None:
+    """Raises ReleaseError where pandoc fails, in its last line."""
+    command = [shutil.which("pandoc") or "pandoc", "--from=html", "--to=docx", f"--output={path}"]
+    try:
+        done = subprocess.run(command, input=page.encode(), capture_output=True, timeout=_SECONDS, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ReleaseError(f"pandoc did not write {path} ({type(error).__name__}); name a .html file") from None
+    if done.returncode:
+        *_, last = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit code {done.returncode}"]
+        raise ReleaseError(f"pandoc did not write {path}: {last}; name another file, or a .html file, which Word opens")
+
+
+class Framed(ABC):
+    """A result with rows of plain values."""
+
+    @abstractmethod
+    def to_rows(self) -> Sequence[Mapping[str, object]]:
+        """The table as plain values, a mapping per row."""
+
+    def to_frame(self) -> Any:
+        """:meth:`to_rows` as a pandas DataFrame; :data:`~privstats.inference.FRAME_COLUMNS` says what a column holds.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        return framed(self.to_rows())
+
+
+class RowTable(Framed):
+    """A table that a reader returns: its rows as plain values, and its summary for publication."""
+
+    @abstractmethod
+    def summary(self) -> Summary:
+        """The table for publication."""
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return self.summary().as_html()
+
+
+def framed(rows: Sequence[Mapping[str, object]]) -> Any:
+    """Rows as a pandas DataFrame.
+
+    Raises:
+        MissingExtraError: pandas is not installed.
+    """
+    return optional_dependencies.load("pandas", by="to_frame").DataFrame(rows)
+
+
+def rows_by(columns: Mapping[str, Any]) -> list[dict[str, object]]:
+    """One mapping per row from columns of equal length, arrays or sequences, with Python's own values."""
+    plain = (np.asarray(values).tolist() for values in columns.values())
+    return [dict(zip(columns, row, strict=True)) for row in zip(*plain, strict=True)]

@@ -29,8 +29,6 @@ from privstats.ledger.records import (
     Withdrawn,
 )
 
-__all__ = ["TOLERANCE", "Account", "Cap", "LedgerState", "Spend", "entry_of", "epsilon_of", "kept_entry"]
-
 TOLERANCE = 1e-9
 """Relative room for rounding between the mu of a cap and a mu that was calibrated to it."""
 
@@ -362,7 +360,7 @@ def _withdrawn(spend: tuple[str, Spend] | None, record: Withdrawn) -> tuple[str,
     return dataset, replace(entry, withdrawn=record.at)
 
 
-def kept_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
+def stored_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
     """A ledger's own copy of an entry that a caller passes.
 
     Raises:
@@ -372,10 +370,10 @@ def kept_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
         raise LedgerError(f"not an entry but {type(entry).__name__}: give the entry that spend returned")
     name = entry.id, entry.at, entry.plan, entry.run
     known = [mine for account in state.accounts.values() for mine in account.entries]
-    kept = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == name), None)
-    if kept is None:
+    stored = next((mine for mine in known if (mine.id, mine.at, mine.plan, mine.run) == name), None)
+    if stored is None:
         raise LedgerError(f"ledger {path} holds no such entry; give the entry that spend returned to the same ledger")
-    return kept
+    return stored
 
 
 def entry_of(number: int, record: Spent) -> Spend:

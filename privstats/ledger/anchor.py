@@ -3,12 +3,12 @@
 A chain inside one file cannot show that its end is missing. The anchor beside it can, unless a whole folder is restored
 in place; the one in the user's state folder, under the ledger's own name, can then, unless another user or machine has
 spent; a head that the caller keeps elsewhere always can. The order is ledger, anchor beside it, anchor outside: no kill
-makes an anchor longer than the ledger, and the next writer catches up before it writes. ``file`` uses this
-module, which has no rule about budgets.
+makes an anchor longer than the ledger, and the next writer catches up before it writes. ``file`` uses this module,
+which has no rule about budgets.
 
-The head of the ledger is a file beside it, written after each commit and made good before the next. Written only
-before the commit it would raise a false alarm after a crash; written only after, a crash could leave it behind for
-good. One step behind is still a prefix.
+The head of the ledger is a file beside it, written after each commit and made good before the next. Written only before
+the commit it would raise a false alarm after a crash; written only after, a crash could leave it behind for good. One
+step behind is still a prefix.
 """
 
 from __future__ import annotations
@@ -22,18 +22,6 @@ from privstats.files.atomic import atomic_write
 from privstats.files.outside import Outside
 from privstats.ledger.records import Head
 
-__all__ = [
-    "check_head",
-    "check_outside",
-    "head_path",
-    "keep_head",
-    "keep_outside",
-    "kept_head",
-    "kept_outside",
-    "reached",
-    "refuse_lost",
-]
-
 _MOST_BYTES = 200
 
 
@@ -42,7 +30,7 @@ def head_path(path: Path) -> Path:
     return path.with_name(path.name + ".head")
 
 
-def kept_head(path: Path) -> Head | None:
+def stored_head(path: Path) -> Head | None:
     """Read the head beside the ledger at ``path``; None where that file is missing.
 
     Raises:
@@ -65,8 +53,8 @@ def keep_head(path: Path, head: Head) -> None:
     Raises:
         LedgerError: the file cannot be written; nothing may be spent then.
     """
-    kept = kept_head(path)
-    if kept is not None and kept.length >= head.length:
+    stored = stored_head(path)
+    if stored is not None and stored.length >= head.length:
         return
     try:
         atomic_write(head_path(path), f"{head}\n".encode())
@@ -75,7 +63,7 @@ def keep_head(path: Path, head: Head) -> None:
         raise LedgerError(f"{error}; nothing was spent") from None
 
 
-def kept_outside(ledger: str) -> Head | None:
+def stored_outside(ledger: str) -> Head | None:
     """The head of the ledger with this name in the user's state folder; None where there is none.
 
     Raises:
@@ -93,26 +81,26 @@ def keep_outside(ledger: str, head: Head, *, replace: bool = False) -> None:
     Raises:
         LedgerError: the file cannot be written; nothing may be spent then.
     """
-    kept = None if replace else kept_outside(ledger)
-    if not head.length or (kept is not None and kept.length >= head.length):
+    stored = None if replace else stored_outside(ledger)
+    if not head.length or (stored is not None and stored.length >= head.length):
         return
     try:
         _outside(ledger).write(f"{head}\n".encode())
     except OSError as error:
         raise LedgerError(
-            f"cannot write the ledger's head outside of its folder: {error.strerror}; nothing was spent"
+            f"cannot write the ledger's head outside its folder: {error.strerror}; nothing was spent"
         ) from None
 
 
-def check_outside(path: Path, heads: Sequence[Head], kept: Head | None, ledger: str) -> None:
-    """Verify that the ledger contains the head that was kept outside of its folder.
+def check_outside(path: Path, heads: Sequence[Head], stored: Head | None, ledger: str) -> None:
+    """Verify that the ledger contains the head that was kept outside its folder.
 
     Raises:
         LedgerError: it is an older copy of itself, restored with its folder, or one that went another way.
     """
-    if kept is not None and not reached(heads, kept):
+    if stored is not None and not reached(heads, stored):
         raise LedgerError(
-            f"ledger {path} has {len(heads) - 1} records and {_outside(ledger).path} says {kept.length}, or others: "
+            f"ledger {path} has {len(heads) - 1} records and {_outside(ledger).path} says {stored.length}, or others: "
             "its folder was restored from a backup, or copied, and later spends are missing here. Bring the newest "
             "back; only if nothing was ever sent under them, go on with this one by `privstats ledger restored "
             f"{quote(str(path))}`"
@@ -129,15 +117,15 @@ def refuse_lost(path: Path) -> None:
     Raises:
         LedgerError: there is a head and no ledger, or an empty file in its place.
     """
-    kept = kept_head(path)
-    if kept is not None and kept.length and not (path.exists() and path.stat().st_size):
+    stored = stored_head(path)
+    if stored is not None and stored.length and not (path.exists() and path.stat().st_size):
         raise LedgerError(
-            f"a ledger of {kept.length} records was at {path} and is gone: restore it, because what it held is spent; "
-            f"only if it belonged to other data, remove {head_path(path)}"
+            f"a ledger of {stored.length} records was at {path} and is gone: restore it, because what it held is "
+            f"spent; only if it belonged to other data, remove {head_path(path)}"
         )
 
 
-def check_head(path: Path, heads: Sequence[Head], kept: Head | None, expected: Head | None) -> None:
+def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected: Head | None) -> None:
     """Verify that the ledger contains both heads that were kept of it.
 
     Args:
@@ -149,14 +137,14 @@ def check_head(path: Path, heads: Sequence[Head], kept: Head | None, expected: H
     Raises:
         LedgerError: it is an older copy or another ledger; or there is no head to compare with.
     """
-    if kept is None and expected is None:
+    if stored is None and expected is None:
         raise LedgerError(
             f"{head_path(path)} is missing, which shows that ledger {path} is no older copy: restore it, or give the "
             "head that was last printed as expected_head"
         )
-    if kept is not None and not reached(heads, kept):
+    if stored is not None and not reached(heads, stored):
         raise LedgerError(
-            f"ledger {path} has {len(heads) - 1} records and {head_path(path).name} beside it says {kept.length}, or "
+            f"ledger {path} has {len(heads) - 1} records and {head_path(path).name} beside it says {stored.length}, or "
             "other ones: this is an older copy or another ledger; restore the newest, because later spends are "
             "missing here"
         )

@@ -17,9 +17,9 @@ from privstats.dp.calibration import Noise
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy, Unit
 from privstats.errors import LedgerError
 from privstats.ledger.accounts import Account, LedgerState, Spend, entry_of
-from privstats.ledger.file import writing
+from privstats.ledger.file import Log, writing
 from privstats.ledger.place import LedgerPlace, now
-from privstats.ledger.price import Cost, no_account, price
+from privstats.ledger.price import Cost, Price, no_account, price
 from privstats.ledger.records import ApartBy, Assigned, Capped, Counted, Finished, Freed, Marked, Spent, Withdrawn
 from privstats.ledger.rules import (
     cap_of,
@@ -41,8 +41,6 @@ from privstats.ledger.rules import (
     used_up,
 )
 from privstats.schema import Schema
-
-__all__ = ["FIRST_COUNTER", "Ledger"]
 
 FIRST_COUNTER = 0
 """The counter of the first run of the same parties."""
@@ -165,7 +163,7 @@ class Ledger(LedgerPlace):
             masking_failure: the plan's bound on the probability that masking shows more than the sum.
             allow_second_exact_release: release exact sums of this data set a second time. With one client absent, the
                 difference of the two releases is that client's exact vector.
-            multiplicity: the most rows that one record may be in, for who resamples: the price is that many times mu.
+            multiplicity: the most rows that one record may be in, under resampling: the price is that many times mu.
 
         Raises:
             LedgerError: no such account, the cap would be exceeded, the run's name is used up, exact sums would be
@@ -232,10 +230,10 @@ class Ledger(LedgerPlace):
                 registry, or ``entry`` is not of this ledger. Nothing may be drawn or sent then.
         """
         with self._writing() as log:
-            kept = self._kept(log, entry)
-            check_mark(kept, sums_only=sums_only)
-            check_node(kept, node)
-            log.append(Marked(at=self.stamp(), spend=kept.id, node=node))
+            stored = self._stored(log, entry)
+            check_mark(stored, sums_only=sums_only)
+            check_node(stored, node)
+            log.append(Marked(at=self.stamp(), spend=stored.id, node=node))
 
     def _spend(
         self, dataset: str, plan: str, run: bytes, costs: list[Cost], what: str, again: bool, nodes: int, apart: ApartBy
@@ -247,12 +245,8 @@ class Ledger(LedgerPlace):
         with self._writing() as log:
             account = LedgerState.of(log.records).account(dataset)
             cost = price(account, costs)
-            earlier = account.of_run(run)
-            if earlier is not None:
-                same_spend(earlier, plan, cost, apart)
-                if apart and not earlier.apart:  # an older privstats wrote the entry, without a role
-                    log.append(Assigned(at=self.stamp(), spend=earlier.id, apart=apart))
-                return replace(earlier, apart=apart)
+            if (earlier := account.of_run(run)) is not None:
+                return self._repeated(log, earlier, plan, cost, apart)
             if math.isinf(cost.mu):
                 check_first_exact(account, again)
             check_room(account, cost)
@@ -272,6 +266,13 @@ class Ledger(LedgerPlace):
             )
             return entry_of(log.append(record), record)
 
+    def _repeated(self, log: Log, earlier: Spend, plan: str, cost: Price, apart: ApartBy) -> Spend:
+        """The spend of a run that is in the book already; refused where it is another one."""
+        same_spend(earlier, plan, cost, apart)
+        if apart and not earlier.apart:  # an older privstats wrote the entry, without a role
+            log.append(Assigned(at=self.stamp(), spend=earlier.id, apart=apart))
+        return replace(earlier, apart=apart)
+
     def finish(self, entry: Spend, upload: bytes = b"") -> None:
         """Record that the bytes of a spend are sent: the run's name is used up from here on. No total changes.
 
@@ -290,12 +291,12 @@ class Ledger(LedgerPlace):
                 f"upload must be bytes that identify an upload, got {type(upload).__name__}: give a digest"
             )
         with self._writing() as log:
-            kept = self._kept(log, entry)
-            check_unsent(kept)
-            if kept.released is None:
+            stored = self._stored(log, entry)
+            check_unsent(stored)
+            if stored.released is None:
                 log.append(Finished(at=self.stamp(), spend=entry.id, upload=upload.hex()))
-            elif kept.upload != upload:
-                raise LedgerError(used_up(kept))
+            elif stored.upload != upload:
+                raise LedgerError(used_up(stored))
 
     def free(self, entry: Spend, *, upload: bytes, proof: bytes) -> None:
         """Record that the ``upload`` sent under a spend is in no sum and never can be: it costs nothing from here on.
@@ -308,10 +309,10 @@ class Ledger(LedgerPlace):
                 or the file failed.
         """
         with self._writing() as log:
-            kept = self._kept(log, entry)
-            check_freed(kept, upload)
-            if kept.freed is None:
-                log.append(Freed(at=self.stamp(), spend=kept.id, proof=proof.hex()))
+            stored = self._stored(log, entry)
+            check_freed(stored, upload)
+            if stored.freed is None:
+                log.append(Freed(at=self.stamp(), spend=stored.id, proof=proof.hex()))
 
     def withdraw(self, entry: Spend) -> None:
         """Give back a single session of which nothing was sent; :meth:`finish` refuses it from here on.
@@ -324,10 +325,10 @@ class Ledger(LedgerPlace):
                 failed.
         """
         with self._writing() as log:
-            kept = self._kept(log, entry)
-            check_waiting(kept)
-            if kept.withdrawn is None:
-                log.append(Withdrawn(at=self.stamp(), spend=kept.id))
+            stored = self._stored(log, entry)
+            check_waiting(stored)
+            if stored.withdrawn is None:
+                log.append(Withdrawn(at=self.stamp(), spend=stored.id))
 
     def accept_counter(self, members: bytes, counter: int, run: bytes) -> None:
         """Accept a numbered run of the same parties if it is the next, or the last and nothing was sent in it.

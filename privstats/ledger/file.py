@@ -7,14 +7,13 @@ The ledger is a chain of records, not tables of totals. Accounts, run names and 
 every use. One list can be chained, so that an edit anywhere shows, and no second table can disagree with it. A ledger
 has thousands of records at most.
 
-The ledger's file has no store of its own under it. A store was drawn: one SQLite file with a chained log, bytes
-beside it and an anchor, without record types, under the ledger, the record registry and the small facts of a folder
-(which session ended how, which node is which party, the list that was signed). Code lines of the ledger's file,
-anchor and records: 369, and 431 so divided, because every sentence, format number and domain becomes a parameter and
-nothing goes: the registry already shares the ledger's file, transaction and chain (``Log.keep_beside``), as it must,
-since a mark and its records are one step. The small facts are three modules of 157 lines, of which reading and
-writing a whole file are some twenty; in SQLite they would need a file, a lock and a reader of today's files more. So
-the ledger's file keeps knowing that it is a ledger's.
+There is no generic store under the ledger's file. One was designed: a SQLite file with a chained log, bytes beside it
+and an anchor, without record types, under the ledger, the record registry and the small facts of a folder (which
+session ended how, which node is which party, the signed list). It would take the ledger's file, anchor and records from
+369 lines of code to 431, because every sentence, format number and domain becomes a parameter and nothing is saved: the
+registry already shares the ledger's file, transaction and chain (``Log.keep_beside``), as it must, since a mark and its
+records are one step. The small facts take three modules of 157 lines, some twenty of which read and write files; in
+SQLite they would also need a file, a lock and a reader for today's files.
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ from privstats.ledger.anchor import (
     check_outside,
     keep_head,
     keep_outside,
-    kept_head,
-    kept_outside,
     reached,
     refuse_lost,
+    stored_head,
+    stored_outside,
 )
 from privstats.ledger.records import (
     NO_RECORDS,
@@ -54,8 +53,6 @@ from privstats.ledger.records import (
     sealed,
 )
 from privstats.system import open_private
-
-__all__ = ["BESIDE", "FORMAT_VERSION", "Log", "reading", "writing"]
 
 FORMAT_VERSION = 2
 _NEWER_RECORDS = 3
@@ -177,7 +174,7 @@ def writing(
     """
     if create:
         refuse_lost(path)
-        _made_private(path)
+        _make_private(path)
     else:
         _require_file(path)
     try:
@@ -185,7 +182,7 @@ def writing(
             connection.execute("PRAGMA synchronous = EXTRA")
             connection.execute("BEGIN IMMEDIATE")
             log, committed = _created(connection, path, create) if create else _opened(connection, path, expected)
-            outside = kept_outside(log.name)
+            outside = stored_outside(log.name)
             if not restored:
                 check_outside(path, log.heads, outside, log.name)
             elif outside is not None and not reached(log.heads, outside):
@@ -214,12 +211,13 @@ def reading(path: Path, timeout: float, *, expected: Head | None = None) -> Iter
     _require_file(path)
     try:
         mode = "rw" if os.access(path, os.W_OK) and os.access(path.parent, os.W_OK) else "ro"
-        kept = kept_head(path)  # before the snapshot: if a writer commits in between, the snapshot is ahead of the head
+        # before the snapshot: if a writer commits in between, the snapshot is ahead of the head
+        stored = stored_head(path)
         with closing(_connect(path, mode, timeout)) as connection:
             connection.execute("BEGIN")
             log = _loaded(connection, path)
-            check_head(path, log.heads, kept, expected)
-            check_outside(path, log.heads, kept_outside(log.name), log.name)  # no writer commits while this one reads
+            check_head(path, log.heads, stored, expected)
+            check_outside(path, log.heads, stored_outside(log.name), log.name)  # no writer commits while this one reads
             yield log
     except sqlite3.Error as error:
         raise LedgerError(f"ledger {path} {_reason(error)}") from error
@@ -239,7 +237,7 @@ def _require_file(path: Path) -> None:
         )
 
 
-def _made_private(path: Path) -> None:
+def _make_private(path: Path) -> None:
     """An empty file that its owner alone may read, where there is none; its journal and its head follow its mode."""
     with suppress(OSError, ValueError):  # sqlite meets the same, and its refusal is told
         os.close(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
@@ -261,7 +259,7 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
 def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
     """The verified log, and the head that is already on the disk."""
     log = _loaded(connection, path)
-    check_head(path, log.heads, kept_head(path), expected)
+    check_head(path, log.heads, stored_head(path), expected)
     return log, log.head
 
 

@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Self
 
 from privstats.errors import LedgerError
-from privstats.ledger.accounts import LedgerState, Spend, kept_entry
+from privstats.ledger.accounts import LedgerState, Spend, stored_entry
 from privstats.ledger.file import Log, reading, writing
 from privstats.ledger.records import Head
-
-__all__ = ["LedgerPlace", "now"]
 
 
 def now() -> datetime:
@@ -89,7 +87,7 @@ class LedgerPlace:
             How many records are missing at least; 0 where the ledger is the newest that is known.
 
         Raises:
-            LedgerError: as for every use, except for the head that was kept outside of the folder.
+            LedgerError: as for every use, except for the head that was kept outside the folder.
 
         Example:
             >>> ledger = ps.dp.Ledger.create("ledger.sqlite")
@@ -110,6 +108,6 @@ class LedgerPlace:
         with reading(self.file, self.timeout, expected=self.expected) as log:
             yield log
 
-    def _kept(self, log: Log, entry: Spend) -> Spend:
+    def _stored(self, log: Log, entry: Spend) -> Spend:
         """The ledger's own copy of an entry that a caller passes."""
-        return kept_entry(LedgerState.of(log.records), entry, self.path)
+        return stored_entry(LedgerState.of(log.records), entry, self.path)

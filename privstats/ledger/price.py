@@ -10,19 +10,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from privstats.dp.allocation import checked_shares
 from privstats.dp.calibration import Noise
 from privstats.dp.gaussian import compose
 from privstats.dp.privacy import Adjacency, NoPrivacy, Privacy
 from privstats.dp.pure import joint_epsilon, laplace_mu
-from privstats.dp.sensitivities import joint_mu, sensitivity
-from privstats.dp.units import apart, unit_mu
+from privstats.dp.sensitivities import apart, checked_shares, joint_mu, sensitivity, unit_mu
 from privstats.errors import LedgerError
 from privstats.ledger.accounts import TOLERANCE, Account, Cap
 from privstats.ledger.records import Part
 from privstats.schema import Schema
-
-__all__ = ["Cost", "Price", "no_account", "price"]
 
 
 def no_account(dataset: str, known: Iterable[str] = ()) -> str:
@@ -168,6 +164,17 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
         _check_sized(schema, privacy, noise)
         parts = tuple(Part(row.statistic, row.sigma, row.mu) for row in noise.rows)
         return Price(noise.mu, parts, noise.epsilon if noise.pure else math.inf)
+    _check_priced_by_record(dataset, cap, schema, privacy)
+    if noise.pure:
+        mus = laplace_mu(schema, noise.scales, cap.adjacency)
+        parts = tuple(Part(s, sigma[s], mu) for s, mu in mus.items())
+        return Price(compose(mus.values()), parts, joint_epsilon(schema, noise.scales, cap.adjacency))
+    parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, cap.adjacency)) for s in sigma)
+    return Price(joint_mu(schema, sigma, cap.adjacency), parts)
+
+
+def _check_priced_by_record(dataset: str, cap: Cap, schema: Schema, privacy: Privacy) -> None:
+    """Refuse a plan whose cost for one record of the account is unknown."""
     if cap.unit != "record":
         raise LedgerError(
             f"account {dataset!r} is kept per {cap.unit} under {cap.adjacency} and the plan promises per "
@@ -189,12 +196,6 @@ def _cost(dataset: str, cap: Cap, schema: Schema, privacy: Privacy, noise: Noise
             f"account {dataset!r} is kept per record and the plan's transform is fitted on each client's records: one "
             "record moves the features of all of them then, so keep an account per client for such plans"
         )
-    if noise.pure:
-        mus = laplace_mu(schema, noise.scales, cap.adjacency)
-        parts = tuple(Part(s, sigma[s], mu) for s, mu in mus.items())
-        return Price(compose(mus.values()), parts, joint_epsilon(schema, noise.scales, cap.adjacency))
-    parts = tuple(Part(s, sigma[s], joint_mu(schema, {s: sigma[s]}, cap.adjacency)) for s in sigma)
-    return Price(joint_mu(schema, sigma, cap.adjacency), parts)
 
 
 def _check_sized(schema: Schema, privacy: Privacy, noise: Noise) -> None:

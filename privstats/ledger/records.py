@@ -16,29 +16,6 @@ from msgspec import Meta
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.errors import LedgerError
 
-__all__ = [
-    "NO_RECORDS",
-    "ApartBy",
-    "Assigned",
-    "Capped",
-    "Counted",
-    "Finished",
-    "Freed",
-    "Head",
-    "Held",
-    "Marked",
-    "Opened",
-    "Part",
-    "Record",
-    "RegistryAction",
-    "Spent",
-    "Withdrawn",
-    "decode",
-    "encode",
-    "link",
-    "sealed",
-]
-
 _DOMAIN = b"privstats/ledger/2"
 Hex: TypeAlias = Annotated[str, Meta(pattern="^([0-9a-f]{2})*$")]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
@@ -191,10 +168,10 @@ class Head:
         Raises:
             LedgerError: it is no head; ``where`` names its source.
         """
-        found = _HEAD.fullmatch(text.strip()) if isinstance(text, str) else None
-        if found is None:
+        match = _HEAD.fullmatch(text.strip()) if isinstance(text, str) else None
+        if match is None:
             raise LedgerError(f"{where} must be a head as printed, <records>-<64 hex digits>: copy it whole")
-        return cls(int(found[1]), found[2])
+        return cls(int(match[1]), match[2])
 
 
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)

@@ -19,28 +19,6 @@ from privstats.ledger.accounts import TOLERANCE, Account, Cap, Spend, epsilon_of
 from privstats.ledger.price import Cost, Price
 from privstats.ledger.records import ApartBy
 
-__all__ = [
-    "cap_of",
-    "check_apart",
-    "check_change",
-    "check_counter",
-    "check_digest",
-    "check_first_exact",
-    "check_freed",
-    "check_mark",
-    "check_name",
-    "check_node",
-    "check_nothing_left",
-    "check_room",
-    "check_run",
-    "check_unsent",
-    "check_waiting",
-    "room",
-    "room_left",
-    "same_spend",
-    "used_up",
-]
-
 _ROLES: Mapping[str, str] = {"": "another course", "holding": "a party's records", "parties": "a server's sums"}
 _LONGEST_NAME = 200
 _LONGEST_RUN = 64
@@ -267,8 +245,8 @@ def room_left(account: Account) -> str:
     halves = [(epsilon_of(left, account.delta), account.delta)] if account.delta else []
     if account.counted or not halves:  # before the first release both are the cap's epsilon
         halves.append((account.epsilon - account.pure, 0.0))
-    told = [f"epsilon {_cut(most)} at delta {delta:g}" for most, delta in halves if most > TOLERANCE * account.epsilon]
-    return f"at most {', or '.join(told)}" if told else ""
+    parts = [f"epsilon {_cut(most)} at delta {delta:g}" for most, delta in halves if most > TOLERANCE * account.epsilon]
+    return f"at most {', or '.join(parts)}" if parts else ""
 
 
 def room(account: Account) -> str:

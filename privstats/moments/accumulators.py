@@ -11,7 +11,8 @@ later record of its client to another fold, and no noise sized for one record hi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,17 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from privstats.moments.arrays import is_tensor
-from privstats.moments.class_moments import ClassMoments, ClassSums
+from privstats.moments.base import Moments
 from privstats.moments.clip_report import ClipReport, no_records, norm_histogram
 from privstats.moments.code_rows import behind, cells_of
-from privstats.moments.exact_sum import exact_rows
-from privstats.moments.grid import GridChunk, feature_grid, target_grid
-from privstats.moments.input_validation import count_of, tiles, tiles_of_batches
-from privstats.moments.ridge_moments import RidgeMoments, RidgeSums
+from privstats.moments.grid import GridChunk, exact_rows, feature_grid, quantized, target_grid
+from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.moments.record_sums import ClassSums, Product, RecordTerms, RidgeSums, Term, fold_of_key, grid_key
 from privstats.progress import progress_bar
-from privstats.schema import RecordSchema, RidgeSchema, row_of
-
-__all__ = ["CpuAccumulator", "SparseAccumulator", "chunk_rows", "measured"]
-
+from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, row_of
 
 _CHUNK = 16 << 20, 1 << 14  # bytes and rows: short rows then stay in the last cache until they are summed
+
 _GROUPED_CHUNK = 64 << 20, 1 << 17  # with S, so that a chunk holds enough rows of each class for a rank-k update to pay
 
 
@@ -74,7 +72,7 @@ class CpuAccumulator:
             if self._filled == len(self._rows):
                 self._flush()
 
-    def moments(self) -> ClassMoments | RidgeMoments:
+    def moments(self) -> Moments:
         """The exact moments of everything added; the accumulator cannot be used again."""
         self._flush()
         report = ClipReport(
@@ -85,7 +83,7 @@ class CpuAccumulator:
             energy=self._energy,
             features=self._schema.features,
         )
-        moments: ClassMoments | RidgeMoments = self._sums.moments(report)
+        moments: Moments = self._sums.moments(report)
         return moments
 
     def _fill(self, rows: NDArray[Any], targets: NDArray[Any]) -> None:
@@ -122,18 +120,16 @@ class SparseAccumulator:
         Raises:
             DataError: an entry is NaN or infinite.
         """
-        from privstats.moments.sparse_grid import quantized
-
         schema = self._schema
-        whole, found = quantized(feature_grid(schema), rows)
+        grid, result = quantized(feature_grid(schema), rows)
         targets, beside = self._kind.whole(schema, targets)
-        counts = tuple(norm_histogram(found.norms, schema.steps).tolist())
-        self._report += ClipReport(len(targets), found.clipped, beside, counts, found.energy, schema.features)
-        self._sums.add(whole, targets)
+        counts = tuple(norm_histogram(result.norms, schema.steps).tolist())
+        self._report += ClipReport(len(targets), result.clipped, beside, counts, result.energy, schema.features)
+        self._sums.add(grid, targets)
 
-    def moments(self) -> ClassMoments | RidgeMoments:
+    def moments(self) -> Moments:
         """The exact moments of everything added; the accumulator cannot be used again."""
-        moments: ClassMoments | RidgeMoments = self._sums.moments(self._report)
+        moments: Moments = self._sums.moments(self._report)
         return moments
 
 
@@ -154,26 +150,18 @@ class _Kind:
 
 def _on_grid(schema: RidgeSchema, targets: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
     raw = targets[:, None] if targets.ndim == 1 else targets
-    whole = np.empty(raw.shape)
-    return whole, target_grid(schema).quantize(raw, whole).clipped
+    grid = np.empty(raw.shape)
+    return grid, target_grid(schema).quantize(raw, grid).clipped
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "classes": _Kind(
-        ClassSums,
-        lambda _, size: np.empty(size, np.intp),
-        lambda _, labels: (labels, 0),
-    ),
-    "ridge": _Kind(
-        RidgeSums,
-        lambda schema, size: np.empty((size, schema.targets)),
-        _on_grid,
-    ),
+    "classes": _Kind(ClassSums, lambda _, size: np.empty(size, np.intp), lambda _, labels: (labels, 0)),
+    "ridge": _Kind(RidgeSums, lambda schema, size: np.empty((size, schema.targets)), _on_grid),
 }
 """By the schema's task."""
 
 
-def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> ClassMoments | RidgeMoments:
+def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Moments:
     """The exact moments of records, as ``measure`` describes them.
 
     Raises:
@@ -181,8 +169,6 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Cl
     """
     parts = tiles_of_batches(schema, X) if y is None else tiles(schema, X, y, sparse=True)
     if getattr(schema, "missing", None) is not None:  # which few plans have
-        from privstats.moments.observed import observed
-
         parts = (observed(schema, *part) for part in parts)
     used: dict[type[Any], Any] = {}
     counted = _counted(schema)
@@ -193,8 +179,8 @@ def measured(schema: RecordSchema, X: Any, y: Any, progress: bool = False) -> Cl
                 used[kind] = kind(schema)
             used[kind].add(rows, targets)
             advance(rows.shape[0])
-    found = [each.moments() for each in used.values()] or [CpuAccumulator(schema).moments()]
-    total: ClassMoments | RidgeMoments = sum(found[1:], found[0])
+    result = [each.moments() for each in used.values()] or [CpuAccumulator(schema).moments()]
+    total: Moments = sum(result[1:], result[0])
     return total
 
 
@@ -213,3 +199,97 @@ def _accumulator_of(rows: Any) -> type[Any]:
 
         return DeviceAccumulator
     return SparseAccumulator if issparse(rows) else CpuAccumulator
+
+
+def observed(schema: RecordSchema, rows: Any, targets: Any) -> tuple[Any, Any]:
+    """The rows and targets of records that have one; all of them where the schema has none left out.
+
+    Args:
+        schema: of the sums.
+        rows: numpy, sparse, or a tensor, of ``(n, inputs)``.
+        targets: ``(n,)`` or ``(n, 1)``; NaN or infinite where one is missing.
+
+    Raises:
+        RecordError: a row without a target that could not be read with one: it is refused alike in every session.
+    """
+    seen = seen_in(schema, targets)
+    if seen.all():
+        return rows, targets
+    grid = feature_grid(schema)
+    grid.require_finite(behind(schema, np.asarray(dense(rows[_places(rows, ~seen)])), grid))
+    return rows[_places(rows, seen)], targets[_places(targets, seen)]
+
+
+def seen_in(schema: RecordSchema, targets: Any) -> NDArray[np.bool_]:
+    """Which records count by their targets, ``(n,)``: those that have one, where the schema leaves others out."""
+    if not isinstance(schema, RidgeSchema) or schema.missing is None:
+        return np.ones(len(targets), np.bool_)
+    with np.errstate(over="ignore"):
+        return np.isfinite(dense(targets).astype(np.float64).reshape(-1))
+
+
+def _places(array: Any, chosen: Any) -> Any:
+    places = np.flatnonzero(chosen)
+    if not is_tensor(array):
+        return places
+    import torch
+
+    return torch.as_tensor(places, device=array.device)
+
+
+_POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
+
+
+def terms_on_grid(schema: RecordSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
+    """What each of these records adds, whatever their container: their dense rows are in memory at once.
+
+    Raises:
+        DataError: records that do not fit the schema.
+    """
+    read: Any = replace(schema, statistics="NA") if isinstance(schema, ClassSchema) else schema  # of S rows are sorted
+    collected, seen = _Collected(), []
+    accumulator = CpuAccumulator(read, collected)
+    for rows, targets in tiles_of_batches(read, X) if y is None else tiles(read, X, y):
+        seen.append(seen_in(schema, targets))
+        accumulator.add(*map(dense, observed(schema, rows, targets)))
+    report: Any = accumulator.moments()
+    grid = np.concatenate([np.empty((0, schema.features)), *collected.rows])
+    beside = np.concatenate(collected.beside) if collected.beside else np.empty((0, getattr(schema, "targets", 1)))
+    terms = _of_folds(schema, grid, beside) if isinstance(schema, RidgeSchema) else _of_classes(schema, grid, beside)
+    return RecordTerms(np.concatenate([np.empty(0, np.bool_), *seen]), tuple(terms), {"clip_report": report})
+
+
+class _Collected:
+    """In place of sums: the vectors on the grid, and labels or targets beside them."""
+
+    def __init__(self) -> None:
+        self.rows: list[Any] = []
+        self.beside: list[Any] = []
+
+    def add(self, rows: NDArray[np.float64], beside: NDArray[Any]) -> None:
+        """Keep a chunk, which is used up."""
+        self.rows.append(rows.copy())
+        self.beside.append(beside.copy())
+
+    def moments(self, report: ClipReport) -> ClipReport:
+        """The report."""
+        return report
+
+
+def _of_classes(schema: ClassSchema, rows: NDArray[np.float64], labels: NDArray[Any]) -> list[Term]:
+    letters = {row.letter for row in schema.sent}
+    by_class: dict[str, Product] = {"N": (np.ones((len(rows), 1)), None)}
+    for letter, degree in _POWERS.items():
+        if letter in letters:
+            by_class[letter] = reduce(np.multiply, [rows] * degree), None
+    if "S" in letters:
+        by_class["S"] = rows, rows
+    pooled = [Term({"B": (rows, rows)})] if "B" in letters else []
+    return [Term(by_class, labels.reshape(-1).astype(np.intp)), *pooled]
+
+
+def _of_folds(schema: RidgeSchema, rows: NDArray[np.float64], targets: NDArray[np.float64]) -> list[Term]:
+    folds = None
+    if schema.folds > 1:
+        folds = np.asarray(fold_of_key(grid_key(schema.steps, rows, targets), schema.folds), np.intp)
+    return [Term({"G": (rows, rows), "h": (rows, targets), "q": (np.vecdot(targets, targets)[:, None], None)}, folds)]

@@ -1,15 +1,25 @@
-"""Containers of records other than numpy arrays: torch tensors, sparse matrices, DataFrames.
+"""Containers of records other than arrays in memory: torch tensors, sparse matrices, DataFrames, .npy files.
 
 Each is recognised without importing its library. Tensors in host memory become numpy arrays over the same memory. The
 indices of a sparse matrix are checked before scipy's compiled code follows them: a damaged matrix would end in an
 unclear error, a wrong sum or a crash. The columns of a DataFrame are put into the order of the plan, or refused.
 ``input_validation`` calls this module.
+
+Files larger than memory are read piece by piece, never past the end. A memory map whose file is truncated kills the
+process with a bus error when it is read; reading the same bytes from the file raises a short-read error instead.
+``input_validation`` opens files here.
 """
 
 from __future__ import annotations
 
+import math
+import mmap
+import os
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,28 +28,6 @@ from scipy.sparse import bsr_array, csc_array, csr_array
 
 from privstats.errors import DataError, RecordError
 from privstats.transforms.reading import Readings, array_of, read
-
-__all__ = [
-    "columns_of",
-    "densified",
-    "host_rows",
-    "is_bfloat16",
-    "is_list",
-    "is_tensor",
-    "listed",
-    "numbers_of",
-    "of_list",
-    "on_device",
-    "ordered_columns",
-    "plain_numbers",
-    "rectangle",
-    "require_plain",
-    "require_single",
-    "row_entries",
-    "side_by_side",
-    "sparse_rows",
-    "values_of",
-]
 
 
 def is_tensor(array: Any) -> bool:
@@ -130,12 +118,12 @@ def require_single(tile: csr_array) -> None:
 def _by_rows(array: Any) -> csr_array:
     """Convert to row form; checked before the conversion, which trusts every index, and again after it."""
     if array.format in _COMPRESSED:
-        _require_whole(array.indices, array.indptr)
+        _require_integers(array.indices, array.indptr)
         fresh = _COMPRESSED[array.format]((array.data, array.indices, array.indptr), shape=array.shape)  # shares memory
         fresh.check_format(full_check=True)
         array = fresh
     elif array.format == "coo":
-        _require_whole(*array.coords)
+        _require_integers(*array.coords)
         for index, size in zip(array.coords, array.shape, strict=True):
             if index.size and (index.min() < 0 or index.max() >= size):
                 raise IndexError("an index lies outside the shape")
@@ -144,7 +132,7 @@ def _by_rows(array: Any) -> csr_array:
     return rows
 
 
-def _require_whole(*indices: NDArray[np.generic]) -> None:
+def _require_integers(*indices: NDArray[np.generic]) -> None:
     if any(index.dtype.kind not in "iu" for index in indices):
         raise TypeError("indices must be whole numbers")
 
@@ -181,8 +169,8 @@ def ordered_columns(X: Any, names: tuple[str, ...] | None, *, gaps: bool = False
     if hasattr(X, "iloc"):
         if _is_plain(X):
             return X if names is None or columns == list(names) else X[list(names)]
-    elif (names is None or columns == list(names)) and (whole := _numbers(X)) is not None:
-        return whole
+    elif (names is None or columns == list(names)) and (table := _numbers(X)) is not None:
+        return table
     return _by_column(X, names, columns, gaps)
 
 
@@ -203,10 +191,10 @@ def _numbers(X: Any) -> NDArray[Any] | None:
     if any(hasattr(kind, "index_type") for kind in getattr(getattr(X, "schema", None), "types", ())):
         return None
     try:
-        whole = np.asarray(X) if hasattr(X, "__array__") else None
+        table = np.asarray(X) if hasattr(X, "__array__") else None
     except Exception:  # dates beside numbers, or a value that numpy cannot hold
         return None
-    return whole if whole is not None and whole.ndim == 2 and whole.dtype.kind in "fiub" else None
+    return table if table is not None and table.ndim == 2 and table.dtype.kind in "fiub" else None
 
 
 def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: bool) -> NDArray[Any]:
@@ -214,29 +202,22 @@ def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: 
     order = columns if names is None else list(names)
     if hasattr(X, "iloc"):
         places = range(len(columns)) if names is None else [columns.index(name) for name in names]
-        found = [read(numbers_of(X.iloc[:, place])) for place in places]
+        result = [read(numbers_of(X.iloc[:, place])) for place in places]
     else:
-        found = [read(values_of(X[name])) for name in order]
-    texts = [name for name, column in zip(order, found, strict=True) if column.texts]
+        result = [read(values_of(X[name])) for name in order]
+    texts = [name for name, column in zip(order, result, strict=True) if column.are_texts.any()]
     if texts and not gaps:
         where = "" if names is None else f" in {listed(texts)}"  # names of the plan are public, others may not be
         raise RecordError(
             f"X holds values that are no numbers{where}; code them as numbers, such as 0 and 1, or count them as "
             "Categories of a CountSchema"
         )
-    return side_by_side(found) if found else np.empty((len(X), 0))
+    return side_by_side(result) if result else np.empty((len(X), 0))
 
 
 def side_by_side(columns: Sequence[Readings]) -> NDArray[Any]:
     """Columns of readings as rows, float64 ``(n, columns)``; of objects where one holds a text, which stays there."""
-    rows = np.column_stack([column.numbers for column in columns])
-    if not any(column.texts for column in columns):
-        return rows
-    spoken = rows.astype(object)
-    for j, column in enumerate(columns):
-        for place, text in column.texts.items():
-            spoken[place, j] = text
-    return spoken
+    return np.column_stack([column.plain for column in columns])
 
 
 def numbers_of(series: Any) -> NDArray[Any]:
@@ -299,10 +280,10 @@ def plain_numbers(rows: Sequence[Any]) -> NDArray[Any] | None:
     if not kinds <= _NUMBERS:
         return None
     try:
-        whole = np.asarray(rows)
+        array = np.asarray(rows)
     except (OverflowError, ValueError):
         return None
-    return whole if whole.dtype.kind in "fiub" else None
+    return array if array.dtype.kind in "fiub" else None
 
 
 def row_entries(row: Any) -> Sequence[Any] | None:
@@ -321,3 +302,120 @@ def columns_of(X: Any) -> list[Any] | None:
     if columns is None:
         columns = getattr(X, "columns", None)
     return None if columns is None or callable(columns) else list(columns)
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """An array in a file, with reading of consecutive rows.
+
+    Attributes:
+        field: the caller's name for it, for messages.
+        path: the file.
+        dtype: of the entries.
+        shape: ``(n,)`` or ``(n, columns)``.
+        offset: byte position of the first entry.
+        by_column: entries lie column by column (Fortran order).
+    """
+
+    field: str
+    path: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    offset: int
+    by_column: bool = False
+
+    def __getitem__(self, where: slice) -> NDArray[Any]:
+        """Rows ``where.start`` to ``where.stop``, read from the file now.
+
+        Raises:
+            DataError: the file cannot be read, or ends before the rows do.
+        """
+        start, stop, _ = where.indices(self.shape[0])
+        width, size = self.shape[1:], self.dtype.itemsize
+        try:
+            with Path(self.path).open("rb", buffering=0) as file:
+                if self.by_column and width:
+                    starts = [self.offset + (column * self.shape[0] + start) * size for column in range(width[0])]
+                    return np.stack([self._read(file, first, (stop - start,)) for first in starts], axis=1)
+                return self._read(file, self.offset + start * math.prod(width) * size, (stop - start, *width))
+        except OSError as error:
+            raise DataError(f"{self.field} cannot be read from its file: {error.strerror}") from None
+
+    def _read(self, file: FileIO, first: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        out = np.empty(shape, self.dtype)
+        left = memoryview(out.reshape(-1).view(np.uint8).data)
+        file.seek(first)
+        while left and (got := file.readinto(left)):
+            left = left[got:]
+        if left:
+            raise DataError(f"{self.field} is cut short: its file ends before its rows do; write the file again")
+        return out
+
+
+@dataclass(frozen=True)
+class GuardedRows:
+    """Rows of a memory map that are no contiguous block of its file: copied piece by piece, after a check of the size.
+
+    A file that is truncated between check and copy still kills the process; contiguous blocks are read from the file.
+    """
+
+    field: str
+    mapped: NDArray[Any]
+    filename: str | None
+    needed: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.mapped.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of its entries."""
+        return self.mapped.dtype
+
+    def __getitem__(self, where: slice) -> NDArray[Any]:
+        """A copy of some rows.
+
+        Raises:
+            DataError: the file has become smaller than the map.
+        """
+        if self.filename is not None and Path(self.filename).stat().st_size < self.needed:
+            raise DataError(f"{self.field} is cut short: its file is smaller than the memory map; write it again")
+        return np.array(self.mapped[where], subok=False)
+
+
+def file_rows(path: str | os.PathLike[str], field: str) -> FileRows:
+    """The array of a .npy file, by its header alone.
+
+    Raises:
+        DataError: the file is missing, is not a .npy file, or is shorter than its header says.
+    """
+    try:
+        mapped = np.lib.format.open_memmap(path, mode="r")
+    except OSError as error:
+        raise DataError(f"{field} cannot be read from its file: {error.strerror or 'it is no .npy file'}") from None
+    except (ValueError, OverflowError):  # the shape in its header is any text
+        raise DataError(
+            f"{field} is no whole .npy file of numbers; write it again with numpy.save, and read a file of a table "
+            "first, for example with pandas.read_parquet"
+        ) from None
+    return FileRows(field, os.fspath(path), mapped.dtype, mapped.shape, mapped.offset, not mapped.flags.c_contiguous)
+
+
+def is_mapped(array: Any) -> bool:
+    """Whether ``array`` is a memory map of a file."""
+    return isinstance(array, np.memmap) and getattr(array, "_mmap", None) is not None
+
+
+def mapped_rows(array: np.memmap[Any, Any], field: str) -> FileRows | GuardedRows:
+    """A memory map as rows that are read from its file, or copied out of the map where it is no contiguous block of
+    it."""
+    mapping = array._mmap  # type: ignore[attr-defined]
+    first = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY  # maps start at a page
+    name = None if array.filename is None else os.fspath(array.filename)
+    plain = array.flags.c_contiguous or array.flags.f_contiguous
+    if name is None or array.mode == "c" or not plain:  # "c": changes that are in memory only
+        return GuardedRows(field, array, name, first + len(mapping))
+    offset = first + array.ctypes.data - np.frombuffer(mapping, np.uint8).ctypes.data
+    return FileRows(field, name, array.dtype, array.shape, offset, not array.flags.c_contiguous)

@@ -7,19 +7,23 @@ printing follow from the rows of the schema, so encoding, session and simulation
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from privstats.errors import DataError
-from privstats.moments.exact_sum import require_room
 from privstats.schema import Schema
-from privstats.schema.statistic import Statistic
+from privstats.schema.base import Statistic
 
-__all__ = ["Moments", "RealMoments", "place_of", "readonly_array"]
+
+def require_room(records: int, bound: int) -> None:
+    """Raise DataError where ``records`` terms of at most ``bound`` could pass 2**63."""
+    if records * bound >= 1 << 63:
+        most = ((1 << 63) - 1) // bound
+        raise DataError(f"at most {most} records fit 64-bit totals on this grid; lower grid_bits or measure fewer")
 
 
 def readonly_array(array: Any, dtype: DTypeLike) -> Any:
@@ -103,9 +107,9 @@ class Moments(ABC):
             object.__setattr__(self, name, readonly_array(array, np.int64))
         counts = getattr(self, "N", 0)
         if np.min(counts) < 0:
-            found = "be a count of at least 0, got a negative number"
+            single = "be a count of at least 0, got a negative number"
             several = "hold counts of at least 0, and some are negative"
-            raise DataError(f"N must {several if np.ndim(counts) else found}; build moments with measure()")
+            raise DataError(f"N must {several if np.ndim(counts) else single}; build moments with measure()")
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any], **beside: Any) -> Self:
@@ -140,9 +144,9 @@ class Moments(ABC):
 
     def wire(self) -> dict[str, Any]:
         """The sums by letter in wire steps."""
-        found = {row: self.sums(row) for row in self.schema.sent}
-        whole = self.in_wire_steps
-        return {r.letter: array if whole or r.kept == 1 else array * float(r.kept) for r, array in found.items()}
+        result = {row: self.sums(row) for row in self.schema.sent}
+        steps = self.in_wire_steps
+        return {r.letter: array if steps or r.kept == 1 else array * float(r.kept) for r, array in result.items()}
 
     def __add__(self, other: Self) -> Self:
         """The moments of both sets of records together.
@@ -184,6 +188,55 @@ class Moments(ABC):
         """The schema's public fields and no sum, because a repr ends up in logs."""
         shown = ", ".join(f"{name}={getattr(self.schema, name)!r}" for name in self.shown)
         return f"{type(self).__name__}({shown})"
+
+
+_BESIDE: Mapping[str, tuple[str, Any]] = {
+    "records": ("int | None", field(default=None, compare=False)),
+    "clip_report": ("ClipReport | None", field(default=None, compare=False)),
+    "published": ("str", ""),
+}
+
+
+def containers(
+    kind: str, schema: type[Schema], table: tuple[Statistic, ...], shown: tuple[str, ...], *beside: str
+) -> tuple[Callable[..., Moments], Any]:
+    """Both containers of a kind that holds nothing but its sums, ``<kind>Moments`` and ``Real<kind>Moments``.
+
+    Args:
+        kind: what both are called.
+        schema: the class of its schemas.
+        table: the rows of its statistics, each of which becomes a field.
+        shown: public fields of the schema that a repr shows.
+        beside: further facts by name, out of ``records``, ``clip_report`` and ``published``.
+
+    Example:
+        >>> from privstats.moments.base import containers
+        >>> Moments, RealMoments = containers("Mean", ps.MeanSchema, ps.MeanSchema.table, ("features",), "records")
+        >>> Moments(ps.MeanSchema(2, 1.0), np.array([1, 2]), records=3)
+        MeanMoments(features=2)
+    """
+    lines = "\n".join(f"{row.letter}: {row.meaning}" for row in table)
+    letters: list[Any] = [(row.letter, Any) for row in table]
+    real = in_real_units(kind, schema, "".join(row.letter for row in table))
+    members = {
+        "__module__": schema.__module__,
+        "__doc__": f"Exact sums on the grid, int64.\n\n{lines}",
+        "shown": shown,
+        "real": lambda self: real.of_sums(self.schema, self.wire()),
+    }
+    facts: list[Any] = [(name, *_BESIDE[name]) for name in beside]
+    fields: list[Any] = [("schema", schema), *letters, *facts]
+    exact: Any = make_dataclass(
+        f"{kind}Moments", fields, bases=(Moments,), namespace=members, frozen=True, eq=False, repr=False
+    )
+    return exact, real
+
+
+def in_real_units(kind: str, schema: type[Schema], letters: str, optional: str = "") -> Any:
+    """The container ``Real<kind>Moments`` of sums in real units; optional letters are None where they are not sent."""
+    rows: list[Any] = [*((s, Any) for s in letters), *((s, Any, None) for s in optional)]
+    members = {"__module__": schema.__module__, "__doc__": "Sums in real units, float64, with noise or without."}
+    return make_dataclass(f"Real{kind}Moments", rows, bases=(RealMoments,), namespace=members, frozen=True, eq=False)
 
 
 def _names(value: Any) -> set[str]:

@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.moments.class_moments import ClassMoments
+from privstats.moments.base import Moments, require_room
 from privstats.moments.clip_report import ClipReport, norm_histogram
 from privstats.moments.code_rows import cells_of
-from privstats.moments.exact_sum import require_known, require_room
+from privstats.moments.grid import require_known
 from privstats.schema import ClassSchema, Schema
+from privstats.schema.kinds import kind_of
 
 if TYPE_CHECKING:
     from privstats.transforms import Cells
-
-__all__ = ["CellAccumulator", "sums_by_cells"]
 
 _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 _MOST_PAIRS = 1 << 25  # counts in memory at once
@@ -77,7 +76,7 @@ class CellAccumulator:
         self._energy += int(np.sum(squares))
         self._norm_counts += norm_histogram(np.sqrt(squares), self._schema.steps)
 
-    def moments(self) -> ClassMoments:
+    def moments(self) -> Moments:
         """The exact moments of everything added."""
         report = ClipReport(
             records=self._records,
@@ -96,7 +95,8 @@ class CellAccumulator:
         if self._blocks:
             second = self._second()
             totals |= {"S": second} if "S" in sent else {"B": second[0]}
-        return ClassMoments(self._schema, N=self._counts, **totals, clip_report=report)
+        moments: Moments = kind_of(self._schema).exact(self._schema, {"N": self._counts, **totals}, clip_report=report)
+        return moments
 
     def _second(self) -> NDArray[np.int64]:
         """S' (H'H) S by blocks of columns; of one column with itself H'H is diagonal."""

@@ -1,19 +1,25 @@
-"""A report of the clip on a client's own records.
+"""A report of the clip on a client's own records, and warnings for the data holder.
 
-It is computed from private data and never sent: only the client that holds the records may read it. Reports add up like
-the moments they belong to.
+Reports are computed from private data and never sent: only the client that holds the records may read them. They add up
+like the moments they belong to.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["NORM_EDGES", "PRIVATE", "ClipReport", "no_records", "norm_histogram"]
+from privstats.errors import ClippedWarning, UnreadableRecordsWarning
+from privstats.moments.base import Moments
+
+if TYPE_CHECKING:
+    from privstats.moments.readable import LeftOut
 
 _NEARLY_ALL = 0.9
 """Share of the rows that a clip may shorten without a remark."""
@@ -22,7 +28,9 @@ _MANY = 0.1
 """The same of targets: a slope is pulled to 0 by about the share of them that a bound shortens."""
 
 _BINS_PER_OCTAVE = 16
+
 _OCTAVES = 12  # norms from 2**-12 to 2**12 clip norms are told apart; beyond lies one open bin on each side
+
 NORM_EDGES = 2.0 ** (np.arange(-_OCTAVES * _BINS_PER_OCTAVE, _OCTAVES * _BINS_PER_OCTAVE + 1) / _BINS_PER_OCTAVE)
 """Norms over clip norm where the bins of ``ClipReport.norm_counts`` end."""
 
@@ -89,23 +97,23 @@ class ClipReport:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """Sentences for the holder of the records: nearly all rows were shortened, or more than a tenth of targets.
+        """Warnings for the data holder: nearly all rows were shortened, or more than a tenth of targets.
 
         They hold exact shares, so they belong in no release, log or message.
         """
-        found = []
+        result = []
         if self.fraction_clipped > _NEARLY_ALL:
-            found.append(
+            result.append(
                 f"clip_norm shortens {self.fraction_clipped:.0%} of the rows of X, so little but their directions is "
                 "left: scale the columns by public ranges with transforms.Centre and Scale, or choose a larger "
                 f"clip_norm on public data with `privstats plan suggest`; {PRIVATE}"
             )
         if self.fraction_targets_clipped > _MANY:
-            found.append(
+            result.append(
                 f"target_bound shortens {self.fraction_targets_clipped:.0%} of the targets, which pulls every slope to "
                 f"0: centre the targets by public knowledge, or choose a larger target_bound; {PRIVATE}"
             )
-        return tuple(found)
+        return tuple(result)
 
     @property
     def resolution(self) -> float:
@@ -130,9 +138,9 @@ def norm_histogram(norms: NDArray[np.float64], radius: int) -> NDArray[np.int64]
     scaled = norms / radius
     cell = _cells(scaled)
     cell -= _FIRST_CELL
-    found = _BELOW.take(cell, mode="clip")
-    found += scaled > _WITHIN.take(cell, mode="clip")
-    return np.bincount(found, minlength=NORM_EDGES.size + 1)
+    result = _BELOW.take(cell, mode="clip")
+    result += scaled > _WITHIN.take(cell, mode="clip")
+    return np.bincount(result, minlength=NORM_EDGES.size + 1)
 
 
 def _cells(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -141,10 +149,84 @@ def _cells(numbers: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 _FIRST_CELL = int(_cells(NORM_EDGES[:1])[0]) - 1
+
 _STARTS = (np.arange(_FIRST_CELL, int(_cells(NORM_EDGES[-1:])[0]) + 2) << 46).view(np.float64)
+
 _BELOW = np.searchsorted(NORM_EDGES, _STARTS, side="left")
 """Edges below each cell's start; the first and the last cell stand for all before and behind the edges."""
+
 _WITHIN = np.where(
     _cells(np.append(NORM_EDGES, 0.0)[_BELOW]) == _cells(_STARTS), np.append(NORM_EDGES, np.inf)[_BELOW], np.inf
 )
 """The edge in each cell; infinite where there is none."""
+
+
+def warn_of_left_out(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
+    """Warn the data holder of records that are in no sum."""
+    remarks = [left_out.remark(none_left=moments.records == 0)] if left_out.records else []
+    if unnamed:
+        remarks.append(
+            f"{unnamed:,} of the records say of no person that they are theirs and are left out of every sum: an id is "
+            "missing; is no text and no whole number below 2**53, so write dates and large numbers as texts; or lost a "
+            "character in decoding, so name the file's --encoding (in Python encoding=). This number stays here"
+        )
+    for remark in remarks:
+        warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
+
+
+def remarks_on(*moments: Moments) -> tuple[str, ...]:
+    """What the holder of these moments' records should know of their clip or edges: the remarks of all together.
+
+    Nothing of whole parties, whose rows may all be shortened to one length: no bound rests on that.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> [remark.partition(" of ")[0] for remark in ps.moments.remarks_on(
+        ...     ps.moments.exact_moments(schema, [[3.0, 4.0]], [0])
+        ... )]
+        ['clip_norm shortens 100%']
+    """
+    clipped = [each for each in moments if each.schema.predicts != "parties"]
+    result: list[str] = []
+    for kind in ("clip_report", "edge_report"):
+        reports = [report for each in clipped if (report := getattr(each, kind, None)) is not None]
+        result += sum(reports[1:], reports[0]).remarks if reports else ()
+    return tuple(result)
+
+
+def warn_if_clipped(*moments: Moments, stacklevel: int = 3) -> None:
+    """Tell the data holder, in one sentence for all parts, that the bounds clip most records.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> short, long = (ps.moments.exact_moments(schema, [[size, 0.0]], [0]) for size in (0.5, 5.0))
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     ps.moments.warn_if_clipped(short, long)
+        ...
+        >>> len(said)  # one of two rows is short enough
+        0
+    """
+    for remark in remarks_on(*moments):
+        warnings.warn(remark, ClippedWarning, stacklevel=stacklevel)
+
+
+def warn_if_empty(*moments: Moments) -> None:
+    """Warn that none of these moments holds a record: one party may have none, a whole cohort may not.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> import warnings
+        >>> one, none = ps.measure(schema, np.ones((1, 2)), [0]), ps.measure(schema, np.ones((0, 2)), [])
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     ps.moments.warn_if_empty(one, none)
+        ...
+        >>> len(said)  # one of the two parties has a record
+        0
+    """
+    if all(each.records == 0 for each in moments):
+        warnings.warn(
+            "there is no record in X, so every sum is 0 and a release is noise alone; check the loaded data",
+            UnreadableRecordsWarning,
+            stacklevel=3,
+        )

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from privstats.transforms import Cells, Levels
     from privstats.transforms.cells import Coded
 
-__all__ = ["CodeRows", "Codes", "behind", "cells_of", "columns_asked", "levels_of"]
-
 
 def cells_of(schema: Schema) -> Cells | None:
     """The declaration of a schema that reads a table; None for one of features."""
@@ -99,7 +97,7 @@ class CodeRows:
         self._cells, self._refuse, self.unread = cells, refuse, unread
         self._source = source
         self.shape = (_records(self._source), len(cells.columns))
-        self._told = 0
+        self._counted = 0
         if isinstance(self._source, Codes):
             self._note(self._source.unread)
 
@@ -115,12 +113,12 @@ class CodeRows:
         if isinstance(self._source, Codes):
             return self._source.codes[where]
         start, stop, _ = where.indices(self.shape[0])
-        found = self._read(start, stop)
-        fresh = max(start, self._told)  # in a second pass over the records nothing is counted again
+        result = self._read(start, stop)
+        fresh = max(start, self._counted)  # in a second pass over the records nothing is counted again
         if fresh < stop:
-            self._note((found if fresh == start else self._read(fresh, stop)).unread)
-            self._told = stop
-        return found.codes
+            self._note((result if fresh == start else self._read(fresh, stop)).unread)
+            self._counted = stop
+        return result.codes
 
     def _read(self, start: int, stop: int) -> Coded:
         names = [column.name for column in self._cells.columns]
@@ -157,8 +155,8 @@ def _pieces(source: Any, where: slice) -> list[Any]:
     if isinstance(source, list):
         return [_piece(column, where) for column in source]
     tile = source[where]
-    whole = values_of(tile) if is_tensor(tile) else tile.toarray() if hasattr(tile, "toarray") else tile
-    return [whole[:, place] for place in range(whole.shape[1])]
+    dense = values_of(tile) if is_tensor(tile) else tile.toarray() if hasattr(tile, "toarray") else tile
+    return [dense[:, place] for place in range(dense.shape[1])]
 
 
 def _piece(column: Any, where: slice) -> Any:

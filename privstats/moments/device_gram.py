@@ -17,9 +17,7 @@ from __future__ import annotations
 from typing import Any
 
 from privstats.errors import PrivstatsError
-from privstats.moments.ridge_moments import key_weights
-
-__all__ = ["gram", "prefers_limbs"]
+from privstats.moments.record_sums import key_weights
 
 _FINEST = 13  # grid_bits: up to here |h| <= 64
 _ROWS = 1 << 18  # whose products of two limbs stay below 2^30
@@ -74,19 +72,19 @@ def gram(torch: Any, rows: Any, *, limbs: bool) -> Any:
     for part in rows.split(_ROWS):
         high, low = _limbs(torch, part)
         mixed = torch._int_mm(high, low.T)[:d, :d].to(torch.int64)
-        found = torch._int_mm(high, high.T)[:d, :d].to(torch.int64) << 14
-        found += (mixed + mixed.T) << 7
-        found += torch._int_mm(low, low.T)[:d, :d]
-        _require_right(torch, part, found)
-        total += found
+        result = torch._int_mm(high, high.T)[:d, :d].to(torch.int64) << 14
+        result += (mixed + mixed.T) << 7
+        result += torch._int_mm(low, low.T)[:d, :d]
+        _require_right(torch, part, result)
+        total += result
     return total
 
 
-def _require_right(torch: Any, rows: Any, found: Any) -> None:
+def _require_right(torch: Any, rows: Any, gram: Any) -> None:
     """Raise where X'X v is not X'(X v); its entries are below 2**45 sqrt(d), exact in float64 up to 2**16 columns."""
     vector = torch.from_numpy(1 + (key_weights(rows.shape[1]) >> 40 & 1)).to(rows.device)
-    told = rows.T @ (rows @ vector.to(torch.float64))
-    if not torch.equal((found * vector).sum(dim=1), told.to(torch.int64)):
+    expected = rows.T @ (rows @ vector.to(torch.float64))
+    if not torch.equal((gram * vector).sum(dim=1), expected.to(torch.int64)):
         raise PrivstatsError(
             "this device gave a wrong product of 8-bit numbers, so nothing was measured; measure on the host, with "
             "X.cpu(), and report the device and torch's version"
@@ -97,7 +95,7 @@ def _limbs(torch: Any, rows: Any) -> tuple[Any, Any]:
     """h and l of ``x = 128 h + l``, int8, turned to ``(columns, rows)`` and filled up with zeros as products ask."""
     n, d = rows.shape
     size = max(_LEAST, -(-d // _EIGHT) * _EIGHT), max(_EIGHT, -(-n // _EIGHT) * _EIGHT)
-    whole = torch.zeros(size, dtype=torch.float32, device=rows.device)
-    whole[:d, :n] = rows.T  # float32 holds them exactly
-    high = torch.round(whole / 128)
-    return high.to(torch.int8), (whole - 128 * high).to(torch.int8)
+    limbs = torch.zeros(size, dtype=torch.float32, device=rows.device)
+    limbs[:d, :n] = rows.T  # float32 holds them exactly
+    high = torch.round(limbs / 128)
+    return high.to(torch.int8), (limbs - 128 * high).to(torch.int8)

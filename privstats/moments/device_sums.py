@@ -10,20 +10,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from privstats.errors import DataError
-from privstats.moments.class_moments import ClassMoments
+from privstats.moments.base import Moments, require_room
 from privstats.moments.clip_report import NORM_EDGES, ClipReport
 from privstats.moments.device_gram import gram, prefers_limbs
-from privstats.moments.exact_sum import exact_rows, require_known, require_room
-from privstats.moments.grid import Grid, feature_grid, target_grid
-from privstats.moments.ridge_moments import RidgeMoments, fold_of_key, key_weights
+from privstats.moments.grid import Grid, exact_rows, feature_grid, require_known, target_grid
+from privstats.moments.record_sums import fold_of_key, key_weights
 from privstats.schema import RecordSchema, RidgeSchema, row_of
+from privstats.schema.kinds import kind_of
 from privstats.transforms import apply
-
-__all__ = ["DeviceAccumulator", "quantize_tensor"]
 
 _POWERS = {"A": 1, "D": 2, "T": 3, "F": 4}
 
@@ -54,7 +49,7 @@ class DeviceAccumulator:
             part = slice(start, start + step)
             self._add(torch, rows[part].to(self._device, torch.float64), targets[part])
 
-    def moments(self) -> ClassMoments | RidgeMoments:
+    def moments(self) -> Moments:
         """The exact moments of everything added."""
         report = ClipReport(
             records=self._records,
@@ -65,7 +60,8 @@ class DeviceAccumulator:
             features=self._schema.features,
         )
         totals = {name: total.cpu().numpy() for name, total in self._totals.items()}
-        return self._kind.moments(self._schema, totals, report)
+        moments: Moments = kind_of(self._schema).exact(self._schema, totals, clip_report=report)
+        return moments
 
     def _start(self, torch: Any, device: Any) -> None:
         if device.type == "mps":
@@ -96,10 +92,10 @@ class DeviceAccumulator:
         """Add grid vectors of classes."""
         totals, labels = self._totals, targets.to(torch.int64)
         totals["N"] += torch.bincount(labels, minlength=len(totals["N"]))
-        whole = grid.to(torch.int64)
+        integers = grid.to(torch.int64)
         for letter, power in _POWERS.items():
             if letter in totals:
-                totals[letter].index_add_(0, labels, whole**power)
+                totals[letter].index_add_(0, labels, integers**power)
         if "B" in totals:
             totals["B"] += gram(torch, grid, limbs=self._limbs)
         if "S" in totals:
@@ -130,33 +126,23 @@ class _Kind:
     Attributes:
         letters: the statistics that a device sums.
         add: adds grid vectors and what stands beside them to an accumulator.
-        moments: from the schema, sums by letter and the report.
     """
 
     letters: str
     add: Callable[[DeviceAccumulator, Any, Any, Any], None]
-    moments: Callable[[Any, dict[str, NDArray[np.int64]], ClipReport], ClassMoments | RidgeMoments]
 
 
 _KINDS: Mapping[str, _Kind] = {
-    "classes": _Kind(
-        "NABSDTF",
-        DeviceAccumulator.add_classes,
-        lambda schema, sums, report: ClassMoments(schema, **sums, clip_report=report),
-    ),
-    "ridge": _Kind(
-        "Ghq",
-        DeviceAccumulator.add_folds,
-        lambda schema, sums, report: RidgeMoments(schema, sums["G"], sums["h"], sums["q"], report),
-    ),
+    "classes": _Kind("NABSDTF", DeviceAccumulator.add_classes),
+    "ridge": _Kind("Ghq", DeviceAccumulator.add_folds),
 }
 """By the schema's task."""
 
 
 def _folds_of(torch: Any, schema: RidgeSchema, grid: Any, targets: Any) -> Any:
     weights = torch.from_numpy(key_weights(grid.shape[1] + targets.shape[1]).copy()).to(grid.device)
-    whole = torch.cat([grid, targets], dim=1).to(torch.int64)
-    return fold_of_key((whole * weights).sum(dim=1), schema.folds)
+    integers = torch.cat([grid, targets], dim=1).to(torch.int64)
+    return fold_of_key((integers * weights).sum(dim=1), schema.folds)
 
 
 def quantize_tensor(torch: Any, grid: Grid, rows: Any) -> tuple[Any, Any, int]:

@@ -21,8 +21,6 @@ from privstats.moments.arrays import columns_of, is_list
 from privstats.transforms import Cells
 from privstats.transforms.column_names import place_of, places_in, same_names
 
-__all__ = ["Batches", "batches_of", "in_memory", "named_target"]
-
 _RECORDS = 1 << 14
 """Of one batch: the window in which codes of declared columns are formed."""
 
@@ -162,7 +160,7 @@ class Batches:
     @property
     def whole(self) -> tuple[Any, Any]:
         """All records at once."""
-        return self._pair(_whole(self._source, self._asked))
+        return self._pair(_read_all(self._source, self._asked))
 
     def _pair(self, batch: Any) -> tuple[Any, Any]:
         y = batch[self._target[0]] if self._flat else batch.select(self._target)
@@ -182,10 +180,10 @@ def in_memory(X: Any, names: Sequence[str] | None = None) -> Any:
     source = _source(X)
     if source is None:
         return X
-    found = (
+    result = (
         source.names if names is None else [source.names[at] for at in places_in(names, source.names) if at is not None]
     )
-    return _whole(source, found)
+    return _read_all(source, result)
 
 
 def batches_of(X: Any, y: Any, asked: Cells | tuple[str, ...] | None, *, several: bool = False) -> Batches | None:
@@ -253,13 +251,13 @@ def _named(y: Any, names: Sequence[Any], *, several: bool) -> list[Any] | None:
     texts = [y] if isinstance(y, str) else list(y) if several and is_list(y) and len(y) else []
     if not texts or not all(isinstance(text, str) for text in texts):
         return None
-    found = [place_of(text, names) for text in texts]
-    if None not in found:
-        return [names[at] for at in found if at is not None]
+    result = [place_of(text, names) for text in texts]
+    if None not in result:
+        return [names[at] for at in result if at is not None]
     if isinstance(y, str) and y.endswith(".npy"):
         return None
     raise DataError(
-        f"the table has no column {texts[found.index(None)]!r}: y names the column that is predicted, or is its values"
+        f"the table has no column {texts[result.index(None)]!r}: y names the column that is predicted, or is its values"
     )
 
 
@@ -317,7 +315,7 @@ def _in_a_sentence() -> Iterator[None]:
         ) from None
 
 
-def _whole(source: _Source, names: list[str]) -> Any:
+def _read_all(source: _Source, names: list[str]) -> Any:
     with _in_a_sentence():
         return source.whole(names)
 

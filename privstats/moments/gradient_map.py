@@ -19,26 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.schema import Schema
-from privstats.schema.gradients import ROW_BITS, GradientSchema
+from privstats.schema import GradientSchema, Schema
 from privstats.schema.modules import Module
 from privstats.schema.public_values import Values
+from privstats.schema.rounds import ROW_BITS
 from privstats.transforms.exact import limb_bits
-
-__all__ = [
-    "PROBABILITY_BITS",
-    "SHY",
-    "Mapped",
-    "exponentials",
-    "module_of_units",
-    "probabilities",
-    "residual_of_units",
-    "residuals_of",
-    "short_rows",
-    "shortened",
-    "softmax_of_units",
-    "unit_rows",
-]
 
 _INTERCEPT = 0.1
 SHY = 1 - 2.0**-40  # rounding of a root, a product and a quotient cannot lift what is this much shorter
@@ -155,12 +140,7 @@ def module_of_units(
         MissingExtraError: a package with which it measures is not installed.
     """
     gradients, kappa = network.gradients(
-        unit,
-        labels,
-        w,
-        classes=schema.classes or 1,
-        norm=schema.residual_norm,
-        grid_bits=schema.grid_bits,
+        unit, labels, w, classes=schema.classes or 1, norm=schema.residual_norm, grid_bits=schema.grid_bits
     )
     shapes = (len(unit), schema.sizes["feature"]), (len(unit),)
     if (np.shape(gradients), np.shape(kappa)) != shapes:
@@ -183,9 +163,9 @@ def shortened(rows: Whole, step: float, exponent: int, steps: int) -> tuple[Whol
     z = rows.copy()
     exponents = _cut(z)
     norm = np.sqrt(np.vecdot(z, z))
-    whole = np.ldexp(step, exponents - exponent)
-    factor = np.minimum(whole, np.divide(1.0, norm, out=np.full_like(norm, np.inf), where=norm > 0))
-    shorter = np.divide(factor, whole, out=np.ones_like(norm), where=whole > 0)
+    power = np.ldexp(step, exponents - exponent)
+    factor = np.minimum(power, np.divide(1.0, norm, out=np.full_like(norm, np.inf), where=norm > 0))
+    shorter = np.divide(factor, power, out=np.ones_like(norm), where=power > 0)
     z *= (factor * (steps * SHY))[:, None]
     return np.trunc(z, out=z), shorter
 
@@ -230,13 +210,13 @@ def exponentials(logits: Whole, exponent: int) -> Whole:
     np.ldexp(power, -exponent, out=power)
     power *= _LOG2_E
     np.maximum(power, _LOWEST, out=power)
-    whole = np.floor(power)
-    power -= whole
+    exponents = np.floor(power)
+    power -= exponents
     value = np.full_like(power, _EXP2[0])
     for coefficient in _EXP2[1:]:
         value *= power
         value += coefficient
-    np.ldexp(value, whole.astype(np.intc) + _NUMERATOR_BITS, out=value)
+    np.ldexp(value, exponents.astype(np.intc) + _NUMERATOR_BITS, out=value)
     return np.asarray(np.floor(value, out=value))
 
 

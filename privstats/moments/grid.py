@@ -2,23 +2,30 @@
 
 The result depends on the row alone, bit for bit: no decision depends on a rounded sum. The grid has no labels and no
 moments; rows reach it from the public transform, and every sum takes grid rows.
+
+Sums are exact in float64 accumulators that BLAS adds into: a whole-number sum of terms bounded by M is exact in float64
+while rows * M <= 2**53, in any order and with fused multiply-adds, because every partial sum is a whole number of at
+most that size. Before a sum could pass that bound, the accumulator is emptied into an int64 total. One ``measure`` call
+owns each accumulator.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
+from scipy.sparse import csr_array
 
-from privstats.errors import PrivstatsError, RecordError
+from privstats.errors import PrivstatsError, RecordError, SchemaError
+from privstats.moments.base import require_room
 from privstats.schema import RidgeSchema, Schema
-from privstats.transforms.arrays import arrays_of
-from privstats.transforms.exact import row_norms, unscaled
-
-__all__ = ["Grid", "GridChunk", "Quantized", "feature_grid", "target_grid"]
+from privstats.transforms.exact import arrays_of, row_norms, unscaled
 
 _WAITING = 1 << 15  # entries of rows to shrink at once, which fit the second-level cache while they are shrunk
 
@@ -78,13 +85,13 @@ class Grid:
             RecordError: an entry is NaN or infinite.
         """
         with np.errstate(over="ignore", invalid="ignore"):
-            kept = rows
+            cut = rows
             if self.nonnegative:
                 out[...] = rows
                 self.require_finite(out)  # before the maximum, which would hide minus infinity
-                kept = np.maximum(out, 0.0, out=out)
-            np.rint(np.multiply(kept, self.scale, out=out, dtype=np.float64), out=out)
-            squares: NDArray[np.float64] = arrays_of(out).whole_dots(out, out)
+                cut = np.maximum(out, 0.0, out=out)
+            np.rint(np.multiply(cut, self.scale, out=out, dtype=np.float64), out=out)
+            squares: NDArray[np.float64] = arrays_of(out).integer_dots(out, out)
         if not np.isfinite(squares).all():
             self.require_finite(rows)
         return squares
@@ -111,7 +118,7 @@ class Grid:
         grid = measured.rows
         grid *= factor[:, None]  # in memory that is cached
         grid = xp.rint(grid)
-        squares = xp.whole_dots(grid, grid)
+        squares = xp.integer_dots(grid, grid)
         if not (squares <= float(self.radius) ** 2).all():
             raise PrivstatsError("a grid vector left the clip ball after the clip: this is a bug, please report it")
         with np.errstate(over="ignore"):
@@ -172,10 +179,10 @@ class GridChunk:
         energy, norms = int(squares.astype(np.int64).sum()), np.sqrt(squares)  # whole numbers, added as such
         for where, before in self._shrunk:
             norms[where] = before
-        found = Quantized(norms, self._clipped, energy)
+        result = Quantized(norms, self._clipped, energy)
         self._filled = self._clipped = 0
         self._shrunk = []
-        return found
+        return result
 
     def _shrink(self) -> None:
         where = np.concatenate([places for places, _ in self._waiting])
@@ -194,3 +201,218 @@ def feature_grid(schema: Schema) -> Grid:
 def target_grid(schema: RidgeSchema) -> Grid:
     """The grid of the regression targets."""
     return Grid("y", schema.targets, schema.steps, schema.target_scale)
+
+
+_SPARSE_WAITING = 1 << 17  # entries of rows to shrink at once
+
+_ENTRIES = 1 << 21
+
+
+def windows(rows: csr_array, most_rows: int) -> Iterator[slice]:
+    """Windows of at most ``most_rows`` rows in order."""
+    entries = _least_entries(rows.shape[1])
+    start = 0
+    while start < rows.shape[0]:
+        last = min(int(rows.indptr[start]) + entries, int(rows.indptr[-1]))  # which its own integers can hold
+        full = int(np.searchsorted(rows.indptr, rows.indptr.dtype.type(last), side="right")) - 1
+        stop = min(max(full, start + 1), start + most_rows, rows.shape[0])
+        yield slice(start, stop)
+        start = stop
+
+
+def _least_entries(columns: int) -> int:
+    """Least number of entries of a window: at least a quarter of a second moment's, so that products dominate its
+    cost."""
+    return max(_ENTRIES, columns**2 // 4)
+
+
+def quantized(grid: Grid, rows: csr_array) -> tuple[csr_array, Quantized]:
+    """The grid vectors of rows ``(n, d)``, sparse float64, and the effect of quantizing them.
+
+    Raises:
+        DataError: an entry is NaN or infinite.
+    """
+    out = np.empty((rows.nnz, 1))
+    entries = replace(grid, columns=1).rounded(rows.data[:, None], out)
+    sparse = csr_array((out[:, 0], rows.indices, rows.indptr), shape=rows.shape)
+    squares = np.asarray(csr_array((entries, rows.indices, rows.indptr), shape=rows.shape) @ np.ones(rows.shape[1]))
+    norms, clipped = np.sqrt(squares), 0
+    for members in _batches(rows, grid.outside(squares)):
+        place, there = _places(rows, members)
+        raw = np.where(there, np.asarray(rows.data, np.float64)[place], 0.0)
+        shrunk, squares[members], norms[members] = grid.shrink(raw)
+        sparse.data[place[there]] = shrunk[there]
+        clipped += grid.longer(norms[members])
+    return sparse, Quantized(norms, clipped, int(squares.astype(np.int64).sum()))
+
+
+def _batches(rows: csr_array, outside: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
+    """Rows grouped by number of entries, the longest first, so that padding wastes little memory."""
+    counts = np.diff(rows.indptr)[outside]
+    order = outside[np.argsort(-counts, kind="stable")]
+    counts = -np.sort(-counts)
+    start = 0
+    while start < len(order):
+        stop = start + max(1, _SPARSE_WAITING // int(counts[start]))
+        yield order[start:stop]
+        start = stop
+
+
+def _places(rows: csr_array, members: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Indices of the members' entries in ``data``, one row per member, padded to the longest; and a mask of the real
+    ones."""
+    starts, ends = rows.indptr[members, None].astype(np.intp), rows.indptr[members + 1, None]
+    place = starts + np.arange((ends - starts).max())
+    there = place < ends
+    return np.where(there, place, starts), there
+
+
+_TILE = 1 << 16
+
+_STRIP = 1 << 21  # entries of a strip of a sparse product
+
+_STRIPS = 6  # at least where rows are long, so that much of the lower triangle is not formed
+
+_LONG = 8  # entries of a row from which on that pays for taking columns out
+
+_SHORT = 256  # columns up to which numpy's symmetric product takes less time than scipy's
+
+_SIDE = 64  # rows that are cast and copied onto their columns while they are cached
+
+
+def exact_rows(bound: int) -> int:
+    """Most rows whose terms, each at most ``bound`` in absolute value, sum exactly in float64: floor(2**53 / bound).
+
+    For second moments of grid vectors the bound is 4**f: sum |x_i x_j| <= sum ||x||^2 <= rows 4**f.
+    """
+    return (1 << 53) // bound
+
+
+def sums_of(schema: Schema, letters: str) -> dict[str, ExactSum]:
+    """Empty sums of what a schema sends, by letter.
+
+    Raises:
+        SchemaError: it sends a letter that is none of these, which its kind adds up.
+    """
+    sums = {row.letter: ExactSum(row.shape(schema.sizes), row.bound(schema.steps)) for row in schema.sent}
+    require_known(sums, letters)
+    return sums
+
+
+def require_known(asked: Collection[str], known: Collection[str]) -> None:
+    """Raise SchemaError for a statistic that no code here sums; without this check it would stay zero."""
+    unknown = [letter for letter in asked if letter not in known]
+    if unknown:
+        raise SchemaError(f"measure forms no sum for statistic {', '.join(unknown)}; leave it out of the schema")
+
+
+class ExactSum:
+    """A sum over records of arrays of one shape, each entry at most ``bound`` per record.
+
+    Attributes:
+        partial: float64 accumulator; add into it in place after :meth:`admit`.
+    """
+
+    def __init__(self, shape: tuple[int, ...], bound: int) -> None:
+        self.partial = np.empty(shape)  # numpy asks for large pages here, and not where the system zeroes them
+        self.partial.fill(0.0)
+        self._total: NDArray[np.int64] | None = None
+        self._bound = bound
+        self._pending = self._records = 0
+
+    def admit(self, rows: int) -> None:
+        """Announce ``rows`` more records, at most ``exact_rows(bound)``, before they are added to ``partial``.
+
+        Raises:
+            DataError: the totals could pass 2**63.
+        """
+        if self._pending + rows > exact_rows(self._bound):
+            self._empty()
+        self._pending += rows
+        self._records += rows
+        require_room(self._records, self._bound)
+
+    def result(self, *, symmetric: bool = False) -> NDArray[np.int64]:
+        """The sum as int64; it takes over the accumulator's memory, so the accumulator cannot be used again.
+
+        Args:
+            symmetric: of the last two axes only the lower triangles count; each is copied above its diagonal.
+        """
+        if self._total is not None:
+            self._empty()
+        source = self.partial if self._total is None else self._total
+        integers = source.view(np.int64)
+        if symmetric:
+            d = integers.shape[-1]
+            for lower, block in zip(source.reshape(-1, d, d), integers.reshape(-1, d, d), strict=True):
+                _mirror(lower, block)
+        elif self._total is None:
+            _cast_in_place(self.partial.reshape(-1), integers.reshape(-1))
+        return integers
+
+    def _empty(self) -> None:
+        if self._total is None:
+            self._total = np.zeros(self.partial.shape, np.int64)
+        flat, total = self.partial.reshape(-1), self._total.reshape(-1)
+        for start in range(0, flat.size, _TILE):
+            total[start : start + _TILE] += flat[start : start + _TILE].astype(np.int64)
+        flat[:] = 0.0
+        self._pending = 0
+
+
+def add_gram(rows: NDArray[np.float64] | csr_array, into: NDArray[np.float64]) -> None:
+    """Add rows^T rows into the C-ordered ``(d, d)`` array ``into``, dense or sparse; at least its lower triangle.
+
+    Short rows are multiplied by numpy, which knows that a product with the own transpose is symmetric, and whose BLAS
+    may be newer than scipy's; of longer ones scipy adds the lower triangle in place.
+    """
+    if isinstance(rows, csr_array):
+        _add_sparse_gram(rows, into)
+    elif len(into) <= _SHORT:
+        into += rows.T @ rows
+    else:
+        dsyrk(1.0, np.ascontiguousarray(rows).T, beta=1.0, c=into.T, overwrite_c=1)
+
+
+def _add_sparse_gram(rows: csr_array, into: NDArray[np.float64]) -> None:
+    """The same of sparse rows, by strips of the triangle: each leaves the columns behind it out."""
+    d = len(into)
+    turned = rows.T.tocsr()
+    strips = _STRIPS if rows.nnz > _LONG * rows.shape[0] else 1
+    step = max(1, min(_STRIP // d, -(-d // strips)))
+    for start in range(0, d, step):
+        end = min(start + step, d)
+        strip = (turned[start:end] @ rows[:, :end]).toarray()
+        into[start:end, :start] += strip[:, :start]
+        into[start:end, start:end] += np.tril(strip[:, start:])
+
+
+def _cast_in_place(floats: NDArray[np.float64], integers: NDArray[np.int64]) -> None:
+    """Cast between two views of one memory, in tiles, because numpy would copy all of an overlapping cast first."""
+    for start in range(0, floats.size, _TILE):
+        integers[start : start + _TILE] = floats[start : start + _TILE].copy()
+
+
+def _mirror(lower: NDArray[np.generic], integers: NDArray[np.int64]) -> None:
+    """Copy the lower triangle of ``(d, d)`` into ``integers``, on both sides; both may be one memory."""
+    for start in range(0, len(lower), _SIDE):
+        end = start + _SIDE
+        strip = lower[start:end, :end].astype(np.int64)
+        integers[:start, start:end] = strip[:, :start].T
+        corner = np.tril(strip[:, start:])
+        strip[:, start:] = corner + np.tril(corner, -1).T
+        integers[start:end, :end] = strip
+
+
+def less(
+    plain: NDArray[Any], left: NDArray[Any], right: NDArray[Any], over: Fraction, scale: int = 1
+) -> NDArray[np.int64]:
+    """``scale (plain - left right' / over)`` in whole numbers, cut toward zero entry by entry.
+
+    Python integers throughout: the products pass 2**63. Cutting takes less than one step from an entry, and never
+    makes a difference of two such entries larger by more than one.
+    """
+    product = over.denominator * np.outer(left.astype(object), right.astype(object))
+    top = scale * (over.numerator * plain.astype(object) - product)
+    cut = np.abs(top) // over.numerator
+    return np.asarray(np.where(top < 0, -cut, cut), np.int64)

@@ -1,13 +1,19 @@
 """Input validation: the caller's containers become tiles of numeric rows and checked labels or targets.
 
 Every error about data is raised here or at the grid, and ends the measurement: no partial result is returned.
-``files``, ``arrays`` and ``labels`` have the containers and labels.
+``arrays`` has the containers.
+
+A class label is read by itself, as a whole number or by the plan's list of names. The list is part of the plan, so
+every party maps the same text to the same class; numbering one party's own labels would not. A label is a data value
+and is never part of a message; the plan's names may be.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,11 +22,17 @@ from scipy.sparse import csr_array, issparse
 
 from privstats.errors import DataError, RecordError, SchemaError
 from privstats.moments.arrays import (
+    FileRows,
+    GuardedRows,
     densified,
+    file_rows,
     host_rows,
     is_bfloat16,
     is_list,
+    is_mapped,
     is_tensor,
+    listed,
+    mapped_rows,
     of_list,
     on_device,
     ordered_columns,
@@ -29,29 +41,10 @@ from privstats.moments.arrays import (
     sparse_rows,
 )
 from privstats.moments.code_rows import CodeRows
-from privstats.moments.exact_sum import exact_rows
-from privstats.moments.files import FileRows, GuardedRows, file_rows, is_mapped, mapped_rows
-from privstats.moments.labels import check_labels
-from privstats.moments.sparse_grid import windows
+from privstats.moments.grid import exact_rows, windows
 from privstats.schema import ClassSchema, RecordSchema, Schema
-from privstats.transforms import output_features
-from privstats.transforms.reading import array_of, read
-
-__all__ = [
-    "Rows",
-    "Tile",
-    "as_rows",
-    "check_features",
-    "check_shape",
-    "check_targets",
-    "count_of",
-    "dense",
-    "numbers_in",
-    "pairs",
-    "real",
-    "tiles",
-    "tiles_of_batches",
-]
+from privstats.transforms import input_features, output_features
+from privstats.transforms.reading import Listed, array_of, read
 
 Rows: TypeAlias = Any
 """Something of shape (n, inputs) with a dtype and slices: numpy array, csr_array, FileRows or torch tensor."""
@@ -59,11 +52,11 @@ Tile: TypeAlias = tuple[Any, Any]
 """Rows and labels or targets: numpy arrays, or tensors that live on an accelerator."""
 
 _TILE_BYTES = 1 << 21  # of float64 rows: many enough that numpy's calls cost little beside them
-_TRANSFORMED_TILE_BYTES = 1 << 19  # which stays in the second-level cache from the first step to the last
+_TRANSFORMED_TILE_BYTES = 1 << 20  # which stays in the second-level cache from the first step to the last
 _DEVICE_TILE_BYTES = 1 << 28
 _TABLE_RECORDS, _TABLE_ENTRIES = 1 << 14, 1 << 22
 _DENSE_FROM = 16  # one entry in so many that is not zero
-_WINDOW_RECORDS = 1 << 17  # a window sorted by class
+_WINDOW_RECORDS = 1 << 17  # looked at, or sorted by class, at a time
 
 
 def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse: bool = False) -> Iterator[Tile]:
@@ -87,14 +80,12 @@ def tiles(schema: RecordSchema, X: Any, y: Any, *, grouped: bool = True, sparse:
             require_single(thin)
             yield thin, dense(targets[window])
         return
-    host = _TRANSFORMED_TILE_BYTES if schema.transform else _TILE_BYTES
-    size = _DEVICE_TILE_BYTES if on_device(rows) else host
+    size = _DEVICE_TILE_BYTES if on_device(rows) else _TRANSFORMED_TILE_BYTES if schema.transform else _TILE_BYTES
     step = max(16, size // (8 * max(rows.shape[1], schema.features)))
     if isinstance(rows, CodeRows):  # each window costs a call per column
         step = max(step, min(_TABLE_RECORDS, _TABLE_ENTRIES // schema.features))
     in_memory = not isinstance(rows, FileRows | GuardedRows | CodeRows) and not on_device(rows)
-    sort = grouped and in_memory and "S" in schema.statistics and isinstance(targets, np.ndarray)
-    if sort:
+    if grouped and in_memory and "S" in schema.statistics and isinstance(targets, np.ndarray):
         take = _taker(rows, step)
         yield from ((take(where), targets[where]) for where in _by_class(targets, step))
         return
@@ -137,6 +128,8 @@ def check_features(schema: Schema, X: Any) -> Rows:
         DataError: rows of another shape.
         RecordError: an entry is no real number.
     """
+    if is_list(X) and not len(X):  # which does not say how wide its rows would be
+        X = np.empty((0, input_features(schema.transform, schema.features - schema.appended)))
     return real("X", check_shape(schema, as_rows(ordered_columns(X, schema.feature_names), "X")))
 
 
@@ -224,8 +217,8 @@ def real(field: str, array: Any) -> Any:
     """
     if not array.is_complex() if is_tensor(array) else array.dtype.kind in "fiub":
         return array
-    numbers, told = numbers_in(array[0 : array.shape[0]])
-    if not told:
+    numbers, numeric = numbers_in(array[0 : array.shape[0]])
+    if not numeric:
         raise RecordError(f"{field} must hold real numbers, got dtype {array.dtype}; convert it to float32 or float64")
     return numbers
 
@@ -233,8 +226,8 @@ def real(field: str, array: Any) -> Any:
 def numbers_in(array: Any) -> tuple[NDArray[np.float64], bool]:
     """Entries as float64, NaN where one is missing or no number; and whether none was something else than a number."""
     if isinstance(array, np.ma.MaskedArray):
-        found = read(array.reshape(-1))
-        return found.numbers.reshape(array.shape), not found.texts
+        result = read(array.reshape(-1))
+        return result.numbers.reshape(array.shape), not result.texts
     plain = array.cpu().numpy() if is_tensor(array) and array.is_complex() else dense(array)
     column = read(plain.reshape(-1))
     return column.numbers.reshape(plain.shape), not column.texts
@@ -248,7 +241,7 @@ def check_targets(targets: Any, width: int) -> Any:
         RecordError: one is no real number.
     """
     given = 1 if len(targets.shape) == 1 else targets.shape[1] if len(targets.shape) == 2 else 0
-    if given != width:
+    if given != width and targets.shape != (0,):
         raise DataError(f"y must have shape (records, {width}) under this schema; reshape it")
     return real("y", targets) if targets.shape[0] else targets
 
@@ -279,3 +272,137 @@ def _by_class(labels: NDArray[np.generic], step: int) -> Iterator[NDArray[np.int
         order = np.argsort(labels[window], kind="stable") + window.start
         for where in _in_order(len(order), step):
             yield order[where]
+
+
+_NAMES = "class_names to the plan's schema, one list for all parties"
+_MORE = "raise its classes"
+
+
+def check_labels(schema: ClassSchema, labels: Any) -> Any:
+    """Labels of shape ``(n,)`` as whole numbers in 0..C-1, in a container with slices.
+
+    Each label is read by itself (:mod:`privstats.transforms.reading`), whatever type the container gives all of them.
+
+    Args:
+        schema: with ``class_names``, labels are these; without, they are whole numbers 0..C-1.
+        labels: a container with slices (see ``input_validation``).
+
+    Raises:
+        DataError: labels of another shape.
+        RecordError: a label is not among the classes.
+    """
+    if len(labels.shape) != 1:
+        raise DataError(f"y must have shape (records,), got {len(labels.shape)} dimensions; give one class per record")
+    if schema.class_names is None and _are_integers(labels):
+        labels = labels.long() if is_tensor(labels) else labels
+        for window in _windows(labels):
+            if window.min() < 0 or window.max() >= schema.classes:
+                raise RecordError(
+                    f"y has labels outside 0..{schema.classes - 1}; {_remedy(schema.classes)}, or {_MORE}"
+                )
+        return labels
+    if not isinstance(labels, FileRows | GuardedRows):
+        return indices_of(classes_of(schema), labels)
+    result = NamedLabels(classes_of(schema), labels)
+    for _ in _windows(result):  # every label is looked at before any record is measured
+        pass
+    return result
+
+
+def classes_of(schema: Schema) -> tuple[str, ...] | range:
+    """What labels are: the names of the classes, or the numbers 0..C-1."""
+    return range(schema.classes) if schema.class_names is None else schema.class_names  # type: ignore[attr-defined]
+
+
+def places_of(classes: Sequence[Any], labels: Any) -> NDArray[np.intp]:
+    """The place of each label among the classes, ``(n,)``; -1 for what is none of them.
+
+    Args:
+        classes: texts or numbers, no two of which are read alike.
+        labels: an array, tensor or list of labels.
+    """
+    return _listed(tuple(classes)).places_of(read(_on_host(labels)))
+
+
+@dataclass(frozen=True)
+class NamedLabels:
+    """Labels in a file, mapped to classes when they are read.
+
+    Attributes:
+        names: the plan's, or the numbers 0..C-1.
+        labels: rows of a file.
+    """
+
+    names: tuple[str, ...] | range
+    labels: FileRows | GuardedRows
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the labels, ``(n,)``."""
+        return self.labels.shape
+
+    def __getitem__(self, where: slice) -> NDArray[np.intp]:
+        """Class indices of some records."""
+        return indices_of(self.names, self.labels[where], where.start)
+
+
+def indices_of(classes: tuple[str, ...] | range, labels: Any, first: int = 0) -> NDArray[np.intp]:
+    """The index of each label among the classes, shape ``(n,)``.
+
+    Args:
+        classes: their names in order, or the numbers 0..C-1.
+        labels: an array, tensor or list of labels.
+        first: position of the first label among all, for the message.
+
+    Raises:
+        RecordError: a label is not among them; the message gives the position of the first one and the classes.
+    """
+    column = read(_on_host(labels))
+    result = _listed(tuple(classes)).places_of(column)
+    if not result.size or result.min() >= 0:
+        return result
+    if isinstance(classes, range):
+        last = len(classes) - 1
+        if (column.numbers % 1 == 0).all():
+            raise RecordError(f"y has labels outside 0..{last}; {_remedy(len(classes))}, or {_MORE}")
+        raise RecordError(f"y must hold whole numbers 0..{last}, and one is none; {_remedy(len(classes))}")
+    raise RecordError(
+        f"y holds a label at position {first + int((result < 0).argmax())} that is not among class_names; "
+        f"the classes are {listed(classes)}: correct it if it is misspelt or missing, or leave its record out"
+    )
+
+
+def named_numbers(classes: NDArray[Any], labels: Any) -> Any:
+    """Labels that are no texts as those of ``classes`` that they are read as, where classes are texts; for scores."""
+    given = np.asarray(labels)
+    if classes.dtype.kind != "U" or given.dtype.kind == "U":
+        return labels
+    result = places_of(classes.tolist(), given)
+    return labels if (result < 0).all() else np.where(result < 0, given.astype(str), classes[result])
+
+
+def _remedy(classes: int) -> str:
+    """What helps without names; of two classes some are the outcomes of a schema that has no ``class_names``."""
+    outcomes = "map the outcomes to 0 and 1 by one rule for all parties, or, if it is a schema of classes, "
+    return f"{outcomes if classes == 2 else ''}give {_NAMES}"
+
+
+@lru_cache(maxsize=8)
+def _listed(classes: tuple[Any, ...]) -> Listed:
+    return Listed.of(classes)
+
+
+def _on_host(labels: Any) -> Any:
+    if isinstance(labels, np.ma.MaskedArray) or is_list(labels):
+        return labels
+    return host_rows(labels.cpu()) if is_tensor(labels) else array_of(labels)
+
+
+def _are_integers(labels: Any) -> bool:
+    """Whether every label is a whole number already: a shortcut, which the reading of each would not change."""
+    return not labels.is_floating_point() if is_tensor(labels) else labels.dtype.kind in "iub"
+
+
+def _windows(labels: Any) -> Any:
+    count = labels.shape[0]
+    return (labels[start : min(start + _WINDOW_RECORDS, count)] for start in range(0, count, _WINDOW_RECORDS))

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MOST_BYTES", "KeptRows", "MappedRows"]
-
 MOST_BYTES = 1 << 29
 """Of mapped rows that are kept in one process."""
 
@@ -88,24 +86,24 @@ class KeptRows:
         if tile is not None and tile.mark == mark:
             grid = None if tile.grid is None else tile.grid.astype(np.float64)
             return MappedRows(tile.unit.astype(np.float64), grid, tile.fine)
-        found = form()
+        result = form()
         if tile is not None:
             self._bytes -= self._tiles.pop(place).bytes
-        made = _Tile(mark, _packed(found.unit), None if found.grid is None else _packed(found.grid), found.fine)
-        if self._bytes + made.bytes <= self._most:
-            self._tiles[place] = made
-            self._bytes += made.bytes
-        return found
+        entry = _Tile(mark, _packed(result.unit), None if result.grid is None else _packed(result.grid), result.fine)
+        if self._bytes + entry.bytes <= self._most:
+            self._tiles[place] = entry
+            self._bytes += entry.bytes
+        return result
 
 
-def _packed(whole: Whole) -> NDArray[Any]:
+def _packed(integers: Whole) -> NDArray[Any]:
     """Whole numbers in the fewest bits of a type that hold them."""
-    low, high = float(whole.min(initial=0.0)), float(whole.max(initial=0.0))
+    low, high = float(integers.min(initial=0.0)), float(integers.max(initial=0.0))
     for kind in (np.int16, np.int32):
         limits = np.iinfo(kind)
         if limits.min <= low and high <= limits.max:
-            return whole.astype(kind)
-    return whole.copy()
+            return integers.astype(kind)
+    return integers.copy()
 
 
 def _mark(rows: NDArray[Any]) -> tuple[Any, ...]:

@@ -19,29 +19,20 @@ from numpy.typing import NDArray
 from privstats.errors import DataError, RecordError, SchemaError, UnreadableRecordsWarning
 from privstats.moments.arrays import is_list
 from privstats.moments.base import Moments
+from privstats.moments.clip_report import warn_if_clipped, warn_of_left_out
 from privstats.moments.code_rows import behind, cells_of, columns_asked, levels_of
 from privstats.moments.grid import feature_grid
 from privstats.moments.input_validation import check_features, dense
-from privstats.moments.kinds import Kind, kind_of
-from privstats.moments.readable import LeftOut
-from privstats.moments.remarks import warn_if_clipped, warn_of_left_out
+from privstats.moments.readable import LeftOut, by_record, readable_of
 from privstats.schema import Schema, require_schema
+from privstats.schema.kinds import Kind, kind_of
 
 if TYPE_CHECKING:
-    from privstats.moments.class_moments import ClassMoments
+    from privstats.moments import ClassMoments, RidgeMoments, WithinMoments
     from privstats.moments.kept_rows import KeptRows
     from privstats.moments.persons import Clip, PersonMoments
-    from privstats.moments.ridge_moments import RidgeMoments
-    from privstats.moments.within import WithinMoments
     from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, WithinSchema
     from privstats.schema.public_values import Published, Values
-
-__all__ = [
-    "Unreadable",
-    "exact_moments",
-    "measure",
-    "quantize",
-]
 
 Unreadable: TypeAlias = Literal["refuse", "leave out"]
 """What becomes of a record that cannot be read."""
@@ -128,11 +119,11 @@ def measure(
     Guarantee:
         What a record adds follows from that record and the schema alone. Every value is read by itself, so neither the
         type that a container gives a column nor another record decides what it is
-        (``transforms.one_value``), and with ``unreadable="leave out"`` no record decides whether others count.
+        (``transforms.reading``), and with ``unreadable="leave out"`` no record decides whether others count.
 
     Warns:
         ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
-            share in the sentence is exact: it is for the holder of the records.
+            share in the sentence is exact: it is for the data holder.
         UnreadableRecordsWarning: so many records were left out; likewise.
 
     Returns:
@@ -201,9 +192,9 @@ def exact_moments(
 
     def summed(X: Any, y: Any, kind: Kind = kind) -> tuple[Any, LeftOut]:
         X, y, more = _in_codes(schema, X, y, refuse=unreadable == "refuse")
-        found = _measured(kind, schema, X, y, values, unreadable, progress and persons is None)
+        result = _measured(kind, schema, X, y, values, unreadable, progress and persons is None)
         unread.update(more)
-        return found
+        return result
 
     moments: Any
     with ExitStack() as opened:
@@ -213,8 +204,8 @@ def exact_moments(
         else:
             from privstats.moments.persons import of_persons
 
-            by_record = partial(summed, kind=kind.by_record or kind)
-            moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, by_record, progress)
+            added = partial(summed, kind=by_record(kind) or kind)
+            moments, left_out, unnamed = of_persons(records, y, persons, person_clip, summed, added, progress)
     warn_of_left_out(moments, left_out, unnamed)
     if unread:
         from privstats.moments.table import unread_remark
@@ -272,7 +263,7 @@ def _measured(
             return kind.measure(schema, X, y, values, progress), LeftOut()
         except RecordError:
             pass
-    moments, left_out = kind.readable(schema, X, y, values, progress)
+    moments, left_out = readable_of(kind)(schema, X, y, values, progress)
     if left_out.records and unreadable == "refuse":
         raise RecordError(left_out.remark(none_left=moments.records == 0))
     return moments, left_out

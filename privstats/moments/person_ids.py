@@ -7,13 +7,13 @@ An id is a text or a whole number. One person are
   that they are in UTF-8, and by themselves where they are none; a UUID is its text.
 
 Nothing else joins two ids: case, spaces within, invisible characters and the forms of other numbers tell persons apart
-(``1e5`` and ``10e4``), more narrowly than ``transforms.one_value``. Two persons who are taken for one move the sums by
+(``1e5`` and ``10e4``), more narrowly than ``transforms.reading``. Two persons who are taken for one move the sums by
 twice the promise, and so does one who is taken for two. An id for which either may be so is **nobody's**, whose rows
 are in no sum: that is sound whoever it was. Nobody's are
 
 - what is missing, as readers of tables write it;
 - a text with U+FFFD, which stands for bytes that were lost in decoding, or with a zero within, or of more than 200
-  characters;
+  characters; and bytes that are no text, with white space or zeros around them;
 - a number that is not whole, or so large that its type has not every whole number below it: from 2**53 on, as float32
   from 2**24 on;
 - dates, times and spans, which containers cut to microseconds or move between zones; truths, which are numbers in some;
@@ -36,15 +36,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.transforms.one_value import LOST, UNREADABLE, Reading, of_number
-from privstats.transforms.reading import values_of
-
-__all__ = ["names_of", "persons_held_out", "persons_of"]
+from privstats.transforms.reading import LOST, UNREADABLE, Reading, of_number, values_of
 
 _SPLIT = b"privstats/split/persons\0"
 _DIGITS = 53  # binary ones of a float: of more, one stands for several whole numbers
 _LONGEST = 200  # as registries of streams take them: who is one person in one place is so in all
-_WHOLE = re.compile(r"[+-]?[0-9]+(\.0*)?")
+_INTEGER = re.compile(r"[+-]?[0-9]+(\.0*)?")
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # bytes that are none in UTF-8 (PEP 383)
 _NAMED = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,NaT,None,n/a,nan,null"
 _MISSING = frozenset(("", *_NAMED.split(",")))
 """As readers of tables write a gap, letter by letter: ``Null`` and ``Nan`` are names of people."""
@@ -67,14 +65,14 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
     if isinstance(plain, np.ndarray):
         with np.errstate(over="ignore", invalid="ignore"):
             numbers, most = plain.astype(np.float64), _first_unsure(plain.dtype)
-            whole = np.flatnonzero((numbers == plain) & (numbers == np.rint(numbers)) & (np.abs(numbers) < most))
-        codes[whole] = np.unique(numbers[whole], return_inverse=True)[1]
+            places = np.flatnonzero((numbers == plain) & (numbers == np.rint(numbers)) & (np.abs(numbers) < most))
+        codes[places] = np.unique(numbers[places], return_inverse=True)[1]
         return codes
     known: dict[float | str, int] = {}
     for place, value in enumerate(plain):
-        found = _person(value)
-        if found is not None:
-            codes[place] = known.setdefault(found, len(known))
+        result = _person(value)
+        if result is not None:
+            codes[place] = known.setdefault(result, len(known))
     return codes
 
 
@@ -87,8 +85,8 @@ def names_of(ids: Any) -> list[str | None]:
         >>> names_of(["007", " anna ", "n/a"]), names_of(np.array([7.0, np.nan]))
         (['7', 'anna', None], ['7', None])
     """
-    found = [_person(value) for value in values_of(ids)]
-    return [str(int(each)) if isinstance(each, float) else each for each in found]
+    result = [_person(value) for value in values_of(ids)]
+    return [str(int(each)) if isinstance(each, float) else each for each in result]
 
 
 def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
@@ -102,21 +100,18 @@ def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
         seed: fixes which.
     """
     codes, plain = persons_of(ids), values_of(ids)
-    found, firsts = np.unique(codes, return_index=True)
-    told = [
-        code >= 0 and _number(_person(plain[first]), seed) < share for code, first in zip(found, firsts, strict=True)
+    result, firsts = np.unique(codes, return_index=True)
+    held_out = [
+        code >= 0 and _number(_person(plain[first]), seed) < share for code, first in zip(result, firsts, strict=True)
     ]
-    return np.asarray(told, bool)[np.searchsorted(found, codes)]
+    return np.asarray(held_out, bool)[np.searchsorted(result, codes)]
 
 
 def _number(person: Reading, seed: int) -> float:
     """A number in [0, 1) that follows from a person and the seed."""
-    said = (
-        b"n" + struct.pack(">d", person)
-        if isinstance(person, float)
-        else b"t" + str(person).encode(errors="surrogatepass")
-    )
-    digest = hashlib.sha256(_SPLIT + str(seed).encode() + b"\0" + said).digest()
+    number = isinstance(person, float)
+    encoded = b"n" + struct.pack(">d", person) if number else b"t" + str(person).encode(errors="surrogatepass")
+    digest = hashlib.sha256(_SPLIT + str(seed).encode() + b"\0" + encoded).digest()
     return (int.from_bytes(digest[:8], "big") >> 11) * 2.0**-53
 
 
@@ -147,12 +142,13 @@ def _read(value: Any) -> Reading:
         case np.ndarray():
             return None if value is np.ma.masked or value.ndim else _person(value[()])
     if hasattr(value, "as_py"):  # a scalar of Arrow
-        found = value.as_py()
-        narrow = isinstance(found, float)
-        return _of_number(found, _first_unsure(np.dtype(f"f{value.type.bit_width // 8}"))) if narrow else _person(found)
-    if hasattr(value, "detach") and not value.ndim:  # one of torch
-        return _person(value.detach().cpu().numpy())
-    return None
+        result = value.as_py()
+        narrow = isinstance(result, float)
+        return (
+            _of_number(result, _first_unsure(np.dtype(f"f{value.type.bit_width // 8}"))) if narrow else _person(result)
+        )
+    torch_scalar = hasattr(value, "detach") and not value.ndim
+    return _person(value.detach().cpu().numpy()) if torch_scalar else None
 
 
 def _first_unsure(kind: np.dtype[Any]) -> float:
@@ -166,20 +162,21 @@ def _of_number(value: Any, most: float) -> float | None:
     """A whole number below ``most``."""
     value = value.real if getattr(value, "imag", 0) == 0 else math.nan
     number = of_number(value)
-    return None if number is None or number != value else _whole(number, most)
+    return None if number is None or number != value else _integer(number, most)
 
 
-def _of_text(text: str) -> Reading:
-    text = text.rstrip("\0").strip()  # numpy's texts lose what is 0 at their end
+def _of_text(given: str) -> Reading:
+    text = given.rstrip("\0").strip()  # numpy's texts lose what is 0 at their end
     if len(text) > _LONGEST:
         return None
     text = unicodedata.normalize("NFC", text).strip()
     if len(text) > _LONGEST:  # a few characters are several in NFC
         return None
-    if _WHOLE.fullmatch(text):
-        return _whole(float(text), 2.0**_DIGITS)
-    return None if text in _MISSING or text == UNREADABLE or LOST in text or "\0" in text else text
+    if _INTEGER.fullmatch(text):
+        return _integer(float(text), 2.0**_DIGITS)
+    nobodys = text in _MISSING or text == UNREADABLE or LOST in text or "\0" in text
+    return None if nobodys or (text != given and _NO_TEXT.search(text)) else text
 
 
-def _whole(number: float, most: float) -> float | None:
+def _integer(number: float, most: float) -> float | None:
     return number + 0.0 if abs(number) < most and number == round(number) else None

@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from privstats.moments.record_terms import Product, RecordTerms, Term
+from privstats.moments.record_sums import Product, RecordTerms, Term
 from privstats.schema import COUNT_SCALE, Schema
-from privstats.schema.statistic import Statistic
-
-__all__ = ["Cut", "ManyClip", "PersonSums", "Squares", "rows_at_once"]
+from privstats.schema.base import Statistic
 
 _EXACT = 1 << 53
 _MOST_ROWS = 1 << 10  # of a person, whom measuring alone costs little from there on
@@ -184,7 +182,7 @@ class _Part:
     def exactly(self, person: int) -> int:
         """The same of one person, exact."""
         own = slice(person, person + 1) if self.owner is None else np.flatnonzero(self.owner == person)
-        return sum(int(entry) ** 2 for entry in self._whole(own).reshape(-1).tolist())
+        return sum(int(entry) ** 2 for entry in self._integers(own).reshape(-1).tolist())
 
     def add(self, total: Whole, cut: Cut) -> None:
         """Add what a clip leaves of the sums to a total, ``(blocks, entries)``."""
@@ -192,13 +190,13 @@ class _Part:
         for start in range(0, len(self.sums), step):
             at = slice(start, min(start + step, len(self.sums)))
             owner = np.arange(at.start, at.stop) if self.owner is None else self.owner[at]
-            left = cut.of(self._whole(at), owner)
+            left = cut.of(self._integers(at), owner)
             if self.block is None:
                 total[0] += left.sum(axis=0)
             else:
                 _add_apart(total, left, self.block[at])
 
-    def _whole(self, where: Any) -> Whole:
+    def _integers(self, where: Any) -> Whole:
         rows = self.sums[where]
         if self.formed:
             rows = np.ascontiguousarray(rows.transpose(0, 2, 1)) @ rows
@@ -224,16 +222,16 @@ class _Squares:
         return 2.0**-52 * (16 + sum(each.roundings for each in self._parts))
 
     def of_all(self) -> Mapping[str, NDArray[np.float64]]:
-        found: dict[str, NDArray[np.float64]] = {}
+        result: dict[str, NDArray[np.float64]] = {}
         for each in self._parts:
-            found[each.letter] = found.get(each.letter, np.zeros(self._persons)) + each.squares(self._persons)
-        return found
+            result[each.letter] = result.get(each.letter, np.zeros(self._persons)) + each.squares(self._persons)
+        return result
 
     def exactly(self, person: int) -> Mapping[str, int]:
-        found: dict[str, int] = {}
+        result: dict[str, int] = {}
         for each in self._parts:
-            found[each.letter] = found.get(each.letter, 0) + each.exactly(person)
-        return found
+            result[each.letter] = result.get(each.letter, 0) + each.exactly(person)
+        return result
 
 
 def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int) -> Iterator[_Part]:
@@ -261,18 +259,18 @@ def _parts(rows_of: Mapping[str, Statistic], term: Term, persons: int, rows: int
             yield replace(part, owner=owner[first], block=blocks[first])
 
 
-def _alike(letter: str, product: Product, several: int, rows: int, kept: int) -> _Part:
+def _alike(letter: str, product: Product, several: int, rows: int, times: int) -> _Part:
     """Of so many that have as many rows each, one after the other."""
     left, right = product
     shaped = left.reshape(several, rows, -1)
     if right is None:
-        return _Part(letter, _in_steps(shaped.sum(axis=1), kept))
-    if right is left and rows < shaped.shape[2] and kept == 1:
+        return _Part(letter, _in_steps(shaped.sum(axis=1), times))
+    if right is left and rows < shaped.shape[2] and times == 1:
         return _Part(letter, shaped, formed=True)
     turned = np.ascontiguousarray(shaped.transpose(0, 2, 1))
-    return _Part(letter, _in_steps(turned @ right.reshape(several, rows, -1), kept))
+    return _Part(letter, _in_steps(turned @ right.reshape(several, rows, -1), times))
 
 
-def _in_steps(sums: Whole, kept: int) -> Whole:
+def _in_steps(sums: Whole, times: int) -> Whole:
     """In wire steps."""
-    return sums if kept == 1 else sums * float(kept)
+    return sums if times == 1 else sums * float(times)

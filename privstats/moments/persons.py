@@ -19,22 +19,19 @@ from scipy.sparse import issparse
 
 from privstats.errors import DataError
 from privstats.moments.arrays import is_list, is_tensor, sparse_rows
-from privstats.moments.base import Moments, readonly_array
+from privstats.moments.base import Moments, readonly_array, require_room
 from privstats.moments.clip_report import ClipReport
 from privstats.moments.code_rows import Codes
-from privstats.moments.exact_sum import require_room
-from privstats.moments.kinds import kind_of
 from privstats.moments.person_sums import Cut, PersonSums, Squares, rows_at_once
 from privstats.moments.readable import LeftOut
-from privstats.moments.record_terms import RecordTerms
+from privstats.moments.record_sums import RecordTerms
 from privstats.progress import progress_bar
 from privstats.schema import Schema
-from privstats.schema.statistic import Statistic
+from privstats.schema.base import Statistic
+from privstats.schema.kinds import kind_of
 
 if TYPE_CHECKING:
-    from privstats.moments.edge_report import EdgeReport
-
-__all__ = ["Clip", "PersonMoments", "of_persons", "rows_at"]
+    from privstats.moments.cells import EdgeReport
 
 _BITS = 63  # of a total
 _WINDOW_ROWS, _WINDOW_ENTRIES = 1 << 14, 1 << 21  # of rows that are read and mapped at once
@@ -77,9 +74,9 @@ class PersonMoments(Moments):
         schema: what was measured.
         arrays: by letter, blocks first, in wire steps.
         clip: what bounds a person.
-        records: rows in the sums. Private, and never sent, as all below.
-        counted: the same with at most ``clip.most_records`` for a person who was not added in full: what is held
-            against the limits of a plan, so that the rows of one person move it by a public number. None: ``records``.
+        records, counted: rows in the sums, private and never sent, as all below; and the same with at most
+            ``clip.most_records`` for a person who was not added in full: what is held against the limits of a plan,
+            so that the rows of one person move it by a public number. None: ``records``.
         shrunk: persons who were shrunk.
         parties: of how many parties this is the sum.
         published: digest of the published values that were read.
@@ -118,8 +115,8 @@ class PersonMoments(Moments):
         shapes = {row.letter: row.shape(self.schema.sizes) for row in self.schema.sent}
         if {letter: np.shape(array) for letter, array in self.arrays.items()} != shapes:
             raise DataError(f"sums over persons under this schema have arrays of {shapes}; build them with measure()")
-        kept = {letter: np.atleast_1d(readonly_array(array, np.int64)) for letter, array in self.arrays.items()}
-        object.__setattr__(self, "arrays", {s: array.reshape(shapes[s]) for s, array in kept.items()})
+        arrays = {letter: np.atleast_1d(readonly_array(array, np.int64)) for letter, array in self.arrays.items()}
+        object.__setattr__(self, "arrays", {s: array.reshape(shapes[s]) for s, array in arrays.items()})
         object.__setattr__(self, "counted", self.records if self.counted is None else self.counted)
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
@@ -145,8 +142,8 @@ class PersonMoments(Moments):
         arrays = {letter: array + other.arrays[letter] for letter, array in self.arrays.items()}
         reports = {name: _both(getattr(self, name), getattr(other, name)) for name in ("clip_report", "edge_report")}
         persons = _both(self.persons, other.persons)
-        told = self.shrunk + other.shrunk, self.parties + other.parties, self.published, persons
-        return PersonMoments(self.schema, arrays, self.clip, records, counted, *told, **reports)
+        rest = self.shrunk + other.shrunk, self.parties + other.parties, self.published, persons
+        return PersonMoments(self.schema, arrays, self.clip, records, counted, *rest, **reports)
 
 
 def of_persons(
@@ -171,22 +168,22 @@ def of_persons(
         raise DataError(f"persons has {len(codes)} ids, and X or y another number of rows; give one id for each row")
     order, sizes = _by_size(codes)
     few = int(sizes[sizes <= clip.records].sum())
-    whole, left_out = summed(*rows_at(X, y, np.sort(order[:few])))
-    total = _Total(whole)
+    first, left_out = summed(*rows_at(X, y, np.sort(order[:few])))
+    total = _Total(first)
     X = Codes(X.codes, {}) if isinstance(X, Codes) else X  # what its reader could not read was counted with the first
     order, sizes = order[few:], sizes[sizes > clip.records]
     with progress_bar("persons", len(sizes), at_once=progress and bool(len(sizes))) as advance:
-        for rows, of_each in _windows(order, sizes, whole.schema):
-            if len(of_each) == 1 and len(rows) > rows_at_once(whole.schema):
-                person, unread = _one_person(X, y, rows, whole.schema, summed)
+        for rows, of_each in _windows(order, sizes, first.schema):
+            if len(of_each) == 1 and len(rows) > rows_at_once(first.schema):
+                person, unread = _one_person(X, y, rows, first.schema, summed)
                 total.add(person, clip)
             else:
                 terms, unread = by_record(*rows_at(X, y, rows))
                 total.add_many(terms, np.repeat(np.arange(len(of_each)), of_each), clip)
             left_out += unread
             advance(len(of_each))
-    found = replace(total.moments(clip), persons=int(codes.max(initial=-1)) + 1)
-    return found, left_out, int((codes < 0).sum())
+    result = replace(total.moments(clip), persons=int(codes.max(initial=-1)) + 1)
+    return result, left_out, int((codes < 0).sum())
 
 
 def _windows(
@@ -212,20 +209,20 @@ def _one_person(
 ) -> tuple[tuple[Moments, ...], LeftOut]:
     """The moments of all rows of one person, in parts where so many pass 64 bits: nobody's rows may stop a party."""
     most = ((1 << _BITS) - 1) // schema.bound
-    found = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))]
-    parts, left_out = zip(*found, strict=True)
+    result = [summed(*rows_at(X, y, part)) for part in np.array_split(rows, -(-len(rows) // most))]
+    parts, left_out = zip(*result, strict=True)
     return parts, reduce(add, left_out)
 
 
 class _Total:
     """Sums in wire steps: of rows that all count in full, and then person by person."""
 
-    def __init__(self, whole: Moments) -> None:
-        self._schema, self._records, self._shrunk = whole.schema, whole.records or 0, 0
+    def __init__(self, first: Moments) -> None:
+        self._schema, self._records, self._shrunk = first.schema, first.records or 0, 0
         self._counted = self._records
-        self._arrays = {row.letter: whole.sums(row) * row.kept for row in whole.schema.sent}
+        self._arrays = {row.letter: first.sums(row) * row.kept for row in first.schema.sent}
         self._many: PersonSums | None = None
-        self._reports = {name: getattr(whole, name, None) for name in _REPORTS}
+        self._reports = {name: getattr(first, name, None) for name in _REPORTS}
 
     def add(self, person: tuple[Moments, ...], clip: Clip) -> None:
         """All rows of one more person."""
@@ -255,8 +252,8 @@ class _Total:
         require_room(self._counted, self._schema.bound)
         clips, edges = (self._reports[name] for name in _REPORTS)
         rows = {"records": self._records, "counted": self._counted}
-        told: Any = {**rows, "shrunk": self._shrunk, "clip_report": clips, "edge_report": edges}
-        return PersonMoments(self._schema, self._arrays, clip, **told)
+        rest: Any = {**rows, "shrunk": self._shrunk, "clip_report": clips, "edge_report": edges}
+        return PersonMoments(self._schema, self._arrays, clip, **rest)
 
 
 _REPORTS = ("clip_report", "edge_report")

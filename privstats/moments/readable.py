@@ -9,7 +9,7 @@ shape, are refused as ever: they are no matter of one record.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -19,27 +19,14 @@ from scipy.sparse import csr_array
 from privstats.errors import DataError, SchemaError
 from privstats.moments.arrays import is_list, is_tensor, ordered_columns, rectangle
 from privstats.moments.code_rows import CodeRows, cells_of, levels_of
-from privstats.moments.input_validation import as_rows, check_shape, dense, numbers_in, pairs
-from privstats.moments.labels import classes_of, places_of
+from privstats.moments.input_validation import as_rows, check_shape, classes_of, dense, numbers_in, pairs, places_of
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.transforms import apply, input_features
 from privstats.transforms.reading import read
 
 if TYPE_CHECKING:
+    from privstats.schema.kinds import Kind
     from privstats.schema.public_values import Values
-
-__all__ = [
-    "GAP",
-    "NO_CELL",
-    "TEXT",
-    "WORD",
-    "Found",
-    "LeftOut",
-    "Measured",
-    "of_readable",
-    "terms_of_readable",
-    "whole_of_readable",
-]
 
 GAP = "hold nothing"
 TEXT = "hold a text where a number belongs"
@@ -79,15 +66,15 @@ class LeftOut:
         by_column: dict[str, list[str]] = {column: [] for column, _ in self.why}
         for (column, what), count in self.why.items():
             by_column[column] += [f"{count:,} {what}"] if count else []
-        by_column = {column: said for column, said in by_column.items() if said}
-        shown = [f"{column}: {', '.join(said)}" for column, said in list(by_column.items())[:_COLUMNS_SHOWN]]
+        by_column = {column: reasons for column, reasons in by_column.items() if reasons}
+        shown = [f"{column}: {', '.join(reasons)}" for column, reasons in list(by_column.items())[:_COLUMNS_SHOWN]]
         more = f"; and {len(by_column) - _COLUMNS_SHOWN} columns more" if len(by_column) > _COLUMNS_SHOWN else ""
         none = "no record is left: " if none_left else ""
-        told = f". {'; '.join(shown)}{more}" if shown else ""
+        why = f". {'; '.join(shown)}{more}" if shown else ""
         texts = any(what == TEXT and count for (_, what), count in self.why.items())
         code = ", code texts as numbers or have the plan declare them" if texts else ""
         return (
-            f"{none}{self.records:,} of the records cannot be read and are left out of every sum{told}. These numbers "
+            f"{none}{self.records:,} of the records cannot be read and are left out of every sum{why}. These numbers "
             f"stay here; correct the file where you can{code}"
         )
 
@@ -100,6 +87,8 @@ def named(names: Sequence[str] | None, columns: int) -> list[str]:
 Measured: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], Any]"
 Found: TypeAlias = "Callable[[Any, Any, Any, Mapping[str, Values], bool], tuple[Any, LeftOut]]"
 """As :data:`Measured`; the moments, and which records were left out."""
+Noted: TypeAlias = "Callable[[NDArray[np.bool_], Any, NDArray[np.bool_]], None]"
+"""Is told which records are kept, of their rows, NaN where an entry cannot be read, and beside which y can be."""
 Beside: TypeAlias = Literal["labels", "targets", "unread"]
 """What stands beside the rows: labels of classes, targets of a regression, or what is not read."""
 _Why: TypeAlias = dict[tuple[str, str], NDArray[np.bool_]]
@@ -109,17 +98,20 @@ _ROWS = 1 << 14
 _ENTRIES = 1 << 22  # of rows that are dense at once, for one gap must not make sparse rows larger than memory
 
 
-def of_readable(measured: Measured, beside: Beside | None = None, *, kept: bool = False) -> Found:
+def of_readable(
+    measured: Measured, beside: Beside | None = None, *, kept: bool = False, noted: Noted = lambda *_: None
+) -> Found:
     """A kind's ``measured`` over the records that can be read.
 
     Args:
         measured: of batches.
         beside: what y is; None: what the schema's ``rows`` say.
         kept: a record that cannot be read stays, as zeros, because the number of records is no secret of the kind.
+        noted: is told of every record whether it is kept.
     """
 
     def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
-        batches = _Readable(schema, beside or _beside(schema.rows), kept)  # type: ignore[attr-defined]
+        batches = _Readable(schema, beside or _beside(schema.rows), kept, noted)  # type: ignore[attr-defined]
         return measured(schema, batches.of(X, y), None, values, progress), batches.left_out
 
     return found
@@ -129,23 +121,20 @@ def terms_of_readable(terms: Measured, beside: Beside | None = None) -> Found:
     """What each record that can be read adds, by a kind's ``terms``, as :func:`of_readable`."""
 
     def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
-        told: list[NDArray[np.bool_]] = []
-        batches = _Readable(schema, beside or _beside(schema.rows), False, told)  # type: ignore[attr-defined]
+        readable: list[NDArray[np.bool_]] = []
+        keep: Noted = lambda fine, *_: readable.append(fine)  # noqa: E731
+        batches = _Readable(schema, beside or _beside(schema.rows), False, keep)  # type: ignore[attr-defined]
         added = terms(schema, batches.of(X, y), None, values, progress)
-        return added.among(np.concatenate(told)), batches.left_out
+        return added.among(np.concatenate(readable)), batches.left_out
 
     return found
 
 
-def whole_of_readable(measured: Measured) -> Found:
-    """The same of a kind that takes all rows at once, and no labels."""
-
-    def found(schema: Schema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, LeftOut]:
-        batches, rows = _Readable(schema, "unread", kept=False), _rows(schema, X)
-        parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
-        return measured(schema, np.concatenate(parts), y, values, progress), batches.left_out
-
-    return found
+def readable_rows(schema: Schema, X: Any) -> tuple[NDArray[Any], LeftOut]:
+    """All rows at once that can be read, of a kind that reads no labels, and which others were left out."""
+    batches, rows = _Readable(schema, "unread", kept=False), _rows(schema, X)
+    parts = [part for part, _ in batches.of(rows, np.zeros(rows.shape[0]))]
+    return np.concatenate(parts), batches.left_out
 
 
 def _beside(rows: Schema) -> Beside:
@@ -157,12 +146,25 @@ def _beside(rows: Schema) -> Beside:
     raise SchemaError(f"no code tells which records of a {type(rows).__name__} can be read; measure another kind")
 
 
-class _Readable:
-    """Batches of records that can be read; ``left_out`` counts the others as they pass, and why; ``told`` has which."""
+def readable_of(kind: Kind) -> Found:
+    """How a kind measures the records that can be read."""
+    return kind.readable or of_readable(kind.measure, kind.beside, kept=kind.stays)
 
-    def __init__(self, schema: Schema, beside: Beside, kept: bool, told: list[NDArray[np.bool_]] | None = None) -> None:
-        self._schema, self._beside, self._kept = schema, beside, kept
-        self._all = told
+
+def by_record(kind: Kind) -> Kind | None:
+    """The kind whose measuring gives what each record adds; None where there is none."""
+    if kind.terms is None:
+        return None
+    return replace(
+        kind, measure=kind.terms, readable=kind.terms_of_readable or terms_of_readable(kind.terms, kind.beside)
+    )
+
+
+class _Readable:
+    """Batches of records that can be read; ``left_out`` counts the others as they pass, and why; ``noted`` of all."""
+
+    def __init__(self, schema: Schema, beside: Beside, kept: bool, noted: Noted = lambda *_: None) -> None:
+        self._schema, self._beside, self._keeps, self._noted = schema, beside, kept, noted
         self.left_out = LeftOut()
 
     def of(self, X: Any, y: Any) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
@@ -174,25 +176,21 @@ class _Readable:
         if not rest.shape or rows.shape[0] != rest.shape[0]:
             raise DataError(f"X has {rows.shape[0]} rows and y has shape {tuple(rest.shape)}; give one for each row")
         if self._is_plain(rows, rest):
-            self._note(np.ones(rows.shape[0], np.bool_))
+            self._noted(np.ones(rows.shape[0], np.bool_), rows, np.ones(rows.shape[0], np.bool_))
             yield rows, rest
             return
         step = max(1, min(_ROWS, _ENTRIES // max(rows.shape[1], 1)))
         for start in range(0, max(rows.shape[0], 1), step):  # once for no records
             at = slice(start, min(start + step, rows.shape[0]))
             X, fine, why = _features(self._schema, rows[at])
-            y, told, beside = self._read(rest[at])
-            fine &= told
+            y, readable, beside = self._read(rest[at])
+            fine &= readable
             self.left_out += LeftOut.of(fine, {**why, **beside})
-            self._note(fine)
-            if self._kept:
+            self._noted(fine.copy(), X, readable)
+            if self._keeps:
                 X[~fine], y[~fine] = 0.0, 0.0
                 fine[:] = True
             yield X[fine], y[fine]
-
-    def _note(self, fine: NDArray[np.bool_]) -> None:
-        if self._all is not None:
-            self._all.append(fine.copy())
 
     def _is_plain(self, rows: Any, rest: Any) -> bool:
         """Whether all are finite numbers of the right kind in memory: a shortcut to what reading each would give."""
@@ -201,8 +199,8 @@ class _Readable:
         match self._beside:
             case "labels":
                 classes = classes_of(getattr(self._schema, "rows", self._schema))
-                whole = isinstance(classes, range) and len(rest.shape) == 1 and not _is_real(rest)
-                return whole and (not rest.shape[0] or bool(rest.min() >= 0 and rest.max() < len(classes)))
+                plain = isinstance(classes, range) and len(rest.shape) == 1 and not _is_real(rest)
+                return plain and (not rest.shape[0] or bool(rest.min() >= 0 and rest.max() < len(classes)))
             case "targets" | "unread":
                 return True
 
@@ -220,12 +218,12 @@ class _Readable:
                 levels = levels_of(self._schema)
                 declared = levels.outcomes if levels is not None else ()
                 wide = rest if len(rest.shape) > 1 else rest.reshape(-1, 1)
-                numbers, why = _told(wide, _of_targets(wide.shape[1], declared), declared)
-                told = np.isfinite(numbers).all(axis=1)
+                numbers, why = _parsed(wide, _of_targets(wide.shape[1], declared), declared)
+                readable = np.isfinite(numbers).all(axis=1)
                 if getattr(getattr(self._schema, "rows", self._schema), "missing", None):
                     gaps = [key for key in why if key[1] == GAP]
-                    told |= np.logical_or.reduce([why.pop(key) for key in gaps])
-                return numbers.reshape(rest.shape), np.asarray(told), why
+                    readable |= np.logical_or.reduce([why.pop(key) for key in gaps])
+                return numbers.reshape(rest.shape), np.asarray(readable), why
             case "unread":
                 return np.zeros(rest.shape[0], np.intp), np.ones(rest.shape[0], np.bool_), {}
 
@@ -245,8 +243,8 @@ def _rest(schema: Schema, y: Any) -> Any:
     if not is_list(y):
         return y if isinstance(y, np.ma.MaskedArray) else as_rows(y, "y")
     width = getattr(getattr(schema, "rows", schema), "targets", 1)
-    found = rectangle(y, width)
-    return found if width > 1 else found[:, 0]
+    result = rectangle(y, width)
+    return result if width > 1 else result[:, 0]
 
 
 def _is_finite(rows: Any) -> bool:
@@ -268,7 +266,7 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
     declared = cells_of(schema) is not None  # then every value has a cell, and maps behind the cells may still lose it
     levels, names = levels_of(schema), schema.feature_names
     of = () if levels is None else tuple(map(levels.of, names or ()))
-    X, why = (_entries(tile), {}) if declared else _told(tile, named(names, tile.shape[1]), of)
+    X, why = (_entries(tile), {}) if declared else _parsed(tile, named(names, tile.shape[1]), of)
     fine = np.ones(len(X), np.bool_) if declared else np.asarray(np.isfinite(X).all(axis=1))
     if len(schema.transform) > declared:
         wide = np.isfinite(apply(schema.transform, np.where(fine[:, None], X, 0.0))).all(axis=1)
@@ -279,7 +277,7 @@ def _features(schema: Schema, tile: Any) -> tuple[NDArray[np.float64], NDArray[n
     return X, fine, why
 
 
-def _told(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDArray[np.float64], _Why]:
+def _parsed(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDArray[np.float64], _Why]:
     """Entries as float64, NaN where one cannot be read; and by column what such entries are.
 
     Args:
@@ -293,9 +291,9 @@ def _told(tile: Any, names: Sequence[str], declared: Sequence[Any]) -> tuple[NDA
         return X, {(name, GAP): np.isnan(column) for name, column in zip(names, X.T, strict=True)}
     X, why = np.empty(raw.shape), {}
     for j, (name, column) in enumerate(zip(names, declared or [None] * len(names), strict=True)):
-        found = read(raw[:, j])
-        X[:, j] = found.numbers if column is None else column.codes(found)[0]
-        gone = found.missing
+        result = read(raw[:, j])
+        X[:, j] = result.numbers if column is None else column.codes(result)[0]
+        gone = result.missing
         why[name, GAP] = gone
         why[name, TEXT if column is None or not hasattr(column, "values") else WORD] = np.isnan(X[:, j]) & ~gone
     return X, why
@@ -306,7 +304,8 @@ def _of_any(tile: Any) -> NDArray[Any]:
     if isinstance(tile, csr_array):
         return _entries(tile)
     if isinstance(tile, np.ma.MaskedArray):
-        plain = np.array(tile.data, object)
+        times = tile.dtype.kind in "mM"  # whose nanoseconds would be integers
+        plain = np.array([list(row) for row in tile.data] if times else tile.data, object).reshape(tile.shape)
         plain[np.ma.getmaskarray(tile)] = None
         return plain
     return np.asarray(tile.cpu().numpy()) if is_tensor(tile) and tile.is_complex() else dense(tile)

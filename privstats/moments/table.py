@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from privstats.schema import Schema
     from privstats.transforms import Cells
 
-__all__ = ["codes_of", "in_codes", "unread_remark"]
-
 
 def in_codes(schema: Schema, cells: Cells, X: Any, y: Any, *, refuse: bool) -> tuple[Any, Any, Counter[str]]:
     """X and y with every table as rows of codes, and the counter of values that cannot be read.
@@ -58,14 +56,14 @@ def codes_of(cells: Cells, X: Any) -> NDArray[np.float64]:
 
 
 def unread_remark(schema: Schema, unread: Mapping[str, int]) -> str:
-    """What the holder of the records should know of values that count as missing; empty where there are none."""
+    """Warnings for the data holder about values that count as missing; empty where there are none."""
     cells = cells_of(schema)
     columns = () if cells is None else cells.columns
-    said = [f"{unread[each.name]} of {each.name!r} are {each.unread}" for each in columns if unread[each.name]]
-    if not said:
+    remarks = [f"{unread[each.name]} of {each.name!r} are {each.unread}" for each in columns if unread[each.name]]
+    if not remarks:
         return ""
     return (
-        f"these values count as missing: {', '.join(said)}. Mend the file where you can, or have them declared as "
+        f"these values count as missing: {', '.join(remarks)}. Mend the file where you can, or have them declared as "
         "gaps; these numbers stay here"
     )
 

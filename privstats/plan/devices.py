@@ -8,21 +8,19 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from privstats.dp import Noise, NoPrivacy, Privacy, client_mu, gaussian_epsilon, group_mu
 from privstats.errors import PlanError
 from privstats.files.signing import require_order
 from privstats.python_values import python_fields
 from privstats.schema import Schema
+from privstats.secagg.keys import CLASSICAL
 
 if TYPE_CHECKING:
     from privstats.plan.plan import Plan
-
-__all__ = ["EXACT", "PER_RECORD", "TRUSTED_REGISTRAR", "Devices", "changed_devices", "check_devices"]
-__all__ += ["device_facts", "exchanged_mu", "least_epsilon"]
 
 EXACT = "the leader is trusted with the sum"
 PER_RECORD = "per record"
@@ -48,6 +46,8 @@ class Devices:
             exchanged for another, at the plan's delta. A page shows this number, so a plan refuses one that is too low.
         words: ``"per record"``, written out under the record unit: a device may hold several records.
         exact: ``"the leader is trusted with the sum"``, written out where the panel draws no noise.
+        texts: title, questions, help and answers by language and variable, which the page asks in place of the names of
+            variables and values: see :func:`privstats.files.page_texts.checked_texts`.
 
     Raises:
         PlanError: naming the field, its bound and the remedy.
@@ -72,6 +72,7 @@ class Devices:
     stated_epsilon: float | None = None
     words: str | None = None
     exact: str | None = None
+    texts: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         python_fields(self)
@@ -87,11 +88,20 @@ class Devices:
         self._check_sentences()
         if self.stated_epsilon is not None:
             object.__setattr__(self, "stated_epsilon", _checked_epsilon(self.stated_epsilon))
+        if self.texts is not None:
+            from privstats.files.page_texts import checked_texts
+
+            object.__setattr__(self, "texts", checked_texts(self.texts))
 
     @property
     def registrar_serves(self) -> bool:
         """Whether the registrar serves the page, and can read every answer if it wants to."""
         return self.page == TRUSTED_REGISTRAR
+
+    @property
+    def runs(self) -> str:
+        """In how many runs at most a person is invited, as words."""
+        return "1 run" if self.most_runs == 1 else f"{self.most_runs} runs"
 
     def _named(self) -> Iterator[tuple[str, object]]:
         yield from ((f"devices.organisations[{place}]", name) for place, name in enumerate(self.organisations))
@@ -141,11 +151,20 @@ def check_devices(plan: Plan) -> None:
     devices = plan.devices
     if devices is None:
         return
+    if plan.key_agreement != CLASSICAL:
+        raise PlanError(
+            f"the page on which people answer agrees on keys by {CLASSICAL} alone: leave key_agreement out of a plan "
+            "with [devices]"
+        )
     _check_panel(plan, devices)
     _check_noise(plan, devices)
     _check_one_message(plan)
     _check_unit(plan, devices)
     _check_stated(plan, devices)
+    if devices.texts is not None:
+        from privstats.files.page_texts import check_asked
+
+        check_asked(devices.texts, plan.schema)
 
 
 def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> float:
@@ -183,62 +202,6 @@ def exchanged_mu(schema: Schema, privacy: Privacy, noise: Noise) -> float:
         return 2 * noise.mu
     of_unit = client_mu if privacy.unit == "client" else group_mu
     return min(2 * noise.mu, of_unit(schema, noise.sigma, "replace-one", privacy.max_records_per_client or 1))
-
-
-def device_facts(plan: Plan) -> list[str]:
-    """What the table ``[devices]`` means, in sentences for a privacy officer; none without it."""
-    devices = plan.devices
-    if devices is None:
-        return []
-    leader, *helpers = devices.organisations
-    server = "the registrar" if devices.registrar_serves else repr(devices.page)
-    return [
-        f"devices of invited people send one message each, to {leader!r}, with {_listed(helpers)} as "
-        f"{'helper' if len(helpers) == 1 else 'helpers'}; {devices.registrar!r} invites, and a code that it hands out "
-        "is a person's right to answer once a run",
-        f"whoever serves the page, {server}, can read every answer by another script, and nothing here prevents it",
-        *_rests_on(plan),
-        *_told(plan, devices),
-        "which codes have answered is known to the leader and stays in its journal, the release and the statements; a "
-        "sent answer cannot be called back: to honour a withdrawal, give the run up before any helper has answered and "
-        "mail again",
-    ]
-
-
-def changed_devices(before: Devices | None, after: Devices | None) -> str:
-    """What another table ``[devices]`` means for those who were invited, in a sentence."""
-    if after is None:
-        return "no devices of invited people any more: parties hold their own keys, and nothing is told to a person"
-    if before is None:
-        return "devices of invited people send now, one message each: see `plan check` for whom they trust"
-    if before.most_runs != after.most_runs or before.stated_epsilon != after.stated_epsilon:
-        return "what a person is told changes: who was invited under the other plan was told other numbers, on its page"
-    return "whom a person trusts changes: who was invited under the other plan was told other names, on its page"
-
-
-def _rests_on(plan: Plan) -> list[str]:
-    if plan.noise is not None and plan.noise.trust.drawn_by == "member":
-        return [
-            "the promise rests on one honest member of the panel and on the page, and not on the list of the invited: "
-            "it holds if all other codes are an attacker's"
-        ]
-    return [
-        f"the leader sees the exact sum, and single answers too where more than colluders={plan.cohort.colluders} "
-        "codes are in wrong hands; nobody can know how many are, of people who were mailed a link"
-    ]
-
-
-def _told(plan: Plan, devices: Devices) -> list[str]:
-    runs = _runs(devices)
-    if not isinstance(plan.privacy, Privacy) or plan.noise is None:
-        return [f"a person is invited to at most {runs}, by the registrar's list alone, and is promised no epsilon"]
-    least = least_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
-    per = " of each record" if devices.words else ""
-    return [
-        f"the page tells a person epsilon {devices.stated_epsilon:g} for at most {runs}, one answer{per} against "
-        f"another ({least:.4g} is enough); only the registrar's list counts runs, and a person with two codes has "
-        "twice the mu"
-    ]
 
 
 def _check_panel(plan: Plan, devices: Devices) -> None:
@@ -322,13 +285,9 @@ def _check_stated(plan: Plan, devices: Devices) -> None:
         return
     given = "missing" if devices.stated_epsilon is None else f"{devices.stated_epsilon:g}"
     raise PlanError(
-        f"devices.stated_epsilon is {given}, and {_runs(devices)} of this plan cost {least:.6g} for one answer against "
+        f"devices.stated_epsilon is {given}, and {devices.runs} of this plan cost {least:.6g} for one answer against "
         f"another: write {math.ceil(least * 100) / 100!r}, or lower most_runs or epsilon"
     )
-
-
-def _runs(devices: Devices) -> str:
-    return "1 run" if devices.most_runs == 1 else f"{devices.most_runs} runs"
 
 
 def _check_name(field: str, name: object) -> None:
@@ -339,7 +298,7 @@ def _check_name(field: str, name: object) -> None:
 def _check_key(key: object) -> None:
     if not isinstance(key, str) or len(key) != 64 or not set(key) <= set("0123456789abcdef"):
         raise PlanError(
-            "devices.registrar_key must be an Ed25519 public key, 64 lower-case hex digits: give identity.public.hex()"
+            "devices.registrar_key must be an Ed25519 key, 64 lower-case hex digits: see `privstats identity show`"
         )
     require_order(bytes.fromhex(key), "devices.registrar_key", PlanError)
 
@@ -353,8 +312,3 @@ def _checked_epsilon(value: object) -> float:
 def _read(name: str) -> str:
     """A name as people compare it: without case, forms of width, and blanks that are more than one."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-
-
-def _listed(names: list[str]) -> str:
-    *first, last = map(repr, names)
-    return f"{', '.join(first)} and {last}" if first else last

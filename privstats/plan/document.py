@@ -25,7 +25,7 @@ import tomli_w
 from privstats import transforms
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import PlanError
-from privstats.files.toml import toml_tables
+from privstats.files.text import toml_tables
 from privstats.plan.cohort import Cohort
 from privstats.schema import KINDS, Schema
 from privstats.schema.checks import GIVEN
@@ -35,15 +35,13 @@ if TYPE_CHECKING:
     from privstats.plan.validity import Validity
     from privstats.schema.public_values import Published
 
-__all__ = ["FORMAT_VERSION", "canonical", "digest_of", "from_toml", "read_text", "to_toml"]
-
 FORMAT_VERSION = 1
 
 _DECIMAL_COMMA = re.compile(r"^[ \t]*(\w+)[ \t]*=[ \t]*([-+]?\d+),(\d+)[ \t]*(?:#.*)?\r?$", re.MULTILINE)
 _MAX_CHARACTERS = 1 << 20
 _MAX_INTEGER = 1 << 53
 
-_AGGREGATION = ("min_count", "merge", "graph", "protocol", "panel", "excess_noise", "spare_bits")
+_AGGREGATION = ("min_count", "merge", "graph", "protocol", "panel", "excess_noise", "spare_bits", "key_agreement")
 _SECTIONS = ("schema", "cohort", "privacy", "aggregation", "published", "validity", "devices")
 
 
@@ -96,18 +94,14 @@ def from_toml(text: str) -> dict[str, Any]:
         )
     _refuse_unknown("the plan", tables, _SECTIONS)
     sections = {name: _section(tables, name) for name in _SECTIONS[:3]}
-    aggregation = tables.get("aggregation", {})
-    if not isinstance(aggregation, dict):
-        raise PlanError("aggregation must be a table: write [aggregation]")
-    published, validity, devices = (_table(tables, name) for name in _SECTIONS[4:])
+    published = _table(tables, "published")
     return {
-        "validity": None if validity is None else _validity(validity),
-        "devices": None if devices is None else _devices(devices),
+        **{section: _late(section, _table(tables, section)) for section in ("validity", "devices")},
         "published": None if published is None else _published(published),
         "schema": _schema(sections["schema"]),
         "cohort": _build(Cohort, "cohort", sections["cohort"]),
         "privacy": _privacy(sections["privacy"]),
-        **_aggregation(aggregation),
+        **_aggregation(_table(tables, "aggregation") or {}),
     }
 
 
@@ -237,8 +231,8 @@ def _merge_of(table: Any) -> dict[int, int]:
         merge = {int(child): parent for child, parent in table.items()}
     except (AttributeError, ValueError):
         merge = {}
-    whole = all(isinstance(parent, int) and not isinstance(parent, bool) for parent in merge.values())
-    if not whole or not isinstance(table, dict) or len(merge) != len(table):
+    numbered = all(isinstance(parent, int) and not isinstance(parent, bool) for parent in merge.values())
+    if not numbered or not isinstance(table, dict) or len(merge) != len(table):
         raise PlanError("aggregation.merge must be a table of class = parent, for example merge = {3 = 0}")
     return merge
 
@@ -247,8 +241,8 @@ def _build(cls: type[Any], section: str, table: dict[str, Any]) -> Any:
     known = {f.name: f for f in fields(cls) if f.init and f.name != "_"}
     _refuse_unknown(section, table, tuple(known))
     needed = [name for name, f in known.items() if f.default in (MISSING, GIVEN) and f.default_factory is MISSING]
-    said = {name for name in needed if name == "features" and known[name].default is GIVEN}  # by declared columns
-    missing = [name for name in needed if name not in table and name not in said]
+    declared = {name for name in needed if name == "features" and known[name].default is GIVEN}  # by declared columns
+    missing = [name for name in needed if name not in table and name not in declared]
     if missing:
         raise PlanError(f"{section} lacks {', '.join(missing)}; add it to [{section}], it has no default on purpose")
     return cls(**table)
@@ -277,15 +271,8 @@ def _refuse_unknown(where: str, table: Mapping[str, Any], known: tuple[str, ...]
         raise PlanError(f"{where} has unknown keys {', '.join(map(repr, unknown))}; {hint}")
 
 
-def _validity(table: dict[str, Any]) -> Validity:
-    from privstats.plan.validity import Validity
+def _late(section: str, table: dict[str, Any] | None) -> Any:
+    """A section that most plans lack, whose class they never load."""
+    from privstats import plan
 
-    built: Validity = _build(Validity, "validity", table)
-    return built
-
-
-def _devices(table: dict[str, Any]) -> Devices:
-    from privstats.plan.devices import Devices
-
-    built: Devices = _build(Devices, "devices", table)
-    return built
+    return None if table is None else _build(getattr(plan, section.capitalize()), section, table)

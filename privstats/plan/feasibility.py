@@ -16,21 +16,10 @@ from privstats.errors import PlanError
 from privstats.files.signing import require_order
 from privstats.plan.cohort import Cohort
 from privstats.schema import USUAL, Schema, is_known
-from privstats.schema.statistic import by_letter
+from privstats.schema.base import by_letter
+from privstats.secagg.keys import KEY_AGREEMENTS
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
-
-__all__ = [
-    "MAX_VECTOR_BYTES",
-    "check_kinds",
-    "check_local_maps",
-    "check_masking",
-    "check_min_count",
-    "check_noise",
-    "check_published",
-    "check_size",
-    "checked_panel",
-]
 
 MAX_VECTOR_BYTES = 1 << 32
 """Largest flat vector of 64-bit integers, in bytes, that one message of the protocol can carry."""
@@ -90,9 +79,9 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
         raise PlanError(refusal)
     person = isinstance(privacy, Privacy) and privacy.unit == "person"
     if person and (why := schema.refuses_persons(averaged=isinstance(privacy, Privacy) and privacy.averaged)):
-        said = f"unit='person' is not offered for task={schema.task!r}: {why}"
+        message = f"unit='person' is not offered for task={schema.task!r}: {why}"
         several = "; where one person has m rows, unit='record' promises that person m times mu (dp.group_mu)"
-        raise PlanError(said if schema.refusal("record") else said + several)
+        raise PlanError(message if schema.refusal("record") else message + several)
 
 
 def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
@@ -106,7 +95,7 @@ def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
     if not isinstance(panel, list | tuple) or not all(map(_is_identity, panel)):
         raise PlanError(
             "panel must be a list of Ed25519 public keys, 64 lower-case hex digits each, the leader's first: give "
-            "identity.public.hex() of each"
+            "identity.public.hex() of each, or what `privstats identity show NAME.pub` prints"
         )
     for place, key in enumerate(panel):
         require_order(bytes.fromhex(key), f"panel[{place}]", PlanError)
@@ -119,6 +108,22 @@ def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
     if has_panel and len(panel) < 2:
         raise PlanError(f"protocol={protocol!r} needs a panel: the leader's identity and at least one helper's")
     return tuple(panel)
+
+
+def check_key_agreement(key_agreement: object, protocol: str) -> None:
+    """Refuse a key agreement that is unknown, or that the plan's protocol has no version for.
+
+    Raises:
+        PlanError: naming the field and what there is.
+    """
+    if not isinstance(key_agreement, str) or key_agreement not in KEY_AGREEMENTS:
+        raise PlanError(f"key_agreement must be one of {', '.join(KEY_AGREEMENTS)}, got {key_agreement!r}")
+    offered = PROTOCOLS[protocol].key_agreements
+    if key_agreement not in offered:
+        raise PlanError(
+            f"protocol={protocol!r} has no version with key_agreement={key_agreement!r} yet: choose "
+            f"{' or '.join(offered)}, or another protocol"
+        )
 
 
 def check_noise(privacy: Privacy | NoPrivacy, protocol: str) -> None:
@@ -210,6 +215,7 @@ _GROWS_WITH = {
     "block": ("groups, or the subgroups",),
     "temperature": ("the number of temperatures",),
     "power": (),
+    "exclusion": (),
 }
 """What a person can lower, for every axis and every kind of cell that a statistic can have."""
 
@@ -271,3 +277,32 @@ def _check_values(schema: Schema, published: object) -> None:
         raise PlanError(f"published must be Published values, got {type(published).__name__}; use Published.of")
     if published.values is not None:
         schema.check_values(published.values)
+
+
+KEPT = "kept"
+EXCESS = KEPT, "removed"
+"""What a plan can say of the noise that more survivors than the fewest add."""
+
+
+def check_excess(excess_noise: object, privacy: Privacy | NoPrivacy, cohort: Cohort, agrees: bool) -> None:
+    """Refuse to remove excess noise where there is none, or where clients do not know how many are in the sum.
+
+    Raises:
+        PlanError: naming the field and the remedy.
+    """
+    if excess_noise not in EXCESS:
+        raise PlanError(f"excess_noise must be one of {', '.join(EXCESS)}, got {excess_noise!r}")
+    if excess_noise == KEPT:
+        return
+    if isinstance(privacy, NoPrivacy) or not privacy.trust.divided:
+        raise PlanError("excess_noise='removed' needs shares of noise: choose model='distributed', or leave it out")
+    if not agrees:
+        raise PlanError(
+            "excess_noise='removed' needs clients that agree on who is in the sum: choose protocol='interactive', or "
+            "model='panel', whose noise does not depend on how many clients stay"
+        )
+    if cohort.min_survivors == cohort.clients:
+        raise PlanError(
+            "excess_noise='removed' has nothing to remove: all clients must survive, so no share is sized for fewer; "
+            "leave it out, or lower cohort.min_survivors"
+        )

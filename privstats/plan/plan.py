@@ -15,15 +15,27 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from privstats.dp import Noise, NoPrivacy, Privacy, calibrate
-from privstats.dp.noise_layers import levels_of
+from privstats.dp.calibration import levels_of
 from privstats.encoding import Layout, Segment, layout_of
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
 from privstats.plan import document
-from privstats.plan.cohort import Cohort, Headroom, Limits, headroom, limits, reach_of, ring_of, tail_of
-from privstats.plan.cohort_checks import check_cohort, check_parties
-from privstats.plan.drop_outs import KEPT, check_excess
+from privstats.plan.cohort import (
+    Cohort,
+    Headroom,
+    Limits,
+    check_cohort,
+    check_parties,
+    headroom,
+    limits,
+    reach_of,
+    ring_of,
+    tail_of,
+)
 from privstats.plan.feasibility import (
+    KEPT,
+    check_excess,
+    check_key_agreement,
     check_kinds,
     check_local_maps,
     check_masking,
@@ -35,18 +47,16 @@ from privstats.plan.feasibility import (
 )
 from privstats.python_values import python_fields
 from privstats.schema import Schema
+from privstats.secagg.keys import CLASSICAL
 from privstats.secagg.machines import Masking
 from privstats.secagg.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from privstats.encoding import PersonAverage, PersonClip
-    from privstats.plan.budget import Budget
+    from privstats.plan import Budget
     from privstats.plan.devices import Devices
-    from privstats.plan.validity import Validity
+    from privstats.plan.validity import Claim, Validity
     from privstats.schema.public_values import Published, Values
-    from privstats.secagg.statements import Claim, Prime
-
-__all__ = ["Plan"]
 
 _INTERACTIVE = "interactive"
 
@@ -73,6 +83,8 @@ class Plan:
         excess_noise: ``"kept"``; or, with distributed noise, ``"removed"``: noise is drawn for ``min_survivors``, and
             the clients open, once the list of survivors is agreed on, the layers of it that more survivors make
             superfluous (docs/privacy.md).
+        key_agreement: ``"x25519"``; or ``"mlkem768-x25519"``: who records every message and breaks X25519 later still
+            reads no party's sums.
         spare_bits: ring bits beyond those that a sum needs, for a central server that weighs the sums of several
             sessions before it adds noise; a ``Stream`` sets it.
         validity: what every client proves of its sums, for ``"split"``; experimental, see :class:`Validity`.
@@ -113,12 +125,14 @@ class Plan:
     validity: Validity | None = None
     devices: Devices | None = None
     excess_noise: str = KEPT
+    key_agreement: str = CLASSICAL
 
     def __post_init__(self) -> None:
         python_fields(self)
         check_kinds(self.schema, self.cohort, self.privacy, self.graph, self.spare_bits, self.validity, self.devices)
         check_published(self.schema, self.privacy, self.published)
         object.__setattr__(self, "panel", checked_panel(self.protocol, self.panel))
+        check_key_agreement(self.key_agreement, self.protocol)
         check_noise(self.privacy, self.protocol)
         check_excess(self.excess_noise, self.privacy, self.cohort, PROTOCOLS[self.protocol].agrees)
         check_min_count(self.schema, self.cohort, self.min_count, self.merge)
@@ -146,7 +160,7 @@ class Plan:
             ("records, at most", f"{cohort.max_records:,}"),
             ("protocol", self.protocol),
         ]
-        from privstats.notebook import html_facts
+        from privstats.printable import html_facts
 
         return html_facts("plan", facts) + self.budget()._repr_html_()
 
@@ -192,37 +206,35 @@ class Plan:
         rooms = headroom(self.layout, self.limits, self._noise_std, self.spare_bits)
         if self.claim is None:
             return rooms
-        from privstats.plan.claims import proved_headroom
-
-        return proved_headroom(rooms, self.claim, self._proved_group(self.claim), self.cohort, self._tail)
+        group = self.claim.group(self.schema, self.layout)
+        return self.claim.headroom(rooms, group, self.cohort.clients, self._tail)
 
     @cached_property
     def claim(self) -> Claim | None:
         """What every report proves, as the machines read it; None without ``validity``."""
         if self.validity is None:
             return None
-        from privstats.plan.claims import claim_of
+        from privstats.plug_ins import of_contrib
 
-        return claim_of(self.validity, self.schema, self.cohort, self.privacy, self.protocol, self.spare_bits)
+        claim_of = of_contrib("validity", "a plan with [validity]", PlanError)
+        claim: Claim = claim_of(self.validity, self.schema, self.cohort, self.privacy, self.protocol, self.spare_bits)
+        return claim
 
     @cached_property
     def ring(self) -> Group:
         """The group in which vectors are masked: a ring, or the prime field where reports carry proofs."""
         rooms = self.headroom  # raises where sums or noise have no room
-        return ring_of(rooms) if self.claim is None else self._proved_group(self.claim)
-
-    def _proved_group(self, claim: Claim) -> Prime:
-        from privstats.plan.claims import group_of
-
-        return group_of(claim, self.schema, self.layout)
+        return ring_of(rooms) if self.claim is None else self.claim.group(self.schema, self.layout)
 
     @cached_property
     def masking(self) -> Masking:
         """The parameters of the masking protocol, bound to this plan's digest."""
         cohort = self.cohort
-        proved: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # of a protocol with a panel
+        options: dict[str, Any] = {} if self.claim is None else {"claim": self.claim}  # of a protocol with a panel
         if self._levels:  # of one whose clients see the list of survivors
-            proved["levels"] = self._levels
+            options["levels"] = self._levels
+        if self.key_agreement != CLASSICAL:
+            options["key_agreement"] = self.key_agreement
         return PROTOCOLS[self.protocol].parameters.solve(
             clients=cohort.clients,
             min_survivors=cohort.min_survivors,
@@ -232,7 +244,7 @@ class Plan:
             noisy_helpers=self._noisy_helpers,
             ring=self.ring,
             plan_digest=self._digest_bytes,
-            **proved,
+            **options,
         )
 
     @property
@@ -263,9 +275,9 @@ class Plan:
 
     def budget(self) -> Budget:
         """One row per statistic and the joint guarantee; prints as a table."""
-        from privstats.plan.budget import budget_of
+        from privstats.plan import Budget
 
-        return budget_of(
+        return Budget.of(
             self.schema,
             self.noise,
             self.headroom,
@@ -330,6 +342,8 @@ class Plan:
             aggregation |= {"protocol": self.protocol, "panel": list(self.panel)}
         if self.excess_noise != KEPT:
             aggregation["excess_noise"] = self.excess_noise
+        if self.key_agreement != CLASSICAL:
+            aggregation["key_agreement"] = self.key_agreement
         if self.spare_bits:
             aggregation["spare_bits"] = self.spare_bits
         if self.merge:

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, Protocol, TypeAlias, get_args
 
+from privstats.encoding import Layout, Segment
+from privstats.encoding.ring import Group
 from privstats.errors import PlanError
+from privstats.plan.cohort import Headroom
 from privstats.python_values import python_fields
+from privstats.schema import Schema
+from privstats.secagg import statements
 
-__all__ = ["Level", "Validity"]
+
+class Claim(statements.Claim, Protocol):
+    """What a plan asks of what its reports prove; :mod:`privstats.contrib.proofs` answers."""
+
+    @property
+    def tolerance(self) -> float:
+        """The records, beyond the most of one client, that a liar's sums may be worth, because the grid is coarse."""
+        ...
+
+    def group(self, schema: Schema, layout: Layout) -> Group:
+        """The group whose wire entries the statement reads."""
+        ...
+
+    def headroom(
+        self, rooms: tuple[Headroom, ...], group: Group, clients: int, tail: Callable[[Segment], float]
+    ) -> tuple[Headroom, ...]:
+        """The room of every segment in that group.
+
+        Raises:
+            PlanError: the sums of so many clients have none.
+        """
+        ...
+
 
 Level: TypeAlias = Literal["moments", "norm"]
 

@@ -15,18 +15,7 @@ from privstats.errors import SchemaError
 from privstats.python_values import python_fields
 from privstats.schema.base import Schema
 from privstats.transforms import Transform, output_features, steps_of
-from privstats.transforms.names import check_told_apart, checked_names, shown
-
-__all__ = [
-    "GIVEN",
-    "MOST_ENTRIES",
-    "check_coarseness",
-    "checked_class_names",
-    "checked_vectors",
-    "settle",
-    "size",
-    "whole",
-]
+from privstats.transforms.reading import check_distinct, checked_names, shown
 
 GIVEN: Any = ...
 """Stands for a field that must be given; ``features`` alone may follow from a declaration of columns."""
@@ -35,6 +24,7 @@ MOST_ENTRIES = 1 << 26
 """Of all published values of a plan together."""
 
 _MAX_GRID_BITS = 20
+
 _LARGEST = 1e30  # beyond, products of squares with noise levels come near the ends of float64
 
 
@@ -138,7 +128,7 @@ def _checked_columns(
 def checked_class_names(names: Any, classes: int) -> tuple[str, ...] | None:
     """Names of classes, which records' labels tell apart; None where there are none."""
     checked = checked_names("class_names", names, classes, "classes")
-    check_told_apart("class_names", checked or ())
+    check_distinct("class_names", checked or ())
     return checked
 
 
@@ -176,3 +166,21 @@ def size(field: str, value: object, remedy: str) -> float:
     if not 1 / _LARGEST <= number <= _LARGEST:
         raise SchemaError(f"{field} must be a number between 1e-30 and 1e30, got {value!r}: {remedy}")
     return number
+
+
+FEWEST_GROUPS = 6
+"""With fewer groups the quantiles of their few degrees of freedom are too wide to be of use."""
+
+_MOST_GROUPS = 64
+
+
+def checked_groups(value: object) -> int:
+    """Groups of sites: 1, or a number of them that leaves a spread degrees of freedom.
+
+    Raises:
+        SchemaError: another number.
+    """
+    groups = whole("groups", value, 1, "1 means no groups")
+    if groups != 1 and not FEWEST_GROUPS <= groups <= _MOST_GROUPS:
+        raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MOST_GROUPS}, got {groups}: 8 suits most cohorts")
+    return groups

@@ -1,65 +1,128 @@
-"""The kinds of schemas, one row each, and the checks that a value is a schema.
+"""What a kind of schema is to the rest, and the checks that a value is a schema of a known kind.
 
-A kind that is listed here still needs its row in the tables of other rooms (CONTRIBUTING lists them); a module that
-lacks one refuses the kind and never guesses. Plan, layout, session, release and simulation ask the base class and the
-tables only; a kind that lacks its sums or its sensitivity is refused there. What assumes records as they stand says
-so by its type (``RecordSchema``).
+Plan, layout, session, release and simulation ask the base class and ``Kind`` only; what a kind lacks is refused there
+and never guessed. What assumes records as they stand says so by its type (``RecordSchema``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import fields, replace
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from privstats.errors import SchemaError
-from privstats.schema.base import Predicted, Schema
-from privstats.schema.classes import ClassSchema
-from privstats.schema.ridge import RidgeSchema
-from privstats.tables import LazyRows
+from privstats.kinds import KINDS as _ROWS
+from privstats.schema.base import Adjacency, Predicted, Schema
 
-__all__ = [
-    "KINDS",
-    "USUAL",
-    "RecordSchema",
-    "bare",
-    "is_known",
-    "narrowed",
-    "of_records",
-    "predicted",
-    "require_schema",
-    "row_of",
-]
-
-RecordSchema: TypeAlias = ClassSchema | RidgeSchema
-"""The kinds of plain sums over records: no published map before them, no function of one party's sums after."""
-
-KINDS: Mapping[str, type[Schema]] = LazyRows(
-    {
-        "classes": "privstats.schema.classes:ClassSchema",
-        "ridge": "privstats.schema.ridge:RidgeSchema",
-        "counts": "privstats.schema.counts:CountSchema",
-        "scoring": "privstats.schema.scoring:ScoringSchema",
-        "sites": "privstats.schema.sites:SitesSchema",
-        "score": "privstats.schema.score:ScoreSchema",
-        "hazard": "privstats.schema.hazard:HazardSchema",
-        "effect": "privstats.schema.effect:EffectSchema",
-        "gradients": "privstats.schema.gradients:GradientSchema",
-        "calibration": "privstats.schema.calibration:CalibrationSchema",
-        "mean": "privstats.schema.mean:MeanSchema",
-        "within": "privstats.schema.within:WithinSchema",
-        "gaussians": "privstats.schema.gaussians:GaussianSchema",
-        "party-softmax": "privstats.schema.party:PartySchema",
-        "party-update": "privstats.schema.party:PartyUpdateSchema",
-    }
-)
-"""By the word for the kind in plan files, its ``task``; loaded by the first schema of it."""
+if TYPE_CHECKING:
+    from privstats.schema import RecordSchema
 
 USUAL = "ClassSchema or RidgeSchema"
 """The kinds that people build by hand, for messages; calls and courses build the others."""
 
 _Any = TypeVar("_Any", bound=Schema)
 _Row = TypeVar("_Row")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """All that is known of one kind of schema: what is measured, how, and how far one record moves it.
+
+    Attributes:
+        schema: the class of its schemas.
+        moments: the container of its sums.
+        units: that of the same in real units.
+        measure: from the schema, X, y, the published values and whether to show progress, to the moments.
+        square: the square of mu of one record, from the schema, the weights and the adjacency; None: no plan of it
+            promises anything.
+        proved: letters that ``square`` covers; another one would count as free.
+        worst: how two data sets that attain it are made; None: no certificate is written.
+        client_square: that of one client of so many records, where it is less than that of any such records.
+        unsigned: of a schema the letters of which no record has a negative entry.
+        nearer: whether two records are less far apart than any two vectors of their lengths.
+        beside: what stands beside the rows, ``"labels"``, ``"targets"``, or ``"unread"``; None: what ``rows`` say.
+        stays: a record that cannot be read counts as zeros, because the number of records is no secret.
+        readable: as ``measure``, to the moments of the records that can be read, and which others there are; None:
+            ``measure`` of batches of these.
+        terms: from the same as ``measure``, to what each record adds; None where no promise per person is made.
+        terms_of_readable: from the same as ``readable``, likewise.
+        in_batches: whether records of a schema may come in batches; else they are needed at once, or by name.
+        named: columns that a schema reads from a table by name, and no target; empty where it reads features.
+        again: ``measure`` with what the same records became in a round before; None where nothing is kept.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> kind = ps.moments.kind_of(schema)
+        >>> kind.measure(schema, np.array([[0.5, 0.0]]), np.array([1]), {}, False).N.tolist()
+        [0, 1]
+    """
+
+    schema: type[Schema]
+    moments: Any
+    units: Any
+    measure: Callable[..., Any]
+    square: Callable[[Any, Mapping[str, float], Adjacency], float] | None = None
+    proved: str = ""
+    worst: Any = None
+    client_square: Callable[[Any, Mapping[str, float], Adjacency, float], float] | None = None
+    unsigned: Callable[[Any], str] = lambda _: ""
+    nearer: bool = False
+    beside: Any = None
+    stays: bool = False
+    readable: Callable[..., Any] | None = None
+    terms: Callable[..., Any] | None = None
+    terms_of_readable: Callable[..., Any] | None = None
+    in_batches: Callable[[Any], bool] = lambda _: True
+    named: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    again: Callable[[Any], Callable[..., Any]] | None = None
+
+    @property
+    def exact(self) -> Any:
+        """From the schema and the sums by letter, blocks first, to the moments."""
+        return self.moments.of_sums
+
+    @property
+    def real(self) -> Any:
+        """From the schema and the same, noisy or not, to the sums in real units."""
+        return self.units.of_sums
+
+
+class _Schemas(Mapping[str, type[Schema]]):
+    """The class of each kind, by its task."""
+
+    def __getitem__(self, task: str) -> type[Schema]:
+        return _ROWS[task].schema
+
+    def __contains__(self, task: object) -> bool:
+        return task in _ROWS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_ROWS)
+
+    def __len__(self) -> int:
+        return len(_ROWS)
+
+
+KINDS: Mapping[str, type[Schema]] = _Schemas()
+"""By the word for the kind in plan files, its ``task``; loaded by the first schema of it."""
+
+
+def kind_of(schema: Schema) -> Kind:
+    """The kind of a schema.
+
+    Raises:
+        SchemaError: no code sums such a schema.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("sex", ("f", "m")),), (("sex",),))
+        >>> kind = ps.moments.kind_of(schema)
+        >>> kind.measure(schema, {"sex": ["f", "f", "m"]}, None, {}, False).T.tolist()
+        [2, 1]
+    """
+    kind = _ROWS.get(schema.task)
+    if kind is None or type(schema) is not kind.schema:
+        raise SchemaError(f"no code forms the sums of a {type(schema).__name__}; measure a schema of another kind")
+    return kind
 
 
 def bare(schema: _Any) -> _Any:
@@ -91,8 +154,9 @@ def of_records(schema: Schema) -> RecordSchema:
         privstats.errors.SchemaError: this takes a ClassSchema or RidgeSchema, got SitesSchema; give a plan of
         records
     """
-    if isinstance(schema, RecordSchema):
-        return schema
+    if isinstance(schema, (KINDS["classes"], KINDS["ridge"])):
+        records: Any = schema
+        return records  # type: ignore[no-any-return]
     raise SchemaError(f"this takes a ClassSchema or RidgeSchema, got {type(schema).__name__}; give a plan of records")
 
 

@@ -28,11 +28,9 @@ from privstats.schema.public_values import Values
 from privstats.tables import by_name
 
 if TYPE_CHECKING:
-    from privstats.estimates.noisy_sums import NoisyClassSums
+    from privstats.estimates.denoise import NoisyClassSums
+    from privstats.estimates.recipes import SoftmaxRecipe
     from privstats.estimates.softmax import SoftmaxWhitening
-    from privstats.estimates.softmax_recipe import SoftmaxRecipe
-
-__all__ = ["GROUP", "Module", "is_word", "module_of"]
 
 GROUP = "privstats.modules"
 
@@ -148,15 +146,15 @@ def module_of(word: object) -> Module:
             f"no package here brings the module {word!r}: install the one that announces {kind!r} under the entry "
             f"points {GROUP}, wherever this plan is read; or leave module out for a linear softmax"
         )
-    return _made(entries[kind], size)
+    return _built(entries[kind], size)
 
 
 @cache
-def _made(entry: EntryPoint, size: str) -> Module:
-    made = loaded(entry, "module", SchemaError)(size)
-    if not isinstance(made, Module):
+def _built(entry: EntryPoint, size: str) -> Module:
+    module = loaded(entry, "module", SchemaError)(size)
+    if not isinstance(module, Module):
         raise SchemaError(
             f"{brought_by(entry)} announces the module {entry.name!r} as {entry.value!r}, which makes no Module from a "
-            "size; mend or uninstall that package"
+            "size; fix or uninstall that package"
         )
-    return made
+    return module

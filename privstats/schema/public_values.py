@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from privstats.files.signing import Signer, Verifier
     from privstats.schema.published_file import Arrays
 
-__all__ = ["VALUE_BITS", "Published", "Values", "beside"]
-
 VALUE_BITS = 20
 """Bits of an entry of published values, with its sign."""
 
@@ -70,9 +68,9 @@ class Values:
             raise PlanError("published values hold an entry beyond 2**53, which no sum could take exactly; scale them")
         if type(self.exponent) is not int or self.exponent not in _EXPONENTS:
             raise PlanError("the exponent of published values must be a whole number from -256 to 256")
-        kept = np.array(given, np.int64, order="C")
-        kept.setflags(write=False)
-        object.__setattr__(self, "integers", kept)
+        integers = np.array(given, np.int64, order="C")
+        integers.setflags(write=False)
+        object.__setattr__(self, "integers", integers)
 
     @classmethod
     def rounded(cls, array: ArrayLike, bits: int = VALUE_BITS) -> Values:
@@ -88,9 +86,9 @@ class Values:
         exponent = bits - 1 - math.frexp(largest)[1] if largest else 0
         if exponent not in _EXPONENTS:
             raise PlanError("values to be published are out of the range of any scale; scale them")
-        whole = np.asarray(np.rint(np.ldexp(real, exponent)))
+        integers = np.asarray(np.rint(np.ldexp(real, exponent)))
         most = 2 ** (bits - 1) - 1
-        return cls(np.asarray(np.clip(whole, -most, most), np.int64), exponent)
+        return cls(np.asarray(np.clip(integers, -most, most), np.int64), exponent)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Values):
@@ -107,9 +105,9 @@ class Values:
     @cached_property
     def whole(self) -> NDArray[np.float64]:
         """The integers as float64, exact, read-only: what products are formed of, tile by tile."""
-        made = self.integers.astype(np.float64)
-        made.setflags(write=False)
-        return made
+        values = self.integers.astype(np.float64)
+        values.setflags(write=False)
+        return values
 
     @cached_property
     def digest(self) -> bytes:
@@ -249,7 +247,13 @@ class Published:
 
 
 def digest_of(values: Mapping[str, Values]) -> str:
-    """SHA-256 of names, shapes, exponents and integers in an unambiguous encoding, in hex."""
+    """SHA-256 of names, shapes, exponents and integers in an unambiguous encoding, in hex.
+
+    Example:
+        >>> from privstats.schema.public_values import digest_of
+        >>> digest_of({})[:8]
+        '9ddd33d1'
+    """
     digest = hashlib.sha256(b"privstats/published/1\0")
     for name, value in sorted(values.items()):
         for part in (name.encode(), f"{value.integers.shape} {value.exponent}".encode()):

@@ -14,15 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import PlanError
-from privstats.files.envelope import Content, Format, PathLike, Version, whole_content
+from privstats.files.envelope import Content, Format, PathLike, Version, full_content
 from privstats.files.packing import pack_into, packed_bytes, unpack
 from privstats.files.signing import Verifier
 from privstats.schema.checks import MOST_ENTRIES
 
 if TYPE_CHECKING:
     from privstats.schema.public_values import Published, Values
-
-__all__ = ["FORMAT", "content_of", "read"]
 
 Arrays: TypeAlias = Mapping[str, tuple[NDArray[Any], int]]
 """By name: integers and their exponent, as ``Values`` takes them."""
@@ -71,11 +69,13 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def of(cls, value: Values) -> tuple[_Packed, NDArray[np.uint8]]:
         """The smallest form of a value, and its bytes."""
-        whole = value.integers
-        symmetric = whole.ndim == 2 and whole.shape[0] == whole.shape[1] and np.array_equal(whole, whole.T)
-        most = max(abs(int(whole.min(initial=0))), abs(int(whole.max(initial=0))))
-        form = cls(value.exponent, whole.shape, most.bit_length() + 1, symmetric)
-        entries = whole[form._kept] if symmetric else whole.reshape(-1)
+        integers = value.integers
+        symmetric = (
+            integers.ndim == 2 and integers.shape[0] == integers.shape[1] and np.array_equal(integers, integers.T)
+        )
+        most = max(abs(int(integers.min(initial=0))), abs(int(integers.max(initial=0))))
+        form = cls(value.exponent, integers.shape, most.bit_length() + 1, symmetric)
+        entries = integers[form._upper] if symmetric else integers.reshape(-1)
         data = np.empty(packed_bytes(entries.size, form.bits), np.uint8)
         pack_into((entries + form._offset).astype(np.uint64), form.bits, data)
         return form, data
@@ -96,10 +96,10 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         entries = unpack(np.ascontiguousarray(data), size, self.bits).astype(np.int64) - self._offset
         if not self.symmetric:
             return entries.reshape(self.shape), self.exponent
-        whole = np.empty(self.shape, np.int64)
-        whole[self._kept] = entries
-        whole.T[self._kept] = entries
-        return whole, self.exponent
+        integers = np.empty(self.shape, np.int64)
+        integers[self._upper] = entries
+        integers.T[self._upper] = entries
+        return integers, self.exponent
 
     @property
     def room(self) -> int:
@@ -107,7 +107,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return math.prod(max(each, 1) for each in self.shape)
 
     @property
-    def _kept(self) -> NDArray[np.bool_]:
+    def _upper(self) -> NDArray[np.bool_]:
         return np.tri(self.shape[0], dtype=np.bool_)
 
     @property
@@ -168,8 +168,8 @@ FORMAT = Format(
     writer="Published.save",
     error=PlanError,
     readers={
-        1: Version(_reader(_opened_1), whole_content(b"privstats/published/file/1")),
-        2: Version(_reader(_opened), whole_content(b"privstats/published/file/2")),
+        1: Version(_reader(_opened_1), full_content(b"privstats/published/file/1")),
+        2: Version(_reader(_opened), full_content(b"privstats/published/file/2")),
     },
 )
 """Files of published values."""

@@ -15,8 +15,6 @@ from typing import Concatenate, NoReturn, ParamSpec, Self, SupportsIndex, TypeVa
 
 from privstats.errors import LocalProtocolError
 
-__all__ = ["Exclusive", "exclusive"]
-
 P = ParamSpec("P")
 R = TypeVar("R")
 M = TypeVar("M", bound="Exclusive")

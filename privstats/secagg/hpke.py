@@ -17,9 +17,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.secagg.keys import agree
 
-__all__ = ["AES_128_GCM", "AES_256_GCM", "ENC_BYTES", "OVERHEAD", "UnopenedError", "encapsulate", "open_box"]
-__all__ += ["Schedule", "open_into", "opening", "schedule", "seal", "seal_into"]
-
 ENC_BYTES = 32
 OVERHEAD = ENC_BYTES + 16
 """The overhead of a box over its content in bytes: the encapsulated key and the tag."""
@@ -27,7 +24,7 @@ OVERHEAD = ENC_BYTES + 16
 AES_128_GCM, AES_256_GCM = 1, 2
 _KEY_BYTES = {AES_128_GCM: 16, AES_256_GCM: 32}
 _KEM = b"KEM" + (0x0020).to_bytes(2, "big")
-_NONCE_BYTES = 12
+NONCE_BYTES = 12
 
 
 class UnopenedError(Exception):
@@ -54,27 +51,27 @@ def seal(public: bytes, ephemeral: bytes, content: bytes | bytearray | memoryvie
     Raises:
         ValueError: ``public`` is a point of low order.
     """
-    enc, keys = _towards(public, ephemeral, info)
+    enc, keys = towards(public, ephemeral, info)
     return enc + AESGCM(keys.key).encrypt(keys.nonce, content, None)
 
 
-def seal_into(out: memoryview, public: bytes, ephemeral: bytes, content: Iterable[memoryview], info: bytes) -> None:
-    """Like :func:`seal` of all pieces of ``content``, written to ``out``, which has :data:`OVERHEAD` bytes more.
+def seal_into(out: memoryview, enc: bytes, keys: Schedule, content: Iterable[memoryview]) -> None:
+    """Like :func:`seal` of all pieces of ``content``, written to ``out``; ``enc`` and ``keys`` are of :func:`towards`.
 
     Raises:
-        ValueError: ``public`` is a point of low order, or ``out`` has another size.
+        ValueError: ``out`` has another size than ``enc``, content and tag.
     """
-    enc, keys = _towards(public, ephemeral, info)
     encryptor = Cipher(algorithms.AES256(keys.key), modes.GCM(keys.nonce)).encryptor()
-    out[:ENC_BYTES], place = enc, ENC_BYTES
+    place = len(enc)
+    out[:place] = enc
     for piece in content:
         place += encryptor.update_into(piece, out[place:])
     encryptor.finalize()
     out[place:] = encryptor.tag
 
 
-def _towards(public: bytes, ephemeral: bytes, info: bytes) -> tuple[bytes, Schedule]:
-    """The encapsulated key, and the key schedule for the one message under it."""
+def towards(public: bytes, ephemeral: bytes, info: bytes) -> tuple[bytes, Schedule]:
+    """The encapsulated key, and the key schedule for the one message under it; raises as :func:`seal`."""
     private = X25519PrivateKey.from_private_bytes(ephemeral)
     enc = private.public_key().public_bytes_raw()
     return enc, schedule(encapsulate(agree(private, public), enc, public), info)
@@ -87,19 +84,18 @@ def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) ->
         UnopenedError: another key, another ``info``, damage, too few bytes, or an encapsulated key of low order.
     """
     content = bytearray(max(0, len(box) - OVERHEAD))
-    open_into(content, private, box, info)
+    open_into(content, opening(private, box, info), box[ENC_BYTES:])
     return bytes(content)
 
 
-def open_into(out: bytearray, private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> None:
-    """Like :func:`open_box`, written to ``out``, which has :data:`OVERHEAD` bytes less than the box.
+def open_into(out: bytearray, keys: Schedule, ciphertext: bytes | memoryview) -> None:
+    """What is under ``keys``, written to ``out``, which has a tag's bytes less than ``ciphertext``.
 
     Raises:
-        UnopenedError: as there; what ``out`` holds then means nothing.
+        UnopenedError: other keys, or damage; what ``out`` holds then means nothing.
     """
     try:
-        keys = opening(private, box, info)
-        AESGCM(keys.key).decrypt_into(keys.nonce, box[ENC_BYTES:], None, out)
+        AESGCM(keys.key).decrypt_into(keys.nonce, ciphertext, None, out)
     except (InvalidTag, ValueError):
         raise UnopenedError from None
 
@@ -108,10 +104,13 @@ def opening(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> 
     """What opens one box that was sealed to the owner of ``private``, and no other box.
 
     Raises:
-        ValueError: an encapsulated key of low order, or too few bytes.
+        UnopenedError: an encapsulated key of low order, or too few bytes.
     """
     enc = bytes(box[:ENC_BYTES])
-    return schedule(encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw()), info)
+    try:
+        return schedule(encapsulate(agree(private, enc), enc, private.public_key().public_bytes_raw()), info)
+    except ValueError:
+        raise UnopenedError from None
 
 
 def encapsulate(exchanged: bytes, enc: bytes, public: bytes) -> bytes:
@@ -126,7 +125,7 @@ def schedule(shared: bytes, info: bytes, aead: int = AES_256_GCM) -> Schedule:
     context = b"\0" + _extract(suite, b"", b"psk_id_hash", b"") + _extract(suite, b"", b"info_hash", info)
     secret = _extract(suite, shared, b"secret", b"")
     key = _expand(suite, secret, b"key", context, _KEY_BYTES[aead])
-    return Schedule(key, _expand(suite, secret, b"base_nonce", context, _NONCE_BYTES))
+    return Schedule(key, _expand(suite, secret, b"base_nonce", context, NONCE_BYTES))
 
 
 def _extract(suite: bytes, salt: bytes, label: bytes, content: bytes) -> bytes:

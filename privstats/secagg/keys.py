@@ -1,45 +1,46 @@
 """Identities, and the derivation of keys from shared secrets.
 
 Ed25519 for signatures, X25519 for key agreement, HKDF-SHA256 for derivation; each derived key has its own label and is
-used for one purpose. No state, no messages: the protocol machines call these functions.
+used for one purpose. No messages: the protocol machines call these functions.
+
+A machine's state is sealed: encrypted and authenticated under the caller's key, bound to its role, parameters, roster
+and index, so it cannot be resumed elsewhere. Sealing does not prevent the reuse of an old copy: a store of states must
+replace them, as ``engines.journal`` does.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from privstats.errors import LocalProtocolError
 from privstats.files.signing import public_pem, read_private, relock_private, write_private
-from privstats.secagg.wire import PROTOCOL
-
-__all__ = [
-    "RECORDED",
-    "Entropy",
-    "Identity",
-    "agree",
-    "derive",
-    "draw",
-    "hkdf",
-    "public_of",
-    "require_identity",
-    "verify",
-]
+from privstats.secagg.wire import PROTOCOL, prefix
 
 Entropy: TypeAlias = Callable[[int], bytes]
 
+CLASSICAL, HYBRID = "x25519", "mlkem768-x25519"
 RECORDED = (
     "keys are agreed on by X25519 alone: whoever records every message and breaks X25519 later, as a large quantum "
     "computer would, reads each party's sums, with no noise but what that party itself added"
 )
-"""What no protocol here promises, for the person who reviews a plan; ``tests/secagg/test_recorded.py`` does it."""
+"""What ``key_agreement = "x25519"`` does not promise; ``tests/secagg/test_recorded.py`` does it."""
+
+KEY_AGREEMENTS: Mapping[str, str] = {
+    CLASSICAL: RECORDED,
+    HYBRID: "keys are agreed on by X25519 and ML-KEM-768 together: whoever records every message and breaks X25519 "
+    "later reads no party's sums; signatures are Ed25519, which count only while the study runs",
+}
+"""What a plan can say of key agreement, and what each means, for the person who reviews the plan."""
 
 
 def draw(entropy: Entropy, size: int) -> bytes:
@@ -164,15 +165,6 @@ def require_identity(identity: object) -> Identity:
     return identity
 
 
-def verify(public: bytes, signature: bytes, statement: bytes) -> bool:
-    """Whether ``signature`` is ``public``'s over ``statement``; False for an invalid key."""
-    try:
-        Ed25519PublicKey.from_public_bytes(public).verify(signature, statement)
-    except (InvalidSignature, ValueError):
-        return False
-    return True
-
-
 def derive(secret: bytes | bytearray, label: str, *, salt: bytes = b"", size: int = 32) -> bytes:
     """A key for the purpose that ``label`` names."""
     return hkdf(secret, salt, (PROTOCOL + label).encode(), size)
@@ -195,3 +187,39 @@ def agree(private: X25519PrivateKey, public: bytes) -> bytes:
         ValueError: ``public`` is a point of low order, so the secret would be zero.
     """
     return private.exchange(X25519PublicKey.from_public_bytes(public))
+
+
+_NONCE_BYTES = 12
+
+S = TypeVar("S")
+
+
+def seal_state(state: object, key: bytes, *, role: str, place: bytes, entropy: Entropy) -> bytes:
+    """``nonce || AES-256-GCM(state)``; raises ``LocalProtocolError`` for a key that is not 32 bytes."""
+    nonce = draw(entropy, _NONCE_BYTES)
+    return nonce + _cipher(key).encrypt(nonce, msgspec.msgpack.encode(state), _bound(role, place))
+
+
+def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: bytes) -> S:
+    """The state that :func:`seal_state` sealed.
+
+    Raises:
+        LocalProtocolError: another key, place, version, or damage; the error does not reveal which.
+    """
+    nonce, box = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+    try:
+        return msgspec.msgpack.decode(_cipher(key).decrypt(nonce, box, _bound(role, place)), type=kind)
+    except (InvalidTag, ValueError, msgspec.DecodeError):
+        raise LocalProtocolError(
+            f"the {role}'s saved state does not open: it is damaged, or was saved under another key, plan or roster"
+        ) from None
+
+
+def _cipher(key: bytes) -> AESGCM:
+    if len(key) != 32:
+        raise LocalProtocolError(f"a state is sealed under a key of 32 bytes, got {len(key)}")
+    return AESGCM(key)
+
+
+def _bound(role: str, place: bytes) -> bytes:
+    return prefix(f"state/{role}") + place

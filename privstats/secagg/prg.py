@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -20,18 +20,6 @@ from privstats.encoding import RingVector
 from privstats.encoding.ring import Group, Lane
 from privstats.files.packing import TILE as PACKED_TILE
 from privstats.files.packing import entries_of, pack_into, packed_bytes, unpack
-
-__all__ = [
-    "TILE",
-    "TileMasks",
-    "add_masks",
-    "add_masks_packed",
-    "add_packed",
-    "ctr_keystream",
-    "masked_tiles",
-    "reduce",
-    "reference_keystream",
-]
 
 TILE = 1 << 16
 _TAG_BYTES = 16
@@ -74,7 +62,7 @@ class TileMasks:
 
     def apply(self, tile: Lane, lane: int, number: int) -> None:
         """Mask tile ``number`` of lane ``lane``, in place."""
-        nonce, stream = _nonce(lane, number), np.frombuffer(self._buffer, _little(tile.dtype), len(tile))
+        nonce, stream = _nonce(lane, number), np.frombuffer(self._buffer, tile.dtype.newbyteorder("<"), len(tile))
         source, target = self._zeros[: tile.nbytes], self._buffer[: tile.nbytes + _TAG_BYTES]
         for cipher in self._plus:
             cipher.encrypt_into(nonce, source, None, target)
@@ -98,10 +86,6 @@ def reference_keystream(seed: bytes, lane: int, tile: int, size: int) -> bytes:
 def ctr_keystream(key: bytes, counter: bytes, size: int) -> bytes:
     """``size`` bytes of AES-256 in counter mode (NIST SP 800-38A, 6.5) from a 16-byte initial counter block."""
     return Cipher(algorithms.AES256(key), modes.CTR(counter)).encryptor().update(bytes(size))
-
-
-def _little(dtype: np.dtype[np.unsignedinteger[Any]]) -> np.dtype[np.unsignedinteger[Any]]:
-    return dtype.newbyteorder("<")
 
 
 def _nonce(lane: int, tile: int) -> bytes:

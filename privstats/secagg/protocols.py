@@ -19,13 +19,10 @@ from typing import Any, Protocol
 
 from privstats.encoding.ring import Group
 from privstats.errors import LocalProtocolError
-from privstats.secagg.keys import Identity
+from privstats.secagg.keys import CLASSICAL, HYBRID, Identity
 from privstats.secagg.machines import Aggregator, Masking, OnUpload, Peer
 from privstats.secagg.roster import Roster
 from privstats.tables import LazyRows
-
-__all__ = ["PROTOCOLS", "AggregatorKind", "EarlyReports", "Machines", "MaskingProtocol", "ParametersKind", "PeerKind"]
-__all__ += ["protocol_of"]
 
 
 class ParametersKind(Protocol):
@@ -82,14 +79,7 @@ class AggregatorKind(Protocol):
         ...
 
     def resume(
-        self,
-        sealed: bytes,
-        key: bytes,
-        *,
-        parameters: Any,
-        roster: Roster,
-        identity: Identity,
-        threads: int = ...,
+        self, sealed: bytes, key: bytes, *, parameters: Any, roster: Roster, identity: Identity, threads: int = ...
     ) -> Aggregator:
         """The machine that ``export`` sealed."""
         ...
@@ -126,8 +116,6 @@ class Machines:
 
     ``check_opening`` refuses a server's first message that a client would not answer; None if clients send first.
 
-    ``check_vector`` refuses a vector that a client's report could not prove; None for a protocol without proofs.
-
     ``early`` makes, of ``(parameters, context, publics)``, the check of a client's one message by its first bytes; None
     where clients exchange messages.
 
@@ -144,7 +132,6 @@ class Machines:
     keys: type | None = None
     prove_excluded: Callable[..., bytes] | None = None
     check_opening: Callable[..., None] | None = None
-    check_vector: Callable[..., None] | None = None
     early: Callable[..., EarlyReports] | None = None
     sum_part: Callable[[Group, bytes, bytes], bytes] | None = None
 
@@ -157,12 +144,16 @@ class MaskingProtocol:
     then takes ``only``, the one list that it will sign.
 
     If ``has_panel`` is set, a plan names a leader and helpers that unmask the sum together; otherwise one server does.
+
+    ``key_agreements`` are the values of a plan's ``key_agreement`` that it has a version for; ``parameters.solve``
+    is given the value where it is not ``"x25519"``.
     """
 
     parameters: ParametersKind
     load_machines: Callable[[], Machines]
     agrees: bool = False
     has_panel: bool = False
+    key_agreements: tuple[str, ...] = (CLASSICAL,)
 
     @cached_property
     def machines(self) -> Machines:
@@ -173,7 +164,7 @@ class MaskingProtocol:
 def _interactive() -> MaskingProtocol:
     from privstats.secagg.interactive.parameters import Parameters
 
-    return MaskingProtocol(Parameters, _interactive_machines, agrees=True)
+    return MaskingProtocol(Parameters, _interactive_machines, agrees=True, key_agreements=(CLASSICAL, HYBRID))
 
 
 def _interactive_machines() -> Machines:
@@ -196,7 +187,7 @@ def _interactive_machines() -> Machines:
 def _split() -> MaskingProtocol:
     from privstats.secagg.upload.parameters import UploadParameters
 
-    return MaskingProtocol(UploadParameters, _split_machines, has_panel=True)
+    return MaskingProtocol(UploadParameters, _split_machines, has_panel=True, key_agreements=(CLASSICAL, HYBRID))
 
 
 def _split_machines() -> Machines:
@@ -204,7 +195,6 @@ def _split_machines() -> Machines:
     from privstats.secagg.upload.client import Client
     from privstats.secagg.upload.deferred import sum_part
     from privstats.secagg.upload.early import EarlyCheck
-    from privstats.secagg.upload.field_streams import check_provable
     from privstats.secagg.upload.helper import Helper
     from privstats.secagg.upload.helper_keys import HelperKeys
     from privstats.secagg.upload.leader import Leader
@@ -220,7 +210,6 @@ def _split_machines() -> Machines:
         Panel,
         HelperKeys,
         prove_excluded=prove_excluded,
-        check_vector=check_provable,
         early=EarlyCheck,
         sum_part=sum_part,
     )

@@ -28,8 +28,6 @@ from privstats.secagg.wire import index, labelled
 if TYPE_CHECKING:
     from privstats.secagg.roster_file import Listed
 
-__all__ = ["Roster", "check_names", "fingerprint", "require_roster"]
-
 _LONGEST_NAME = 64
 _DIGITS, _GROUP = 30, 5
 

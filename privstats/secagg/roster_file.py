@@ -19,10 +19,8 @@ import tomli_w
 
 from privstats.errors import LocalProtocolError
 from privstats.files.atomic import read_whole
-from privstats.files.toml import toml_tables
+from privstats.files.text import toml_tables
 from privstats.secagg.wire import HASH_BYTES
-
-__all__ = ["FORMAT_VERSION", "Listed", "packed", "parsed", "read", "read_text", "written"]
 
 FORMAT_VERSION = 1
 _LONGEST_NAME = 64

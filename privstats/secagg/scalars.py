@@ -1,34 +1,27 @@
 """Whole numbers modulo the order of Curve25519, and the proof that one of them is the private key of a public one.
 
 A key pair here is an X25519 one and an Ed25519 one at once, as in XEdDSA, so that a Schnorr proof over it *is* an
-Ed25519 signature and ``cryptography`` verifies it. This module implements no group operation. Arithmetic on Python's
-integers does not run in constant time.
+Ed25519 signature and ``cryptography`` verifies it. This module implements no group operation. Shamir's shares over
+these numbers are dealt for whole neighbourhoods at once; the dealings verify them. Arithmetic on Python's integers does
+not run in constant time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha512
 from itertools import count
+from math import prod
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from numpy.typing import NDArray
 
-from privstats.secagg.keys import agree, verify
-
-__all__ = [
-    "ORDER",
-    "SCALAR_BYTES",
-    "WIDE_BYTES",
-    "KeyPair",
-    "canonical",
-    "challenge",
-    "exchange",
-    "fits",
-    "key_pair",
-    "point_of",
-]
-__all__ += ["proves", "scalar_of", "to_bytes", "uniform"]
+from privstats.files.signing import verify
+from privstats.secagg.keys import agree
 
 ORDER = 2**252 + 27742317777372353535851937790883648493
 SCALAR_BYTES = 32
@@ -121,8 +114,8 @@ def fits(scalar: int, public: bytes) -> bool:
     """Whether ``public`` is the X25519 key of ``scalar``, up to sign and a part of low order, which X25519 ignores."""
     if not scalar % ORDER:
         return False
-    made = exchange(scalar, _BASE)
-    return made == public or _multiplied(_COFACTORED, made) == _multiplied(_COFACTORED, public)
+    point = exchange(scalar, _BASE)
+    return point == public or _multiplied(_COFACTORED, point) == _multiplied(_COFACTORED, public)
 
 
 def challenge(nonce: bytes, point: bytes, message: bytes) -> int:
@@ -155,3 +148,63 @@ def _clamped(scalar: int) -> bytes | None:
 
 def _multiplied(private: bytes, public: bytes) -> bytes:
     return agree(X25519PrivateKey.from_private_bytes(private), public)
+
+
+MAX_HOLDERS = 255
+
+
+def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.object_]:
+    """The values of polynomials at x = 1 .. ``holders``: Python's whole numbers, shape ``(holders, polynomials)``.
+
+    Any t values of a polynomial with t coefficients determine the one at 0; fewer are independent of it if the other
+    coefficients are uniform.
+
+    Args:
+        polynomials: their coefficients, equally many of each; the secret, which is the value at 0, first.
+        holders: the number of values, at most 255.
+
+    Raises:
+        ValueError: more than 255 holders, or no coefficients.
+
+    Source: Shamir 1979, evaluated by Horner's rule for all holders and polynomials together.
+    """
+    if not 1 <= holders <= MAX_HOLDERS or not polynomials or not polynomials[0]:
+        raise ValueError(f"sharing needs 1 to {MAX_HOLDERS} holders and a threshold of at least 1")
+    points = np.arange(1, holders + 1).astype(object)[:, None]
+    rows = np.array(polynomials, object).T
+    values = np.zeros((holders, len(polynomials)), object)
+    for row in rows[::-1]:
+        values = values * points + row
+    reduced: NDArray[np.object_] = values % ORDER
+    return reduced
+
+
+def combine(points: Sequence[int], values: Sequence[int], at: int = 0) -> int:
+    """The value at ``at`` of the polynomial of least degree through the values at different points from 1 to 255.
+
+    Source: Lagrange.
+    """
+    shifted = tuple(point - at for point in points)
+    return sum(weight * value for weight, value in zip(_at_zero(shifted), values, strict=True)) % ORDER
+
+
+def checks(holders: int, coefficients: Sequence[int], first: int = 0) -> list[int]:
+    """Weights at x = ``first`` .. ``holders`` of a random test for low degree: polynomials of low degree sum to zero.
+
+    Low means at most ``holders - first - len(coefficients)``. If the coefficients are uniform and unknown to the party
+    that chose the values, other values sum to zero with a probability of 1 in 2^252.
+
+    Source: the dual of a Reed-Solomon code, as in SCRAPE (Cascudo and David 2017, lemma 1).
+    """
+    places = range(first, holders + 1)
+    masks = [sum(c * x**power for power, c in enumerate(coefficients)) for x in places]
+    between = (prod(x - y for y in places if y != x) for x in places)
+    return [mask * pow(gaps, -1, ORDER) % ORDER for mask, gaps in zip(masks, between, strict=True)]
+
+
+@lru_cache(maxsize=256)
+def _at_zero(points: tuple[int, ...]) -> list[int]:
+    """By point, what its value counts at 0."""
+    product = prod(points)
+    gaps = (x * prod(y - x for y in points if y != x) for x in points)
+    return [product * pow(gap, -1, ORDER) % ORDER for gap in gaps]

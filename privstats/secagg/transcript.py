@@ -10,8 +10,6 @@ from collections.abc import Iterator, Mapping
 
 from privstats.secagg.wire import HASH_BYTES, Refusal, labelled
 
-__all__ = ["MerkleTree", "root_of"]
-
 _ABSENT = bytes(HASH_BYTES)
 
 

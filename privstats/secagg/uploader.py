@@ -17,11 +17,8 @@ from typing import Any
 from privstats.encoding import RingVector
 from privstats.errors import LedgerError
 from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.keys import Entropy
+from privstats.secagg.keys import Entropy, seal_state
 from privstats.secagg.machines import Masking, OnUpload
-from privstats.secagg.sealing import seal_state
-
-__all__ = ["Uploader"]
 
 
 class Uploader(Exclusive):

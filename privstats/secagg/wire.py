@@ -20,35 +20,6 @@ from msgspec import Meta, Struct
 
 from privstats.errors import LocalProtocolError
 
-__all__ = [
-    "HASH_BYTES",
-    "HEADER_BYTES",
-    "PROTOCOL",
-    "SIGNATURE_BYTES",
-    "TAG_BYTES",
-    "Bytes32",
-    "Bytes64",
-    "Codec",
-    "HiddenRepr",
-    "Index",
-    "Labels",
-    "Refusal",
-    "check_size",
-    "index",
-    "labelled",
-    "members",
-    "prefix",
-    "require_sender",
-    "require_word",
-    "session_of",
-    "size_of_array",
-    "size_of_bytes",
-    "size_of_index",
-    "to_bitmap",
-    "type_of",
-    "view_of",
-]
-
 PROTOCOL = "privstats/secagg/2/"
 
 
@@ -166,9 +137,9 @@ class Codec:
         return self._limits(parameters)[kind]
 
     def largest(self, kinds: Iterable[type[Struct]], parameters: Any) -> int:
-        """The most bytes that a message of any of ``kinds`` can have in a session with these parameters."""
+        """The most bytes that a message of any of ``kinds`` that it has can have with these parameters."""
         limits = self._limits(parameters)
-        return max(limits[kind] for kind in kinds)
+        return max(limits[kind] for kind in kinds if kind in limits)
 
     def check_header(self, data: memoryview, kind: type[Struct], parameters: Any) -> None:
         """Check version, type and size, before anything is parsed.

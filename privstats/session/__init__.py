@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.session.charges import Charge as Charge
-    from privstats.session.charges import RoundCharge as RoundCharge
+    from privstats.ledger.charges import Charge as Charge
+    from privstats.ledger.charges import RoundCharge as RoundCharge
+    from privstats.ledger.charges import free as free
+    from privstats.ledger.charges import withdraw as withdraw
+    from privstats.ledger.charges import withdraw_run as withdraw_run
     from privstats.session.local import LocalParties as LocalParties
     from privstats.session.local import local_parties as local_parties
+    from privstats.session.machines import Contribution as Contribution
     from privstats.session.machines import client as client
     from privstats.session.machines import contribution as contribution
     from privstats.session.machines import helper as helper
     from privstats.session.machines import on_upload as on_upload
     from privstats.session.machines import server as server
     from privstats.session.noise import helper_noise as helper_noise
-    from privstats.session.refunds import free as free
-    from privstats.session.refunds import withdraw as withdraw
-    from privstats.session.refunds import withdraw_run as withdraw_run
     from privstats.session.unmasked import aggregate_unmasked as aggregate_unmasked
     from privstats.session.unmasked import in_clear as in_clear
     from privstats.session.unmasked import release as release
-    from privstats.session.vector import Contribution as Contribution
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -33,23 +33,9 @@ from privstats.plan import Plan
 if TYPE_CHECKING:
     from privstats import secagg
     from privstats.dp import Ledger, Spend
-    from privstats.session.charges import Charge
-
-__all__ = [
-    "CHARGED_BEFORE",
-    "Account",
-    "Charging",
-    "LedgerCallback",
-    "charge_of",
-    "charged",
-    "on_upload",
-    "register_run",
-    "spend",
-    "spend_of",
-]
 
 _FRESH_RUN_BYTES = 16
-_Made = TypeVar("_Made")
+_Result = TypeVar("_Result")
 
 
 class Account(ABC):
@@ -123,7 +109,7 @@ def spend(plan: Plan, charge: Account, run: bytes) -> Spend:
     return charge.spend(plan, run)
 
 
-def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Made]) -> _Made:
+def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Result]) -> _Result:
     """Spend first, then call ``make``, which draws the noise; a crash between loses a release, never its record.
 
     An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
@@ -140,15 +126,15 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
     entry = spend(plan, charge, run or os.urandom(_FRESH_RUN_BYTES))
     if charge.per_round:
         return make()
-    made: _Made | AggregationError
+    outcome: _Result | AggregationError
     try:
-        made = make()
+        outcome = make()
     except AggregationError as abort:
-        made = abort
+        outcome = abort
     charge.ledger.finish(entry, os.urandom(_FRESH_RUN_BYTES))  # outside the handler, or its error would carry the abort
-    if isinstance(made, AggregationError):
-        raise made
-    return made
+    if isinstance(outcome, AggregationError):
+        raise outcome
+    return outcome
 
 
 @dataclass(frozen=True)
@@ -185,15 +171,3 @@ class LedgerCallback:
 def on_upload(plan: Plan, charge: Account, run: bytes) -> LedgerCallback:
     """The callback of a client that was resumed from its journal; see :class:`LedgerCallback`."""
     return LedgerCallback(plan, charge, run)
-
-
-def spend_of(plan: Plan, charge: Charge, run: bytes) -> Spend:
-    """The entry that the ledger has for a run of this plan.
-
-    Raises:
-        LedgerError: it has none.
-    """
-    entry = charge.ledger.account(charge.dataset).of_run(run)
-    if entry is None or entry.plan != plan.digest:
-        raise LedgerError("the ledger knows no such run under this plan: give the charge that the client was made with")
-    return entry

@@ -12,11 +12,8 @@ from privstats.plan import Plan
 from privstats.randomness import Generator, checked
 from privstats.secagg.machines import Aggregator, Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session.machines import client, helper, in_ring, server
+from privstats.session.machines import Contribution, client, helper, in_ring, server
 from privstats.session.validation import required_survivors
-from privstats.session.vector import Contribution
-
-__all__ = ["LocalParties", "local_parties"]
 
 
 @dataclass(frozen=True)

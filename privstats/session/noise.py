@@ -17,10 +17,8 @@ from privstats.encoding import Layout, RingVector
 from privstats.plan import Plan
 from privstats.progress import track
 from privstats.randomness import Generator, bound_to
-from privstats.secagg.noise_layers import ROOT_BYTES, Opening, layer_seeds
+from privstats.secagg.machines import ROOT_BYTES, Opening, layer_seeds
 from privstats.session.validation import require_plan
-
-__all__ = ["client_noise", "epoch_noise", "helper_noise", "with_central_noise", "without_excess"]
 
 _HELPER_NOISE = b"privstats/upload/noise/1"
 

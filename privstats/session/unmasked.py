@@ -17,14 +17,11 @@ from privstats.moments import Moments
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import SEED_BYTES, Generator, checked
 from privstats.release import Release, require_survivors
-from privstats.secagg.noise_layers import Opening, layer_seeds, opened_layers, opening
+from privstats.secagg.machines import Opening, layer_seeds, opened_layers, opening
 from privstats.session.accounting import Charging, charge_of, charged
-from privstats.session.machines import as_contribution, in_ring
+from privstats.session.machines import Contribution, as_contribution, in_ring
 from privstats.session.noise import helper_noise, with_central_noise, without_excess
 from privstats.session.validation import require_plan, type_name
-from privstats.session.vector import Contribution
-
-__all__ = ["aggregate_unmasked", "in_clear", "opened_among", "release"]
 
 
 def release(
@@ -178,9 +175,9 @@ def aggregate_unmasked(
         for _ in range(plan.helpers):
             total.add(draw(rng.bytes(SEED_BYTES)))
     survivors = tuple(range(len(parts)))
-    whole = release(plan, total, survivors, rng, charge="uncharged", openings=openings, allow_reproducible=True)
+    released = release(plan, total, survivors, rng, charge="uncharged", openings=openings, allow_reproducible=True)
     known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
-    return replace(whole, reproducible=True) if known else whole
+    return replace(released, reproducible=True) if known else released
 
 
 def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:

@@ -15,19 +15,6 @@ from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.secagg.protocols import protocol_of
 
-__all__ = [
-    "check_opening",
-    "only_list",
-    "panel_argument",
-    "require_keys",
-    "require_moments",
-    "require_party",
-    "require_plan",
-    "require_roster",
-    "required_survivors",
-    "type_name",
-]
-
 
 def require_plan(plan: object) -> None:
     """Refuse a value that is no plan."""

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.testing.modules import check_module as check_module
+    from privstats.testing.contracts import MockTransport as MockTransport
+    from privstats.testing.contracts import check_module as check_module
     from privstats.testing.strategies import chunkings as chunkings
     from privstats.testing.strategies import class_schemas as class_schemas
     from privstats.testing.strategies import cohorts as cohorts
@@ -20,6 +21,5 @@ if TYPE_CHECKING:
     from privstats.testing.strategies import shards as shards
     from privstats.testing.tables import held as held
     from privstats.testing.tables import table_values as table_values
-    from privstats.testing.transport import MockTransport as MockTransport
 else:
     __getattr__, __dir__ = lazy_names(__name__)

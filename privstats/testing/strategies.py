@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.dp import NoPrivacy, Privacy
-from privstats.dp.models import MODELS
+from privstats.dp.privacy import MODELS
 from privstats.errors import PlanError
 from privstats.plan import Cohort, Plan
 from privstats.schema import ClassSchema, RecordSchema, RidgeSchema, Schema, of_records
@@ -25,22 +25,6 @@ from privstats.testing.extra import strategies as st
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
-
-__all__ = [
-    "Records",
-    "chunkings",
-    "class_schemas",
-    "cohorts",
-    "dropout_schedules",
-    "entries",
-    "partitions",
-    "plans",
-    "privacies",
-    "records",
-    "ridge_schemas",
-    "schemas",
-    "shards",
-]
 
 Records: TypeAlias = tuple[NDArray[np.float64], NDArray[Any]]
 

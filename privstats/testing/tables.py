@@ -22,8 +22,6 @@ from privstats.testing.extra import strategies as st
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["CONTAINERS", "held", "table_values"]
-
 _MISSING = (None, float("nan"), "", " ", "NA", "n/a", "None")
 _NUMBERS = (0, 1, 2, 3, -1, 7.0, 40.5, 0.1, 0.30000000000000004, 1e300, -0.0, 2**53 + 1, float("inf"), 10**400)
 _TEXTS = (
@@ -68,12 +66,12 @@ def table_values(*among: Any) -> SearchStrategy[Any]:
 
 def held(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """The columns in every container there is, by its name; with pandas, pyarrow and polars where they are there."""
-    found = {}
+    containers = {}
     for name, container in CONTAINERS.items():
         table = container(columns)
         if table is not None:
-            found[name] = table
-    return found
+            containers[name] = table
+    return containers
 
 
 def _objects(columns: Mapping[str, Sequence[Any]]) -> dict[str, Any]:

@@ -19,17 +19,6 @@ from privstats.python_values import python_fields
 from privstats.tables import load_all, register
 from privstats.transforms.exact import Rows
 
-__all__ = [
-    "Transform",
-    "apply",
-    "from_builtins",
-    "input_features",
-    "kinds",
-    "output_features",
-    "steps_of",
-    "to_builtins",
-]
-
 _ROOM = "privstats.transforms"
 _KINDS: dict[str, type[Transform]] = {}
 

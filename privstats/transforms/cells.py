@@ -1,13 +1,18 @@
-"""A raw table to rows of norm 1 in whole numbers: each declared column is told by the cell that a value falls into.
+"""A raw table to rows of norm 1 in integers: each declared column is encoded by the cell that a value falls into.
 
-A row's norm holds whatever the columns hold, so no clip norm and no range is chosen; the width follows from the
-declaration alone, and not from the cut points. ``columns`` says what the code of a value is.
+A row's norm does not depend on what the columns hold, so there is no clip norm or range to choose; the width follows
+from the declaration alone, not from the cut points. ``columns`` defines the code of a value.
+
+The cells of one column are integers in a block of a row that is no longer than its share of 2**bits; the blocks of all
+columns lie side by side, and the norm of a row is proved from theirs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any, ClassVar
@@ -16,15 +21,129 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, SchemaError
-from privstats.transforms.arrays import arrays_of
 from privstats.transforms.base import Transform
-from privstats.transforms.blocks import Block, Shape, block_of
 from privstats.transforms.column_names import places_in, same_names
-from privstats.transforms.columns import Categories, Column, Dates, Numeric, column_of, table_of
-from privstats.transforms.exact import Rows
+from privstats.transforms.columns import (
+    MISSING_CELL,
+    OTHER_CELL,
+    Categories,
+    Column,
+    Dates,
+    Numeric,
+    column_of,
+    table_of,
+)
+from privstats.transforms.exact import Rows, arrays_of
 from privstats.transforms.reading import read
 
-__all__ = ["Cells", "Coded"]
+_RAMP = 16
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What all blocks of a row share.
+
+    Attributes:
+        columns: J, how many blocks make a row.
+        signs: places of a numeric column, at least.
+        ramp: half of a numeric block goes to its even steps.
+        bits: f; a row is at most 2**f steps long.
+    """
+
+    columns: int
+    signs: int
+    ramp: bool
+    bits: int
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One column's cells: the code's edges between them, the whole entries of each, the last of a gap; their names."""
+
+    edges: NDArray[np.float64]
+    table: NDArray[np.int64]
+    names: tuple[str, ...]
+    step: int
+
+
+def block_of(column: Column, shape: Shape) -> Block:
+    """The block of one declared column; none of its cells is longer than 2**bits / sqrt(J)."""
+    if isinstance(column, Numeric | Dates):
+        return _numeric(column, shape)
+    name, one = column.name, step_of(shape.bits, shape.columns)
+    if isinstance(column, Categories) and not column.is_scale:
+        values = tuple(map(str, column.values))
+        rest = (_else(OTHER_CELL, values), _else(MISSING_CELL, values)) if values else ("given", MISSING_CELL)
+        return Block(
+            _between(len(values)), np.eye(len(values) + 2, dtype=np.int64) * one, _named(name, (*values, *rest)), one
+        )
+    reached = tuple(map(str, column.values[1:])) if isinstance(column, Categories) else ("true",)
+    cuts = len(reached)
+    marks, q = _between(cuts), step_of(shape.bits, shape.columns * cuts)
+    labels = [f"{name} >= {value}" for value in reached] if cuts > 1 else [f"{name}: {reached[0]}"]
+    table = _with_gap(_signs(marks, marks, q), one)
+    return Block(marks, table, (*labels, f"{name}: {_else(MISSING_CELL, reached)}"), q)
+
+
+def _between(codes: int) -> NDArray[np.float64]:
+    """Marks between the codes 0, 1, ..., ``codes``."""
+    return np.arange(codes, dtype=np.float64) + 0.5
+
+
+def step_of(bits: int, parts: int) -> int:
+    """The largest whole q with parts q**2 <= 2**(2 bits): so many equal entries make a norm of at most 2**bits."""
+    return math.isqrt((1 << 2 * bits) // parts)
+
+
+def _numeric(column: Numeric | Dates, shape: Shape) -> Block:
+    """Signs at the cuts, empty places up to ``signs``, then the ramp, with half of the block's square."""
+    edges = column.edges or (0.0,) * shape.signs  # of an open column nobody reads the table, but its step is known
+    cuts, places = np.array(edges), max(shape.signs, len(edges))
+    parts, marks = shape.columns * (1 + shape.ramp), cuts
+    q = step_of(shape.bits, parts * len(edges))
+    labels = [f"{column.name} >= {column.said(edge)}" for edge in column.edges or ()]
+    labels += [f"{column.name}: place {place + 1}" for place in range(len(labels), places)]
+    if shape.ramp:
+        steps = _even(edges)
+        marks = np.unique(np.concatenate([cuts, steps]))
+    signs = _signs(cuts, marks, q)
+    entries = [signs, np.zeros((len(signs), places - len(edges)), np.int64)]
+    if shape.ramp:
+        reached = np.concatenate([[0], (marks[:, None] >= steps).sum(axis=1)])
+        ramp = (2 * reached - _RAMP) * step_of(shape.bits, parts)
+        entries.append((np.sign(ramp) * (np.abs(ramp) // _RAMP))[:, None])
+        labels.append(f"{column.name}: ramp")
+    table = _with_gap(np.hstack(entries), step_of(shape.bits, shape.columns))
+    return Block(marks, table, (*labels, f"{column.name}: {MISSING_CELL}"), q)
+
+
+def _signs(cuts: NDArray[np.float64], marks: NDArray[np.float64], q: int) -> NDArray[np.int64]:
+    """Of each cell between marks the signs at the cuts, ``(marks + 1, cuts)``."""
+    reached = np.vstack([np.zeros(len(cuts), np.bool_), marks[:, None] >= cuts])
+    return np.where(reached, q, -q).astype(np.int64)
+
+
+def _with_gap(table: NDArray[np.int64], one: int) -> NDArray[np.int64]:
+    """The same with an entry for a gap on the right, and its cell as the last row."""
+    out = np.zeros((len(table) + 1, table.shape[1] + 1), np.int64)
+    out[:-1, :-1], out[-1, -1] = table, one
+    return out
+
+
+def _even(edges: tuple[float, ...]) -> NDArray[np.float64]:
+    """16 even edges from the first to the last, each the float64 nearest to it."""
+    first, last = Fraction(edges[0]), Fraction(edges[-1])
+    return np.array([float(first + (last - first) * i / (_RAMP - 1)) for i in range(_RAMP)])
+
+
+def _else(cell: str, values: tuple[str, ...]) -> str:
+    """The name of a cell for what no value says, where a value is not called so."""
+    return f"any {cell}" if cell in values else cell
+
+
+def _named(name: str, cells: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{name}: {cell}" for cell in cells)
+
 
 _MOST_COLUMNS, _MOST_ENTRIES, _MOST_VALUES, _MOST_SIGNS = 500, 4096, 256, 64
 _LEAST_STEP = 32  # below, cutting it to a whole number would shorten rows by more than 3 %
@@ -62,7 +181,7 @@ class Cells(Transform):
     the comparison with the cuts, and nothing needs a clip norm or a range.
 
     Every value has a cell, and it follows from that value and this declaration alone
-    (:mod:`privstats.transforms.one_value`). Values that a column cannot read count as missing.
+    (:mod:`privstats.transforms.reading`). Values that a column cannot read count as missing.
 
     Args:
         columns: the columns that are read, as public words: :class:`~privstats.Numeric`, :class:`~privstats.Dates`,
@@ -138,7 +257,7 @@ class Cells(Transform):
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Names of the columns whose cuts are still to be found."""
+        """Names of the columns whose cuts are still to be estimated."""
         return tuple(each.name for each in self.columns if isinstance(each, Numeric | Dates) and each.edges is None)
 
     def with_edges(self, edges: Mapping[str, Sequence[float]]) -> Cells:
@@ -168,12 +287,13 @@ class Cells(Transform):
         Raises:
             DataError: a declared column is missing or there twice, or columns have different lengths.
         """
-        sources = self.sources(table)
-        found = [column.codes(read(table[source])) for column, source in zip(self.columns, sources, strict=True)]
-        if len({len(codes) for codes, _ in found}) > 1:
+        coded = [
+            column.codes(read(table[name])) for column, name in zip(self.columns, self.sources(table), strict=True)
+        ]
+        if len({len(codes) for codes, _ in coded}) > 1:
             raise DataError("the columns of the table have different lengths; give one value per record in each")
-        unread = {column.name: count for column, (_, count) in zip(self.columns, found, strict=True) if count}
-        return Coded(np.column_stack([codes for codes, _ in found]), unread)
+        unread = {column.name: count for column, (_, count) in zip(self.columns, coded, strict=True) if count}
+        return Coded(np.column_stack([codes for codes, _ in coded]), unread)
 
     def sources(self, table: Any) -> tuple[Any, ...]:
         """The table's own names of the declared columns, in their order.
@@ -227,10 +347,10 @@ class Cells(Transform):
         if type(rows) is np.ndarray:
             return self._filled(rows, [table * 2.0**-self.bits for table in self.tables])
         parts = [self._part(block, rows[:, j : j + 1]) for j, block in enumerate(self._blocks)]
-        xp, whole = arrays_of(rows), parts[0]
+        xp, joined = arrays_of(rows), parts[0]
         for part in parts[1:]:
-            whole = xp.hstack(whole, part)
-        return whole
+            joined = xp.hstack(joined, part)
+        return joined
 
     def _part(self, block: Block, codes: Any) -> Any:
         """A block as its first cell and what each edge that is reached adds: exact, for all are whole numbers."""
@@ -270,8 +390,8 @@ class Cells(Transform):
         """
         if self.open:
             raise SchemaError(
-                f"the cut points of {', '.join(self.open)} are open: run Binned, which finds them (`privstats course "
-                "init`), or state their edges"
+                f"the cut points of {', '.join(self.open)} are open: run Binned, which estimates them "
+                "(`privstats course init`), or state their edges"
             )
 
 
@@ -283,7 +403,7 @@ def _with_every_cell(column: Column) -> Column:
         if getattr(column, switch) is False:
             raise SchemaError(
                 f"{switch} of {column.name} must not be False in Cells: every value has a cell there, for a refusal "
-                "would tell of the record that causes it"
+                "would reveal the record that causes it"
             )
     return replace(column, other=True, missing=True)
 

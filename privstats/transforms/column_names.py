@@ -1,6 +1,6 @@
-"""Which column of a table a declared name means: as it is written, else in any case, normalised and stripped.
+"""The column of a table that a declared name means: as written, else in any case, normalised and stripped.
 
-Frames, mappings and files are asked in this one way.
+Frames, mappings and files share this rule.
 """
 
 from __future__ import annotations
@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from privstats.errors import DataError
-
-__all__ = ["place_of", "places_in", "same_names"]
 
 
 def place_of(name: str, names: Sequence[Any]) -> int | None:
@@ -56,7 +54,7 @@ def _one_of(alike: Sequence[int], name: str, names: Sequence[Any]) -> int | None
 
 
 def same_names(names: Sequence[str]) -> tuple[str, str] | None:
-    """The first two names that one column of a table could be meant by; None where all are told apart.
+    """The first two names that could mean the same column of a table; None where all are distinct.
 
     Example:
         >>> from privstats.transforms.column_names import same_names

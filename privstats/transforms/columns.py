@@ -1,4 +1,4 @@
-"""Declared columns of a table: what a column holds, as public words, and the code of each of its values.
+"""Declared columns of a table: the public description of a column, and the code of each of its values.
 
 A code is a float64 that follows from one value and the declaration alone: the number itself, the place among the listed
 values, or NaN where nothing is given. ``cells`` maps codes to rows; ``reading`` says what a value is.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from itertools import pairwise
@@ -19,11 +19,7 @@ from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
 from privstats.python_values import python_fields, python_value
-from privstats.transforms.names import check_told_apart, checked_names, shown
-from privstats.transforms.one_value import reading, same
-from privstats.transforms.reading import Listed, Readings, alike
-
-__all__ = ["Categories", "Column", "Dates", "Numeric", "Truth", "column_of", "days_of", "table_of"]
+from privstats.transforms.reading import Listed, Readings, alike, check_distinct, checked_names, reading, same, shown
 
 _DAY = 86_400_000_000  # microseconds
 _EPOCH = datetime(1970, 1, 1)
@@ -44,37 +40,43 @@ class _Declared:
         gaps = tuple(reading(gap) if isinstance(gap, date | np.datetime64) else gap for gap in gaps)
         if not all(isinstance(gap, str | int | float) for gap in gaps):
             raise SchemaError(f"gaps of {name} must be texts or numbers; a date is its ISO text")
-        check_told_apart(f"gaps of {name}", gaps)
+        check_distinct(f"gaps of {name}", gaps, words=True)
         object.__setattr__(self, "gaps", gaps)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Values that mean a gap elsewhere, as ``none``, in small letters."""
+        return Listed.of(getattr(self, "values", ())).words
 
     @cached_property
     def _gaps(self) -> Listed:
         return Listed.of(self.gaps)  # type: ignore[attr-defined]
 
-    def codes(self, found: Readings) -> tuple[NDArray[np.float64], int]:
+    def codes(self, readings: Readings) -> tuple[NDArray[np.float64], int]:
         """The code of every value, float64 ``(n,)``; and how many values are something that this column cannot read."""
-        gone = found.missing
+        readings = replace(readings, meant=self.words)
+        gone = readings.missing
         if len(self._gaps.numbers) or self._gaps.texts:
-            gone |= self._gaps.places_of(found) >= 0
-        codes = self._given(found)
+            gone |= self._gaps.places_of(readings) >= 0
+        codes = self._given(readings)
         unread = int((np.isnan(codes) & ~gone).sum())
         codes[gone] = np.nan
         return codes, unread
 
-    def _given(self, found: Readings) -> NDArray[np.float64]:
+    def _given(self, readings: Readings) -> NDArray[np.float64]:
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Numeric(_Declared):
-    """A column of numbers, told by which of its cut points a value reaches.
+    """A column of numbers, encoded by which of its cut points a value reaches.
 
     Args:
         name: of the column.
-        edges: cut points in increasing order, public; a value that equals one has reached it. None: open, to be found
-            by :class:`~privstats.Binned`.
+        edges: cut points in increasing order, public; a value that equals one has reached it. None: open, to be
+            estimated by :class:`~privstats.Binned`.
         gaps: codes that mean that nothing is given, for example ``(-9, 999)``.
-        unit: what the numbers count, for example ``"mg/dl"``; said to every party, checked by none.
+        unit: what the numbers count, for example ``"mg/dl"``; shown to every party, checked by nobody.
 
     Raises:
         SchemaError: edges that are no finite numbers or do not increase in 15 digits; gap codes that are read alike.
@@ -103,16 +105,16 @@ class Numeric(_Declared):
         """A cut point as people write it."""
         return f"{edge:.15g}"
 
-    def _given(self, found: Readings) -> NDArray[np.float64]:
-        return _at_edges(found.numbers, self.edges)
+    def _given(self, readings: Readings) -> NDArray[np.float64]:
+        return _at_edges(readings.numbers, self.edges)
 
 
 @dataclass(frozen=True)
 class Dates(_Declared):
-    """A column of dates, told by which of its cut points a date reaches.
+    """A column of dates, encoded by which of its cut points a date reaches.
 
     Dates are ISO 8601 with hyphens, or of a type of dates; an offset goes to UTC. Their codes are days since
-    1970-01-01, with the part of a day. ``03/04/2020`` is no date, for it is two.
+    1970-01-01, with the part of a day. ``03/04/2020`` is ambiguous, so it is no date.
 
     Args:
         name: of the column.
@@ -149,14 +151,8 @@ class Dates(_Declared):
             return f"day {edge:.15g}"
         return at.date().isoformat() if edge.is_integer() else at.isoformat()
 
-    def _given(self, found: Readings) -> NDArray[np.float64]:
-        days = np.full(len(found.numbers), np.nan)
-        known: dict[str, float] = {}
-        for place, text in found.texts.items():
-            if text not in known:
-                known[text] = days_of(text)
-            days[place] = known[text]
-        return _at_edges(days, self.edges)
+    def _given(self, readings: Readings) -> NDArray[np.float64]:
+        return _at_edges(readings.each([*map(days_of, readings.spoken)], nothing=math.nan), self.edges)
 
 
 @dataclass(frozen=True)
@@ -183,28 +179,29 @@ class Truth(_Declared):
         _settle_name(self)
         self._settle_gaps(self.gaps)
 
-    def _given(self, found: Readings) -> NDArray[np.float64]:
-        return np.where((found.numbers == 0) | (found.numbers == 1), found.numbers, np.nan)
+    def _given(self, readings: Readings) -> NDArray[np.float64]:
+        return np.where((readings.numbers == 0) | (readings.numbers == 1), readings.numbers, np.nan)
 
 
 @dataclass(frozen=True)
 class Categories(_Declared):
     """A variable of public values.
 
-    A record's value is compared with them as :func:`privstats.transforms.one_value.reading` reads both, whatever type
+    A record's value is compared with them as :func:`privstats.transforms.reading.reading` reads both, whatever type
     its column has: ``"007"``, ``7`` and ``7.0`` are one value, so are ``"True"``, ``True`` and ``1``.
 
     Args:
         name: of the column.
-        values: at least two different texts, or at least two different whole numbers; none that is read as missing
-            (``"None"``, ``"NA"``) or lost a character in decoding (U+FFFD), and no two that are read alike. In
-            :class:`~privstats.Cells` it may also be empty: then it is told whether a value is given.
+        values: at least two different texts, or at least two different whole numbers; none that lost a character in
+            decoding (U+FFFD), and no two that are read alike. In :class:`~privstats.Cells` it may also be empty: then
+            it encodes whether a value is given; and a listed word that means a gap elsewhere, such as ``"none"`` or
+            ``"NA"``, is a value of this column, in any case.
         other: every other value counts in a cell of its own; without it another value has none. None: what the plan
             that reads it takes as usual, no such cell in a :class:`~privstats.CountSchema`, and always one in
             :class:`~privstats.Cells`.
         missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
             None: as of ``other``.
-        ordered: the values have an order, and a record is told by which of them it reaches. Of ``Cells`` alone.
+        ordered: the values have an order, and a record is encoded by which of them it reaches. Of ``Cells`` alone.
         gaps: codes that mean that nothing is given, for example ``(9,)``. Of ``Cells`` alone.
 
     A record whose value has no cell is refused, or left out of every table: ``measure(..., unreadable=...)``.
@@ -241,7 +238,8 @@ class Categories(_Declared):
                 require_switch(self.name, switch, value)
         object.__setattr__(self, "values", values)
         self._settle_gaps(self.gaps)
-        check_told_apart(f"values of {self.name}" + " and its gaps" * bool(self.gaps), (*values, *self.gaps))
+        field = f"values of {self.name}" + " and its gaps" * bool(self.gaps)
+        check_distinct(field, (*values, *self.gaps), words=True)
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -251,7 +249,7 @@ class Categories(_Declared):
 
     @property
     def is_scale(self) -> bool:
-        """Whether it is told by signs between neighbours, so that another value has no place: of two, or ordered."""
+        """Whether signs between neighbours encode it, so that another value has no place: of two, or ordered."""
         return len(self.values) == 2 or (self.ordered and bool(self.values))
 
     @cached_property
@@ -259,8 +257,8 @@ class Categories(_Declared):
         """The values, as records are compared with them."""
         return Listed.of(self.values)
 
-    def _given(self, found: Readings) -> NDArray[np.float64]:
-        places = self.listed.places_of(found).astype(np.float64)
+    def _given(self, readings: Readings) -> NDArray[np.float64]:
+        places = self.listed.places_of(readings).astype(np.float64)
         places[places < 0] = np.nan if self.is_scale else len(self.values)
         return places
 
@@ -274,9 +272,9 @@ _KINDS: Mapping[str, type[Column]] = {kind.kind: kind for kind in (Numeric, Date
 def table_of(column: Column) -> dict[str, Any]:
     """A column as a plain table, for a plan file: its kind, its name, and what is not as usual."""
     usual = {field.name: field.default for field in fields(column)}
-    found = {name: getattr(column, name) for name in usual if name not in ("other", "missing")}  # of Cells: always
-    kept = {name: value for name, value in found.items() if value != usual[name]}
-    return {"kind": column.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in kept.items()}}
+    values = {name: getattr(column, name) for name in usual if name not in ("other", "missing")}  # of Cells: always
+    stated = {name: value for name, value in values.items() if value != usual[name]}
+    return {"kind": column.kind, **{name: list(v) if isinstance(v, tuple) else v for name, v in stated.items()}}
 
 
 def column_of(table: Any) -> Column:
@@ -323,33 +321,32 @@ def require_switch(name: str, field: str, value: object) -> None:
 
 
 def _settle_name(column: Any) -> None:
-    (name,) = checked_names("a variable's name", (column.name,)) or ("",)
-    object.__setattr__(column, "name", name)
+    object.__setattr__(column, "name", (checked_names("a variable's name", (column.name,)) or ("",))[0])
 
 
 def _checked_edges(name: str, edges: Any, number: Callable[[Any], float]) -> tuple[float, ...] | None:
     if edges is None:
         return None
-    found = [number(edge) for edge in edges] if isinstance(edges, tuple | list) else []
-    if not found or not all(map(math.isfinite, found)):
+    numbers = [number(edge) for edge in edges] if isinstance(edges, tuple | list) else []
+    if not numbers or not all(map(math.isfinite, numbers)):
         raise SchemaError(
             f"edges of {name} must be one or more finite numbers or, of a date, ISO dates such as '2020-01-31'; leave "
-            "them out to have them found"
+            "them out to have them estimated"
         )
-    if any(same(low) >= same(high) for low, high in pairwise(found)):
+    if any(same(low) >= same(high) for low, high in pairwise(numbers)):
         raise SchemaError(f"edges of {name} must increase, in 15 digits; sort them and name each once")
-    return tuple(each + 0.0 for each in found)
+    return tuple(each + 0.0 for each in numbers)
 
 
 def _number_of(edge: Any) -> float:
-    found = reading(edge) if isinstance(edge, int | float) and not isinstance(edge, bool) else None
-    return found if isinstance(found, float) else math.nan
+    number = reading(edge) if isinstance(edge, int | float) and not isinstance(edge, bool) else None
+    return number if isinstance(number, float) else math.nan
 
 
 def _day_of(edge: Any) -> float:
     if isinstance(edge, str | date | np.datetime64):
-        found = reading(python_value(edge) if not isinstance(edge, np.datetime64) else edge)
-        return days_of(found) if isinstance(found, str) else math.nan
+        day = reading(python_value(edge) if not isinstance(edge, np.datetime64) else edge)
+        return days_of(day) if isinstance(day, str) else math.nan
     return _number_of(edge)
 
 

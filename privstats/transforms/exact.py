@@ -2,17 +2,180 @@
 
 Rows are put on a power-of-two grid fine enough that products and sums are whole numbers below 2**53, so float64 gives
 the same bits from numpy, torch, any BLAS and any SIMD width. The transforms and the clip use it.
+
+Arrays are of numpy, of torch or recorded in a graph; the few operations that transforms, clip and rules need of them
+are exact or correctly rounded in float64, all but the logarithm and the hyperbolic tangent.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias
 
-from privstats.transforms.arrays import arrays_of
+import numpy as np
 
-__all__ = ["RowNorms", "Rows", "limb_bits", "product", "row_norms", "row_sums", "scaled_rows", "unscaled"]
+_SHORT = 128  # columns below which one call of BLAS per row costs more than its products
+
+
+class Arrays(Protocol):
+    """Operations on float64 rows; ``Any`` stands for an array of the one library or the other."""
+
+    def rint(self, rows: Any) -> Any:
+        """Round to the nearest whole number, ties to even."""
+
+    def row_max(self, rows: Any) -> Any:
+        """Largest absolute value of each row; 0 for rows of no columns."""
+
+    def vecdot(self, left: Any, right: Any) -> Any:
+        """Row by row inner products, in no particular order of addition."""
+
+    def integer_dots(self, left: Any, right: Any) -> Any:
+        """Row by row inner products of whole numbers, whose sums are exact in any order, in the fastest order."""
+
+    def sqrt(self, values: Any) -> Any:
+        """Square root, correctly rounded."""
+
+    def where(self, condition: Any, left: Any, right: Any) -> Any:
+        """Elementwise choice."""
+
+    def relu(self, rows: Any) -> Any:
+        """max(rows, 0)."""
+
+    def log1p(self, values: Any) -> Any:
+        """log(1 + values)."""
+
+    def tanh(self, values: Any) -> Any:
+        """Hyperbolic tangent."""
+
+    def append(self, rows: Any, value: float, columns: int) -> Any:
+        """``rows`` with ``columns`` more columns of ``value`` on the right, ``(n, d + columns)``."""
+
+    def some(self, mask: Any) -> bool:
+        """Whether any entry is true; always True while a graph is recorded, where no entry is known yet."""
+
+    def hstack(self, left: Any, right: Any) -> Any:
+        """Columns of both, side by side."""
+
+    def binary_exponent(self, values: Any) -> Any:
+        """The int64 e with values = m 2**e and 1/2 <= m < 1; 0 for 0."""
+
+    def power_of_two(self, exponents: Any) -> Any:
+        """2**exponents as float64, for int64 exponents between -1022 and 1023."""
+
+    def like(self, constant: Any, rows: Any) -> Any:
+        """A numpy constant as an array of the library and on the device of ``rows``."""
+
+
+def _integer_dots(left: Any, right: Any) -> Any:
+    if left.shape[1] == 1:
+        return left[:, 0] * right[:, 0]
+    return np.einsum("ij,ij->i", left, right) if left.shape[1] < _SHORT else np.vecdot(left, right)
+
+
+class _Numpy:
+    rint = staticmethod(np.rint)
+    vecdot = staticmethod(np.vecdot)
+    integer_dots = staticmethod(_integer_dots)
+    sqrt = staticmethod(np.sqrt)
+    where = staticmethod(np.where)
+    log1p = staticmethod(np.log1p)
+    tanh = staticmethod(np.tanh)
+
+    @staticmethod
+    def append(rows: Any, value: float, columns: int) -> Any:
+        return np.hstack([rows, np.full((len(rows), columns), value)])
+
+    @staticmethod
+    def some(mask: Any) -> bool:
+        return bool(mask.any())
+
+    @staticmethod
+    def row_max(rows: Any) -> Any:
+        return np.abs(rows).max(axis=1, initial=0.0)
+
+    @staticmethod
+    def relu(rows: Any) -> Any:
+        return np.maximum(rows, 0.0)
+
+    @staticmethod
+    def hstack(left: Any, right: Any) -> Any:
+        return np.hstack([left, right])
+
+    @staticmethod
+    def binary_exponent(values: Any) -> Any:
+        return np.frexp(values)[1].astype(np.int64)
+
+    @staticmethod
+    def power_of_two(exponents: Any) -> Any:
+        return np.ldexp(1.0, exponents)
+
+    @staticmethod
+    def like(constant: Any, rows: Any) -> Any:  # noqa: ARG004 - the signature of Arrays
+        return constant
+
+
+class _Torch:
+    """Operations in the type of the rows: float64 with the same bits as numpy's, or float32 for serving."""
+
+    def __init__(self, torch: ModuleType, rows: Any) -> None:
+        self._torch = torch
+        self._dtype = rows.dtype
+        self._single = rows.dtype == torch.float32
+        self.rint = torch.round
+        self.vecdot = self.integer_dots = torch.linalg.vecdot
+        self.sqrt = torch.sqrt
+        self.where = torch.where
+        self.log1p = torch.log1p
+        self.tanh = torch.tanh
+
+    def row_max(self, rows: Any) -> Any:
+        return rows.abs().amax(dim=1) if rows.shape[1] else rows.sum(1)
+
+    def relu(self, rows: Any) -> Any:
+        return rows.clamp(min=0.0)
+
+    def hstack(self, left: Any, right: Any) -> Any:
+        return self._torch.hstack([left, right])
+
+    def append(self, rows: Any, value: float, columns: int) -> Any:
+        return self._torch.nn.functional.pad(rows, (0, columns), value=value)
+
+    def some(self, mask: Any) -> bool:
+        recorded = self._torch.jit.is_tracing() or self._torch.compiler.is_compiling()
+        return recorded or bool(mask.any())
+
+    def binary_exponent(self, values: Any) -> Any:
+        exponents = self._torch.frexp(values).exponent.to(self._torch.int64)
+        return exponents.clamp(min=_SINGLE_LEAST) if self._single else exponents
+
+    def power_of_two(self, exponents: Any) -> Any:
+        torch, least = self._torch, -126 if self._single else -1022
+        if torch.jit.is_tracing():  # torch here cannot read bits as another type, so the powers are looked up
+            powers = np.ldexp(1.0, np.arange(least, 2 - least))
+            return torch.as_tensor(powers, dtype=self._dtype, device=exponents.device)[exponents - least]
+        if self._single:  # by its bits: a device's pow may be off by one
+            return ((exponents + 127) << 23).to(torch.int32).view(torch.float32)
+        return ((exponents + 1023) << 52).view(torch.float64)
+
+    def like(self, constant: Any, rows: Any) -> Any:
+        return self._torch.as_tensor(constant, dtype=rows.dtype, device=rows.device)
+
+
+_SINGLE_LEAST = -73
+"""Least exponent of a float32 row: 2**(52 - exponent), the most that a row is scaled by, must be a float32."""
+
+
+def arrays_of(rows: Any) -> Arrays:
+    """The operations for ``rows``: its own, torch's for a torch tensor, numpy's otherwise."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(rows, torch.Tensor):
+        return _Torch(torch, rows)
+    own: Arrays | None = getattr(rows, "operations", None)
+    return _Numpy() if own is None else own
+
 
 Rows: TypeAlias = Any
 """Finite float64 rows, shape ``(n, d)``: a numpy array or a torch tensor."""
@@ -81,8 +244,10 @@ def row_norms(rows: Rows, columns: int | None = None) -> RowNorms:
     low = scaled - high
     low *= math.ldexp(1.0, bits)  # in memory that is cached
     low = xp.rint(low)
-    rest = xp.whole_dots(high, low) * math.ldexp(1.0, 1 - bits) + xp.whole_dots(low, low) * math.ldexp(1.0, -2 * bits)
-    norms = xp.sqrt(xp.whole_dots(high, high) + rest)
+    rest = xp.integer_dots(high, low) * math.ldexp(1.0, 1 - bits) + xp.integer_dots(low, low) * math.ldexp(
+        1.0, -2 * bits
+    )
+    norms = xp.sqrt(xp.integer_dots(high, high) + rest)
     dropped, rounding = math.ldexp(math.sqrt(columns), -(bits + 1)), math.ldexp(math.sqrt(columns), bits - 48)
     return RowNorms(scaled, norms, dropped + rounding, exponents)
 

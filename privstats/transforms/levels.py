@@ -1,4 +1,4 @@
-"""Which two texts of a column count as 0 and as 1: arms, sexes and outcomes as files of hospitals write them."""
+"""The two texts of a column that count as 0 and 1: arms, sexes and outcomes as hospital files write them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from privstats.transforms.base import Transform
 from privstats.transforms.column_names import same_names
 from privstats.transforms.columns import Categories, Numeric, column_of, table_of
 from privstats.transforms.exact import Rows
-
-__all__ = ["Levels"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Levels(Transform):
             raise SchemaError(f"levels has {twice[0]!r} and {twice[1]!r}, one name in any case; keep one")
 
     def apply(self, rows: Rows) -> Rows:
-        """The rows themselves: texts are told where records are read."""
+        """The rows themselves: the readers of records replace the texts."""
         return rows
 
     def outputs(self, inputs: int | None) -> int | None:
@@ -71,8 +69,8 @@ class Levels(Transform):
     def said(self) -> str:
         """The declaration in words, for data owners."""
         worded = [each for each in (*self.columns, *self.outcomes) if isinstance(each, Categories)]
-        told = (f"in {each.name} {each.values[0]!r} counts as 0 and {each.values[1]!r} as 1" for each in worded)
-        return "; ".join(told)
+        parts = (f"in {each.name} {each.values[0]!r} counts as 0 and {each.values[1]!r} as 1" for each in worded)
+        return "; ".join(parts)
 
     def plain_table(self) -> dict[str, Any]:
         """The fields as a plan file holds them: columns as tables with their kind."""
@@ -82,12 +80,12 @@ class Levels(Transform):
 def _checked(field: str, columns: Any, *, numbers: bool) -> tuple[Any, ...]:
     if not isinstance(columns, Sequence) or isinstance(columns, str):
         raise SchemaError(f"{field} must be a tuple of columns, such as Categories('arm', ('placebo', 'drug'))")
-    found = tuple(column_of(each) for each in columns)
-    for each in found:
+    checked = tuple(column_of(each) for each in columns)
+    for each in checked:
         if numbers and isinstance(each, Numeric) and each.edges is None and not each.unit:
             continue
         plain = isinstance(each, Categories) and not (each.other or each.missing or each.ordered)
         if not plain or len(getattr(each, "values", ())) != 2:
             either = ", or a Numeric without edges" if numbers else ""
-            raise SchemaError(f"{field}: {each.name!r} must be Categories of two values, told as 0 and 1{either}")
-    return found
+            raise SchemaError(f"{field}: {each.name!r} must be Categories of two values, encoded as 0 and 1{either}")
+    return checked

@@ -1,16 +1,20 @@
-"""Random maps from a seed: projections to fewer features, random features for more.
+"""Random maps from a public seed: projections to fewer features, random features for more.
 
-A plan stores seed and sizes; the matrix is expanded from them when rows arrive (``expand``) and applied without
-rounding error (``exact.product``), so two parties with one plan have one map, bit for bit.
-``OrthogonalProjection`` expands three rows of signs alone, in O(d log d) by Walsh-Hadamard transforms. The cosine of
-random features is a fixed sequence of correctly rounded operations, because library cosines differ in the last bit.
+A plan stores seed and sizes; the matrix is expanded from them when rows arrive and applied without rounding error
+(``exact.product``), so two parties with one plan have one map, bit for bit. SHAKE-256 (FIPS 202) gives the bits;
+Gaussian entries are drawn by comparing them with a table of whole numbers that is computed in decimal arithmetic, so no
+floating-point library enters. Public by design: never a source of privacy noise. ``OrthogonalProjection`` expands three
+rows of signs alone, in O(d log d) by Walsh-Hadamard transforms. The cosine of random features is a fixed sequence of
+correctly rounded operations, because library cosines differ in the last bit.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -18,20 +22,59 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.transforms.arrays import arrays_of
 from privstats.transforms.base import Transform
-from privstats.transforms.exact import Rows, product, scaled_rows, unscaled
-from privstats.transforms.expand import GAUSSIAN_BITS, GAUSSIAN_SCALE, expand_words, gaussian_matrix, sign_matrix, signs
+from privstats.transforms.exact import Rows, arrays_of, product, scaled_rows, unscaled
 
-__all__ = [
-    "GaussianProjection",
-    "OrthogonalProjection",
-    "RandomFourier",
-    "RandomReLU",
-    "SeededMap",
-    "SparseProjection",
-    "cosine_of_turns",
-]
+GAUSSIAN_SCALE = 256
+"""Grid steps per standard deviation in :func:`gaussian_matrix`."""
+GAUSSIAN_BITS = 12
+"""Entries of :func:`gaussian_matrix` are below 2**12 in absolute value (16 standard deviations; 10 are reached)."""
+
+_TAIL = 10 * GAUSSIAN_SCALE
+
+
+def expand_words(seed: int, purpose: str, count: int) -> NDArray[np.uint64]:
+    """``count`` uniform 64-bit words: SHAKE-256 of ``privstats|purpose|seed``, read little-endian."""
+    message = f"privstats|{purpose}|{seed}".encode()
+    return np.frombuffer(hashlib.shake_256(message).digest(8 * count), "<u8").astype(np.uint64, copy=False)
+
+
+def gaussian_matrix(seed: int, purpose: str, rows: int, columns: int) -> NDArray[np.float64]:
+    """Whole numbers of the discrete Gaussian of standard deviation ``GAUSSIAN_SCALE``, shape ``(rows, columns)``.
+
+    One word per entry, row by row: its top bit is the sign, the other 63 are looked up in the cumulative table.
+    """
+    words = expand_words(seed, purpose, rows * columns)
+    sizes = np.searchsorted(_half_gaussian_table(), words & np.uint64(2**63 - 1), side="right").astype(np.float64)
+    return np.where(words >> np.uint64(63), -sizes, sizes).reshape(rows, columns)
+
+
+def sign_matrix(seed: int, purpose: str, rows: int, columns: int, sparsity: int) -> NDArray[np.int8]:
+    """Entries -1, 0, 1 with probabilities 1/(2s), 1 - 1/s, 1/(2s) for s = ``sparsity``, shape ``(rows, columns)``."""
+    words = expand_words(seed, purpose, rows * columns)
+    hit = (words >> np.uint64(1)) < np.uint64(2**63 // sparsity)
+    sign = np.where(words & np.uint64(1), np.int8(-1), np.int8(1))
+    return np.where(hit, sign, np.int8(0)).reshape(rows, columns)
+
+
+def signs(seed: int, purpose: str, count: int) -> NDArray[np.float64]:
+    """Fair signs, shape ``(count,)``."""
+    return np.where(expand_words(seed, purpose, count) & np.uint64(1), -1.0, 1.0)
+
+
+@lru_cache(maxsize=1)
+def _half_gaussian_table() -> NDArray[np.uint64]:
+    """floor(2**63 P(|Z| <= k)) for k = 0, 1, ...: the number of thresholds at or below a 63-bit word is |Z|."""
+    with localcontext() as context:
+        context.prec = 40  # decimal exp is correctly rounded, so these digits are the same everywhere
+        variance = Decimal(2 * GAUSSIAN_SCALE**2)
+        weights = [(-Decimal(k * k) / variance).exp() * (2 if k else 1) for k in range(_TAIL)]
+        total, reached, table = sum(weights), Decimal(0), []
+        for weight in weights:
+            reached += weight
+            table.append(int(2**63 * (reached / total)))
+    return np.array([min(entry, 2**63 - 1) for entry in table], np.uint64)
+
 
 _TERMS = 12  # (pi/2)**24 / 24! is below 2**-54
 _ROUNDS = 3
@@ -173,8 +216,8 @@ class RandomReLU(SeededMap):
     def apply(self, rows: Rows) -> Rows:
         """Feature rows ``(n, features)``, or ``(n, inputs + features)`` with the inputs in front."""
         xp = arrays_of(rows)
-        made = xp.relu(_gaussian_product(self, rows)) * (math.sqrt(2 / self.features) / GAUSSIAN_SCALE)
-        return xp.hstack(rows, made) if self.keep_inputs else made
+        features = xp.relu(_gaussian_product(self, rows)) * (math.sqrt(2 / self.features) / GAUSSIAN_SCALE)
+        return xp.hstack(rows, features) if self.keep_inputs else features
 
     def outputs(self, inputs: int | None) -> int:
         """``features``, and the inputs where they are kept."""

@@ -13,11 +13,8 @@ from typing import ClassVar
 import numpy as np
 
 from privstats.errors import SchemaError
-from privstats.transforms.arrays import arrays_of
 from privstats.transforms.base import Transform, steps_of
-from privstats.transforms.exact import Rows, row_norms, row_sums
-
-__all__ = ["ByArm", "Centre", "CentreRows", "ConstantFeature", "Scale", "UnitNorm", "of_unit_norm"]
+from privstats.transforms.exact import Rows, arrays_of, row_norms, row_sums
 
 _WINDOW = 1 << 21  # bytes of rows that are scaled at once: the steps need several times as many
 

@@ -19,11 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.transforms.arrays import arrays_of
 from privstats.transforms.base import Transform
-from privstats.transforms.exact import Rows, product
-
-__all__ = ["Transport"]
+from privstats.transforms.exact import Rows, arrays_of, product
 
 _BITS = 22  # of the largest entry of the matrix
 
@@ -104,8 +101,8 @@ class Transport(Transform):
                 "and measure or predict with that in its place"
             )
         xp = arrays_of(rows)
-        whole, scale, shift = self.__dict__["_way"]
-        return product(rows, xp.like(whole, rows), _BITS) * 2.0**scale + xp.like(shift, rows)
+        matrix, scale, shift = self.__dict__["_way"]
+        return product(rows, xp.like(matrix, rows), _BITS) * 2.0**scale + xp.like(shift, rows)
 
     def outputs(self, inputs: int | None) -> int:
         """As many as came in."""

@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.moments.person_ids import names_of
+from privstats.schema import HazardSchema
 from privstats.transforms import Categories, Column, Dates, Numeric
-from privstats.transforms.one_value import reading
-from privstats.transforms.reading import Listed, Readings, read
-
-__all__ = ["Keys", "Looked", "keys_of", "looked", "spellings", "unlisted"]
+from privstats.transforms.reading import Listed, Readings, read, reading, word_of
 
 _FEW = 0.01
 _CODES = frozenset(float(f"{sign}{digit * times}") for sign in ("", "-") for digit in "89" for times in range(1, 7))
@@ -84,9 +82,9 @@ def looked(column: Column, values: Any) -> Looked:
         column: its declaration.
         values: ``(n,)``, as they stand in the file, or read.
     """
-    found = values if isinstance(values, Readings) else read(values)
-    codes, unread = column.codes(found)
-    gone = _missing(column, found)
+    readings = values if isinstance(values, Readings) else read(values)
+    codes, unread = column.codes(readings)
+    gone = _missing(column, readings)
     other = int((codes == len(column.values)).sum()) if isinstance(column, Categories) and not column.is_scale else 0
     known = codes[~np.isnan(codes)]
     return Looked(
@@ -99,7 +97,7 @@ def looked(column: Column, values: Any) -> Looked:
         unreadable=unread,
         other=other,
         outermost=_outermost(column, known),
-        remarks=tuple(_remarks(column, found, codes, unread, other)),
+        remarks=tuple(_remarks(column, readings, codes, unread, other)),
     )
 
 
@@ -109,9 +107,30 @@ def keys_of(values: Any) -> Keys:
     return Keys(len(counts), counts.total(), max(counts.values(), default=0))
 
 
-def _missing(column: Column, found: Readings) -> NDArray[np.bool_]:
-    gone = found.missing
-    return gone | (Listed.of(column.gaps).places_of(found) >= 0) if column.gaps else gone
+def times_remark(schema: HazardSchema, values: Any) -> str:
+    """What to ask where every time is a whole number and the plan takes times for exact; empty elsewhere.
+
+    Who is censored in whole units was seen half a unit longer on average, which ``time_unit`` adds.
+
+    Args:
+        schema: of a course of hazards.
+        values: ``(n,)``, the times as they stand in the file, or read.
+    """
+    numbers = (values if isinstance(values, Readings) else read(values)).numbers
+    known = numbers[np.isfinite(numbers)]
+    if schema.times != "continuous" or schema.time_unit is not None or not len(known) or (known % 1).any():
+        return ""
+    after = "before" if schema.bins.closed == "right" else "after"
+    at_edges = int(np.isin(known, schema.bins.edges[1:]).sum())
+    return (
+        f"{schema.bins.name}: all are whole numbers, cut down to whole units? Then the plan should say time_unit = 1. "
+        f"{at_edges / len(known):.0%} stand at the edge of a bin, and count in the one {after} it"
+    )
+
+
+def _missing(column: Column, readings: Readings) -> NDArray[np.bool_]:
+    gone = readings.missing
+    return gone | (Listed.of(column.gaps).places_of(readings) >= 0) if column.gaps else gone
 
 
 def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
@@ -127,8 +146,8 @@ def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
 def _shares(column: Column, codes: NDArray[np.float64]) -> str:
     values = [str(each) for each in column.values] if isinstance(column, Categories) else ["false", "true"]
     counts = [(int((codes == place).sum()), value) for place, value in enumerate(values)]
-    whole = max(len(codes), 1)
-    return ", ".join(f"{value} {count / whole:.0%}" for count, value in counts) or "any text"
+    rows = max(len(codes), 1)
+    return ", ".join(f"{value} {count / rows:.0%}" for count, value in counts) or "any text"
 
 
 def _outermost(column: Column, known: NDArray[np.float64]) -> int | None:
@@ -136,13 +155,18 @@ def _outermost(column: Column, known: NDArray[np.float64]) -> int | None:
     return None if not edges else int(((known < edges[0]) | (known >= edges[-1])).sum())
 
 
-def _remarks(column: Column, found: Readings, codes: NDArray[np.float64], unread: int, other: int) -> Iterator[str]:
+def _remarks(column: Column, readings: Readings, codes: NDArray[np.float64], unread: int, other: int) -> Iterator[str]:
+    words = Counter(word for word in readings.words.values() if word not in column.words)
+    declared = {word_of(gap) for gap in column.gaps}
+    if dropped := sorted(set(words) - declared):
+        shown = ", ".join(f"{word} ({words[word]:,})" for word in dropped[:_SHOWN])
+        yield f"read as a gap, as everywhere: {shown}; list it among the values if it is one, or in gaps if it is none"
     if unread:
-        yield from _of_unreadable(column, list(found.texts.values()), unread)
+        yield from _of_unreadable(column, list(readings.texts.values()), unread)
     if isinstance(column, Numeric):
         yield from _of_codes(codes[~np.isnan(codes)], len(codes))
     if isinstance(column, Categories) and (other or unread) and column.values:
-        yield _of_others(column, found, other or unread)
+        yield _of_others(column, readings, other or unread)
 
 
 def _of_unreadable(column: Column, texts: Sequence[str], unread: int) -> Iterator[str]:
@@ -163,21 +187,21 @@ def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
             yield f"{value:g} is in {count / records:.1%}: a gap code?"
 
 
-def _of_others(column: Categories, found: Readings, count: int) -> str:
+def _of_others(column: Categories, readings: Readings, count: int) -> str:
     """The most frequent values that are not listed, and those that differ from a listed one by case alone."""
-    rest = unlisted(column, found)
-    many = f"all {count:,}" if count == int((~_missing(column, found)).sum()) else f"{count:,}"
+    rest = unlisted(column, readings)
+    many = f"all {count:,}" if count == int((~_missing(column, readings)).sum()) else f"{count:,}"
     frequent = ", ".join(value for value, _ in rest.most_common(_SHOWN))
     pairs = [f"{value} for {listed}" for value, listed in spellings(column, rest).items()][:_SHOWN]
     alone = f" By case alone differs {', '.join(pairs)}" if pairs else ""
     return f"{many} are not listed, such as {frequent}: another spelling?{alone}"
 
 
-def unlisted(column: Categories, found: Readings) -> Counter[str]:
+def unlisted(column: Categories, readings: Readings) -> Counter[str]:
     """How often each value that is not listed occurs."""
-    places, gone = column.listed.places_of(found), _missing(column, found)
+    places, gone = column.listed.places_of(readings), _missing(column, readings)
     return Counter(
-        found.texts.get(place, f"{found.numbers[place]:.15g}")
+        readings.texts.get(place, f"{readings.numbers[place]:.15g}")
         for place in np.flatnonzero((places < 0) & ~gone).tolist()
     )
 

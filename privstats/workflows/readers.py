@@ -11,23 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from privstats.dp import Privacy, suggested_shares
-from privstats.dp.allocation import pure_shares
+from privstats.dp.sensitivities import pure_shares
 from privstats.errors import PlanError
 from privstats.heads.registry import HEADS, able, named
 from privstats.plan import Plan
 from privstats.schema import KINDS, Schema, predicted
-
-__all__ = [
-    "TABLES",
-    "TableReader",
-    "UnreadStatistics",
-    "possible",
-    "reads",
-    "sent",
-    "suggested",
-    "unread_statistics",
-    "with_letters",
-]
 
 
 @dataclass(frozen=True)
@@ -67,6 +55,7 @@ TABLES: Mapping[str, TableReader] = {
     "mixed": TableReader("sites"),
     "km": TableReader("counts"),
     "proportions": TableReader("counts"),
+    "averages": TableReader("counts", "Txq"),
     "score": TableReader("scoring"),
     "table-one": TableReader("classes", "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}),
     "effect": TableReader("effect"),
@@ -186,8 +175,8 @@ def with_letters(schema: Schema, letters: str) -> Schema:
         'NA'
     """
     known: Any = schema  # every kind is a dataclass
-    found: Schema = replace(known, statistics=letters) if schema.optional else schema
-    return found
+    chosen: Schema = replace(known, statistics=letters) if schema.optional else schema
+    return chosen
 
 
 @dataclass(frozen=True)

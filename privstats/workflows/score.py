@@ -16,23 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.heads.diagnostics import OneClassWarning
-from privstats.moments.labels import places_of
+from privstats.moments.input_validation import places_of
 from privstats.randomness import Generator, seeded
 from privstats.schema import Schema, predicted
-
-__all__ = [
-    "EPSILONS",
-    "NOTHING_RIGHT",
-    "WITHOUT_NOISE",
-    "Point",
-    "Scores",
-    "auc_of",
-    "heading",
-    "metric",
-    "noise_draw",
-    "scored",
-    "shown",
-]
 
 EPSILONS = (8.0, 3.0, 1.0, 0.3)
 """The usual grid, from weak to strong privacy."""
@@ -55,6 +41,8 @@ class Scores:
         auc: area under the ROC curve of the probabilities; of more than two classes the mean over one-vs-rest. None for
             a regression, for what has no probabilities, and where the test records are of one class.
         one_class: whether one class is predicted for all of at least two test records of several classes.
+        sensitivity, specificity: of two classes, the shares of the second and the first that are told from each other
+            by ``predict(threshold="prevalence")``; None of more, and of models without it.
 
     Example:
         >>> from privstats.workflows.score import Scores
@@ -66,6 +54,8 @@ class Scores:
     balanced: float | None = None
     auc: float | None = None
     one_class: bool = False
+    sensitivity: float | None = None
+    specificity: float | None = None
 
     @classmethod
     def of(cls, schema: Schema, head: Any, X: Any, y: Any) -> Scores:
@@ -88,7 +78,16 @@ class Scores:
             several = np.unique(labels)
             balanced = fmean(float(head.score(rows[labels == each], labels[labels == each])) for each in several)
             one = len(several) > 1 and hasattr(head, "predict") and len(np.unique(np.asarray(head.predict(X)))) == 1
-            return cls(score, balanced, auc_of(head, X, y), one)
+            return cls(score, balanced, auc_of(head, X, y), one, *_flagged(head, X, labels))
+
+
+def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, float | None]:
+    """Sensitivity and specificity of a head of two classes by its prevalence; None each where there are none."""
+    places = places_of(head.classes_.tolist(), labels) if hasattr(head, "prevalence_") else np.array([-1])
+    if len(np.unique(places)) != 2 or (places < 0).any():
+        return None, None
+    right = head.predict(X, threshold="prevalence") == head.classes_[places]
+    return float(right[places == 1].mean()), float(right[places == 0].mean())
 
 
 def auc_of(head: Any, X: Any, y: Any) -> float | None:

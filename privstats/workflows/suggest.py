@@ -23,8 +23,6 @@ from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Transform, apply, output_features
 
-__all__ = ["Choice", "Suggestion", "suggest"]
-
 _QUANTILES = (0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 _GRIDS = (4, 6, 8, 10, 12, 14, 16)
 _FINE = 16

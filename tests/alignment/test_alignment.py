@@ -12,8 +12,8 @@ import privstats as ps
 from privstats import heads
 from privstats.course import Course, Single, spend, verify_next
 from privstats.errors import DataError, HeadError, LedgerError, PlanError, ReleaseError, SchemaError
-from privstats.estimates.bures import barycentre, distance
-from privstats.moments.gaussians import client_gaussian
+from privstats.kinds.gaussians import client_gaussian
+from privstats.transforms.bures import barycentre, distance
 from privstats.workflows.simulate import run
 from tests import made
 from tests.alignment.cohort import CLASSES, CLIENTS, COHORT, PROMISE, PUBLIC, RADIUS, SCHEMA, D, first, shards

@@ -18,10 +18,10 @@ from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledClient
 from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
-from privstats.estimates.bures import mean_root, root
-from privstats.moments.gaussians import client_gaussian
+from privstats.kinds.gaussians import client_gaussian
 from privstats.secagg import Client, Identity, Roster
 from privstats.session import aggregate_unmasked
+from privstats.transforms.bures import mean_root, root
 from tests.alignment.cohort import CLIENTS, COHORT, RADIUS, SCHEMA, D, first, round_plan, shards
 
 VICTIM = 4

@@ -1,7 +1,5 @@
 """The rows of the inference benchmarks: what is counted, and a peer that is not installed says so."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

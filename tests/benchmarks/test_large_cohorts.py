@@ -1,7 +1,5 @@
 """The scale simulator: real sessions over the sparse graph, and an extrapolation that matches what larger ones cost."""
 
-from __future__ import annotations
-
 import pytest
 
 from benchmarks.secagg.large_cohorts import ElementCost, measure_elements, measure_scale

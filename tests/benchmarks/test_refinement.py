@@ -18,12 +18,11 @@ from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, course_of, playe
 from benchmarks.refinement.prototype import class_release
 from benchmarks.refinement_tables import DATA
 from benchmarks.tables import DOCS
+from privstats.contrib.rivals import DP_GD, DP_SGD, Recipe, linear, noise_multiplier, trained
 from privstats.dp.gaussian import gaussian_mu
+from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.estimates.softmax import SoftmaxWhitening
-from privstats.estimates.softmax_recipe import SoftmaxRecipe
 from privstats.randomness import seeded
-from privstats.workflows.demo.gradient_descent import Descent, descend
-from privstats.workflows.rivals.opacus import DP_GD, DP_SGD, Recipe, linear, noise_multiplier, trained
 
 
 @pytest.fixture(scope="module")
@@ -198,16 +197,6 @@ def test_problems_keep_their_bounds_and_cut_little(problem):
     assert (np.linalg.norm(raw, axis=1) > problem.bounds.row).mean() < 0.3
     assert (np.abs(targets) > problem.bounds.target).mean() < 0.05
     assert (X.shape[1], len(X_test)) == (X_test.shape[1], len(y_test))
-
-
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_without_noise_the_demo_descends_as_the_definition_does(digits, momentum):
-    X, _, y, _ = digits
-    X, y = X[:200], y[:200]
-    recipe = Descent(rate=4.0, clip=0.3, steps=5, momentum=momentum)
-    rows = np.hstack([X, np.ones((len(X), 1))]).astype(np.float32)
-    W = descend(rows, np.eye(10, dtype=np.float32)[y], recipe, 0.0, [seeded(0)])
-    np.testing.assert_allclose(W[0].T, descended(X, y, recipe), atol=2e-5)
 
 
 def under_privacy(data):

@@ -1,7 +1,5 @@
 """``privstats flower``: what the coordinator hands out, what a party reads before it joins, what is started then."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -14,11 +12,9 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Alignment, Stream, read, write
 from privstats.engines.flower import launch
 from privstats.engines.network.key_agreement import offered
-from privstats.engines.network.supervision import supervised
-from privstats.secagg import Identity
+from privstats.engines.network.status_file import supervised
 from tests.course.cases import plan_of
 from tests.engines.network.courses.study import course_study
 from tests.engines.network.fake import FolderNet, study_of
@@ -27,8 +23,9 @@ PRIVACY = ps.Privacy(model="distributed", unit="record", adjacency="add-remove",
 
 
 def test_certificates_and_a_nodes_key_say_who_gets_which_file(privstats, tmp_path: Path) -> None:
-    done = privstats("flower", "certificates", "tls", "--host", "a.example", "--host", "192.0.2.7", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats(
+        "flower", "certificates", "tls", "--host", "a.example", "--host", "192.0.2.7", cwd=tmp_path, code=0
+    )
     assert "give tls/ca.pem to every party; keep server.key on this machine" in done.stdout
     done = privstats("flower", "key", cwd=tmp_path)
     assert done.stdout == "wrote node: keep it here; give node.pub to the coordinator\n"
@@ -39,8 +36,7 @@ def test_a_study_is_an_app_and_folders_of_ones_own(privstats, tmp_path: Path) ->
     made = study_of(tmp_path, "split")
     (tmp_path / "plan.toml").write_text(made.plan.to_toml())
     made.roster.save(tmp_path / "roster.toml")
-    done = privstats("flower", "new", "plan.toml", "new", "--roster", "roster.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats("flower", "new", "plan.toml", "new", "--roster", "roster.toml", cwd=tmp_path, code=0)
     assert "put the server's identity into new/host/identity.pem" in done.stdout
     found = sorted(path.relative_to(tmp_path / "new").as_posix() for path in (tmp_path / "new").rglob("*.*"))
     assert found == [
@@ -83,10 +79,8 @@ def test_folders_for_another_carrier_need_no_flower(tmp_path: Path) -> None:
 
 
 def test_a_plan_without_helpers_gets_no_folder_for_them(privstats, tmp_path: Path) -> None:
-    made = study_of(tmp_path)
-    host = made.host.relative_to(tmp_path)
-    done = privstats("flower", "new", f"{host}/plan.toml", "new", "--roster", f"{host}/roster.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    host = study_of(tmp_path).host.relative_to(tmp_path)
+    privstats("flower", "new", f"{host}/plan.toml", "new", "--roster", f"{host}/roster.toml", cwd=tmp_path, code=0)
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["app", "host", "party"]
 
 
@@ -98,8 +92,7 @@ def test_the_app_is_what_flower_looks_for(tmp_path: Path) -> None:
     for side in ("server", "client"):
         names: dict[str, object] = {}
         exec((app / f"{side}.py").read_text(), names)
-        assert names["__all__"] == ["app"]
-        assert type(names["app"]).__name__ == f"{side.capitalize()}App"
+        assert (names["__all__"], type(names["app"]).__name__) == (["app"], f"{side.capitalize()}App")
 
 
 def test_what_a_party_writes_is_five_lines() -> None:
@@ -123,11 +116,9 @@ def test_records_that_no_plan_reads_are_said_in_one_sentence_and_not_counted(pri
 
 def test_the_servers_folder_is_named_where_a_party_is_asked_for(privstats, tmp_path: Path) -> None:
     study_of(tmp_path)
-    done = privstats("flower", "check", "study/host", cwd=tmp_path)
-    assert done.returncode == 2
+    done = privstats("flower", "check", "study/host", cwd=tmp_path, code=2)
     assert "identity.pem is the server's on roster.toml: name the folder of a party" in " ".join(done.stderr.split())
-    standing = privstats("flower", "status", "study/party 0", cwd=tmp_path)
-    assert re.search(r"connected +no\b", standing.stdout)
+    assert re.search(r"connected +no\b", privstats("flower", "status", "study/party 0", cwd=tmp_path).stdout)
 
 
 def test_a_party_that_names_a_file_writes_no_line(privstats, tmp_path: Path) -> None:
@@ -136,15 +127,13 @@ def test_a_party_that_names_a_file_writes_no_line(privstats, tmp_path: Path) -> 
     rows = "".join(f"0.{place},0.1,0.2,{place % 2}\n" for place in range(8))
     (study.home(0) / "patients.csv").write_text(f"a,b,c,ill\n{rows}")
     named = ("flower", "records", "study/party 0", "study/party 0/patients.csv", "--target")
-    done = privstats(*named, "ill", "--split", "0.5", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats(*named, "ill", "--split", "0.5", cwd=tmp_path, code=0)
     summed, held_out = map(int, re.findall(r"(\d+) (?:records of|held out)", done.stdout.replace("\n", " ")))
     assert summed + held_out == 8
     facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
     assert facts["records"] == summed
     assert facts["tls_key_agreement"].startswith(offered().group)
-    wrong = privstats(*named, "sick", cwd=tmp_path)
-    assert wrong.returncode == 2
+    wrong = privstats(*named, "sick", cwd=tmp_path, code=2)
     assert "has no column 'sick': say with --target" in " ".join(wrong.stderr.split())
 
 
@@ -153,17 +142,13 @@ def test_check_prints_what_would_be_sent_and_sends_nothing(privstats, tmp_path: 
     study = study_of(tmp_path, "split", privacy=PRIVACY)
     home = f"study/party {peer}"
     if peer < 5:
-        done = privstats("flower", "check", home, cwd=tmp_path)
-        assert done.returncode == 2
+        done = privstats("flower", "check", home, cwd=tmp_path, code=2)
         remedy = " ".join(done.stderr.split()).partition("`privstats ")[2].partition("`")[0]
         words = shlex.split(remedy.replace("DATASET", "beds").replace("CAP", "2"))
         assert privstats(*words, cwd=tmp_path / "study").returncode == 0, "it is pasted, wherever one stands"
-    done = privstats("flower", "check", home, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "nothing was sent" in done.stdout
+    assert "nothing was sent" in privstats("flower", "check", home, cwd=tmp_path, code=0).stdout
     facts = json.loads(privstats("flower", "check", home, "--json", cwd=tmp_path).stdout)
-    assert facts["plan"] == study.plan.digest
-    assert facts["fingerprint"] == study.roster.fingerprint
+    assert (facts["plan"], facts["fingerprint"]) == (study.plan.digest, study.roster.fingerprint)
     if peer == 5:
         assert facts["place"] == "helper 1"
         assert "records" not in facts
@@ -175,8 +160,7 @@ def test_check_prints_what_would_be_sent_and_sends_nothing(privstats, tmp_path: 
 
 
 def test_check_of_a_party_that_has_released_before(privstats, tmp_path: Path) -> None:
-    net = FolderNet(study_of(tmp_path))
-    net.run()
+    FolderNet(study_of(tmp_path)).run()
     facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
     assert facts["ledger"] == "exact sums were released: no cap can hold for these data"
 
@@ -189,9 +173,7 @@ def test_check_of_moments_without_a_clip_report(privstats, tmp_path: Path) -> No
         "def load():\n"
         "    return ClassMoments(ps.Plan.read('plan.toml').schema, np.ones(2, int), np.ones((2, 3), int))\n"
     )
-    done = privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    facts = json.loads(done.stdout)
+    facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path, code=0).stdout)
     assert facts["records"] == 2
     assert "clipped" not in facts
 
@@ -201,8 +183,7 @@ def test_a_party_whose_rows_are_all_clipped_reads_it_before_it_takes_part(privst
     study = study_of(tmp_path)
     years = "import numpy as np\ndef load():\n    return np.full((20, 3), 61.0), np.arange(20) % 2\n"
     (study.home(0) / "records.py").write_text(years)
-    done = privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path, code=0)
     (remark,) = json.loads(done.stdout)["remarks"]
     assert remark.startswith("clip_norm shortens 100% of the rows of X")
     shown = " ".join(privstats("flower", "check", "study/party 0", cwd=tmp_path).stdout.split())
@@ -210,8 +191,7 @@ def test_a_party_whose_rows_are_all_clipped_reads_it_before_it_takes_part(privst
     assert "Warning" not in done.stderr
     (study.home(0) / "records.py").unlink()
     np.savez(tmp_path / "rows.npz", X=np.full((20, 3), 61.0), y=np.arange(20) % 2)
-    named = privstats("flower", "records", "study/party 0", "rows.npz", cwd=tmp_path)
-    assert named.returncode == 0, named.stderr
+    named = privstats("flower", "records", "study/party 0", "rows.npz", cwd=tmp_path, code=0)
     assert "clip_norm shortens 100% of the rows" in named.stdout
     fine = json.loads(privstats("flower", "check", "study/party 1", "--json", cwd=tmp_path).stdout)
     assert fine["remarks"] == []
@@ -227,8 +207,7 @@ def test_a_party_reads_how_many_of_its_times_lie_beyond_the_edges(privstats, tmp
     (study.home(0) / "records.py").write_text(coded)
     seen = [json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout) for _ in range(2)]
     for facts in seen:
-        assert facts["records"] == 20
-        assert facts["beyond_edges"] == "months 15.00% below and 0.00% above"
+        assert (facts["records"], facts["beyond_edges"]) == (20, "months 15.00% below and 0.00% above")
         (remark,) = facts["remarks"]
         assert remark.startswith("15% of the values of months lie below its edges and 0% above")
     done = privstats("flower", "check", "study/party 0", cwd=tmp_path)
@@ -239,11 +218,10 @@ def test_a_party_reads_how_many_of_its_times_lie_beyond_the_edges(privstats, tmp
 def test_who_is_not_on_the_roster_is_told_before_it_joins(privstats, tmp_path: Path) -> None:
     study = study_of(tmp_path)
     (study.home(0) / "identity.pem").unlink()
-    Identity.generate(os.urandom).save(study.home(0) / "identity.pem")
+    ps.secagg.Identity.generate(os.urandom).save(study.home(0) / "identity.pem")
     joining = ("join", "study/party 0", "--superlink", "localhost:1", "--root-certificates", "ca.pem", "--key", "node")
     for words in (("check", "study/party 0"), joining):
-        done = privstats("flower", *words, cwd=tmp_path)
-        assert done.returncode == 2
+        done = privstats("flower", *words, cwd=tmp_path, code=2)
         assert "identity.pem is not on roster.toml: ask the coordinator for a roster with your key" in done.stderr
 
 
@@ -251,18 +229,14 @@ def test_status_prints_a_table_and_its_exit_code_is_the_answer(privstats, tmp_pa
     net = FolderNet(study_of(tmp_path))
     net.goes = dict.fromkeys(range(102, 105), 0.0)
     net.run()
-    done = privstats("flower", "status", "study/host", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    said = " ".join(done.stdout.split())
+    said = " ".join(privstats("flower", "status", "study/host", cwd=tmp_path, code=0).stdout.split())
     assert "2 (Celle) has not connected since the session began, since 20" in said
     assert "resumes at step advertise" in said
     facts = json.loads(privstats("flower", "status", "study/party 0", "--json", cwd=tmp_path).stdout)
     assert (facts["role"], facts["answers"], facts["last_message"]) == ("party", 1, "open")
     for home in ("study/host", "study/party 0"):
         for question in ("--healthy", "--ready"):
-            asked = privstats("flower", "status", home, question, cwd=tmp_path)
-            assert asked.returncode == 1, "neither serve nor join runs"
-            assert asked.stdout
+            assert privstats("flower", "status", home, question, cwd=tmp_path, code=1).stdout
     with supervised(net.study.home(0), "joined", "host:8000") as connected:
         assert privstats("flower", "status", "study/party 0", "--healthy", cwd=tmp_path).returncode == 0
         assert privstats("flower", "status", "study/party 0", "--ready", cwd=tmp_path).returncode == 1
@@ -271,9 +245,7 @@ def test_status_prints_a_table_and_its_exit_code_is_the_answer(privstats, tmp_pa
 
 
 @pytest.mark.parametrize("code", [0, 7])
-def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
-    privstats, tmp_path: Path, monkeypatch, code: int
-) -> None:
+def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(privstats, tmp_path, monkeypatch, code):
     study, started = study_of(tmp_path), []
 
     def start(home: Path, **named: object) -> int:
@@ -305,18 +277,16 @@ def test_join_and_serve_look_at_the_folder_and_start_flowers_programs(
 def test_a_study_of_a_course(privstats, tmp_path: Path) -> None:
     made = course_study(tmp_path, helpers=2)
     host = made.host.relative_to(tmp_path)
-    done = privstats("flower", "new", f"{host}/course.toml", "new", "--roster", f"{host}/roster.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    privstats("flower", "new", f"{host}/course.toml", "new", "--roster", f"{host}/roster.toml", cwd=tmp_path, code=0)
     for home in ("host", "party", "helper"):
         assert {path.name for path in (tmp_path / "new" / home).glob("*.toml")} == {
-            *("course.toml", "course.first.toml", "roster.toml"),
+            *("course.toml", "course.first.toml", "roster.toml")
         }
-        assert read(tmp_path / "new" / home / "course.toml") == made.course
-    stream = Stream(plan_of(model="distributed"), 2)
-    write(tmp_path / "stream.toml", stream)
-    done = privstats("flower", "new", "stream.toml", "other", "--roster", f"{host}/roster.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert read(tmp_path / "other" / "party" / "course.toml") == stream
+        assert ps.course.read(tmp_path / "new" / home / "course.toml") == made.course
+    stream = ps.Stream(plan_of(model="distributed"), 2)
+    ps.course.write(tmp_path / "stream.toml", stream)
+    privstats("flower", "new", "stream.toml", "other", "--roster", f"{host}/roster.toml", cwd=tmp_path, code=0)
+    assert ps.course.read(tmp_path / "other" / "party" / "course.toml") == stream
     assert not (tmp_path / "other" / "party" / "records.py").exists()
 
 
@@ -325,25 +295,22 @@ def test_check_and_giving_up_of_a_course(privstats, tmp_path: Path) -> None:
     facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
     assert facts["course"] == made.course.digest
     assert (facts["sessions"], facts["place"], facts["records"]) == (3, "0 (Aachen)", 120)
-    assert facts["plan"] == made.course.first.digest
-    assert facts["fingerprint"] == made.roster.fingerprint
+    assert (facts["plan"], facts["fingerprint"]) == (made.course.first.digest, made.roster.fingerprint)
     assert facts["upload_bytes"] == sum(plan.masking.upload_bytes for plan in made.course.priced)
     assert facts["spends"] == "epsilon 4 at delta 1e-05"
     assert facts["ledger"].startswith("spent epsilon 0 of 4.001")
     net = FolderNet(made)
     net.goes = dict.fromkeys(range(102, 105), 0.0)
     assert net.run().sentence.startswith("course, round 0: step advertise: 2 of 5 answered")
-    done = privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path)
-    assert done.returncode == 0
+    done = privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path, code=0)
     assert done.stdout.startswith("course, round 0: this session ended on ")
 
 
 def test_check_of_a_course_without_a_promise(privstats, tmp_path: Path) -> None:
     schema = ps.GaussianSchema(6, 4.0, shrinkage=0.1, rounds=1)
-    course_study(tmp_path, Alignment(ps.Plan(schema=schema, cohort=ps.Cohort(9, 8, 600), privacy=ps.NoPrivacy())))
+    course_study(tmp_path, ps.Alignment(ps.Plan(schema=schema, cohort=ps.Cohort(9, 8, 600), privacy=ps.NoPrivacy())))
     facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path).stdout)
-    assert facts["spends"] == "epsilon inf at delta 1"
-    assert facts["ledger"] == "nothing was released yet"
+    assert (facts["spends"], facts["ledger"]) == ("epsilon inf at delta 1", "nothing was released yet")
 
 
 def test_giving_up_asks_first(privstats, tmp_path: Path, monkeypatch) -> None:
@@ -353,8 +320,7 @@ def test_giving_up_asks_first(privstats, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr("typer.confirm", lambda *_, **named: named["abort"] and (_ for _ in ()).throw(SystemExit(1)))
     assert privstats("flower", "give-up", "study/host", cwd=tmp_path).returncode == 2
     assert not (net.study.host / "ended.json").exists()
-    done = privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path)
-    assert done.returncode == 0
+    done = privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path, code=0)
     assert "without a sum: it was given up" in done.stdout
     assert privstats("flower", "give-up", "study/host", "--yes", cwd=tmp_path).returncode == 2
 
@@ -364,13 +330,11 @@ def test_renew_moves_what_outlives_a_run(privstats, tmp_path: Path) -> None:
     study.roster.renewed().save(tmp_path / "roster.toml")
     plan = f"{study.host.relative_to(tmp_path)}/plan.toml"
     assert privstats("flower", "new", plan, "new", "--roster", "roster.toml", cwd=tmp_path).returncode == 0
-    done = privstats("flower", "renew", "study/party 0", "new/party", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats("flower", "renew", "study/party 0", "new/party", cwd=tmp_path, code=0)
     assert done.stdout == "moved to new/party: records.npz, records.py, identity.pem\n"
     facts = json.loads(privstats("flower", "check", "new/party", "--json", cwd=tmp_path).stdout)
     assert facts["records"] == 9
-    again = privstats("flower", "renew", "study/party 0", "new/party", cwd=tmp_path)
-    assert again.returncode == 2
+    again = privstats("flower", "renew", "study/party 0", "new/party", cwd=tmp_path, code=2)
     assert "has no identity.pem: it was renewed before" in " ".join(again.stderr.split())
 
 
@@ -385,9 +349,7 @@ def test_the_help_of_other_commands_does_not_ask_for_flower() -> None:
 
 
 @pytest.mark.parametrize("command", ["check", "join", "serve"])
-def test_where_nothing_can_be_counted_outside_of_the_folder_nothing_begins(
-    privstats, tmp_path: Path, monkeypatch, command: str
-) -> None:
+def test_where_nothing_can_be_counted_outside_of_the_folder_nothing_begins(privstats, tmp_path, monkeypatch, command):
     study = study_of(tmp_path / "here")
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
@@ -396,7 +358,6 @@ def test_where_nothing_can_be_counted_outside_of_the_folder_nothing_begins(
         "join": [str(study.home(0)), "--superlink", "a:1", "--root-certificates", "x", "--key", "y"],
         "serve": [str(study.host), "--certificates", "x"],
     }
-    refused = privstats("flower", command, *words[command], cwd=tmp_path)
-    assert refused.returncode == 2
-    assert "cannot keep counters outside of the folder: Not a directory" in refused.stderr
+    refused = privstats("flower", command, *words[command], cwd=tmp_path, code=2)
+    assert "cannot keep counters outside the folder: Not a directory" in refused.stderr
     assert "XDG_STATE_HOME may name another folder" in refused.stderr

@@ -1,7 +1,5 @@
 """What the registrar types: a folder, codes once, the next run; and no code on the screen."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path
@@ -9,27 +7,23 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import privstats as ps
 from privstats.cli.http import app
 from privstats.engines.http.settings import Settings
-from privstats.errors import PrivstatsError
-from privstats.secagg import Identity
+from tests.made import refused
 from tests.plan.devices import devices_plan, sample_devices
 
 WHERE = [
-    "--address",
-    "https://leader.example",
-    "--page",
-    "https://survey.example/answer",
-    "--closes",
+    "--address", "https://leader.example", "--page", "https://survey.example/answer", "--closes",
     "2027-03-01T12:00:00Z",
-]
+]  # fmt: skip
 
 
 @pytest.fixture
 def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Runs a command in a folder with a plan and the registrar's identity; what it printed."""
     monkeypatch.chdir(tmp_path)
-    registrar, leader, helper = (Identity.generate(os.urandom) for _ in range(3))
+    registrar, leader, helper = (ps.secagg.Identity.generate(os.urandom) for _ in range(3))
     registrar.save("trier.pem")
     devices = sample_devices(registrar_key=registrar.public.hex(), most_runs=2, stated_epsilon=2.5)
     plan = devices_plan(panel=(leader.public.hex(), helper.public.hex()), clients=5, devices=devices)
@@ -54,8 +48,7 @@ def test_a_registrar_invites_once_and_no_code_is_on_its_screen(typed) -> None:
     assert len(letters) == 5
     assert not any(each in told for each in letters)
     settings = Settings.read("survey/run-1/leader")
-    assert settings.origins == ("https://survey.example",)
-    assert (settings.until - settings.closes).days == 30
+    assert (settings.origins, (settings.until - settings.closes).days) == (("https://survey.example",), 30)
 
 
 def test_the_next_run_has_its_own_days_and_the_same_codes(typed) -> None:
@@ -64,32 +57,24 @@ def test_the_next_run_has_its_own_days_and_the_same_codes(typed) -> None:
     typed("renew", "survey", "--identity", "trier.pem", "--closes", "2027-06-01T12:00:00Z")
     assert Settings.read("survey/run-2/leader").closes.month == 6
     assert Settings.read("survey/run-1/leader").origins == ("*",)
-    with pytest.raises(PrivstatsError, match="most_runs=2, and 2 were written"):
-        typed("renew", "survey", "--identity", "trier.pem")
+    refused(ps.PrivstatsError, "most_runs=2, and 2 were written", typed, "renew", "survey", "--identity", "trier.pem")
 
 
 REFUSED = {
     "no time": (["new", "plan.toml", "s", *WHERE[:-1], "tomorrow"], "--closes must be a time with an offset"),
     "no offset": (["new", "plan.toml", "s", *WHERE[:-1], "2027-03-01T12:00:00"], "closes must be a time with an"),
-    "keys that end early": (
-        ["new", "plan.toml", "s", *WHERE, "--until", "2027-03-10T12:00:00Z"],
-        "until must be 14 days after closes at least",
-    ),
-    "the leader's page": (
-        ["new", "plan.toml", "s", *WHERE[:3], "https://leader.example/", *WHERE[4:]],
-        "page has the leader's address",
-    ),
-    "the end alone": (
-        ["renew", "survey", "--identity", "trier.pem", "--until", "2027-04-01T12:00:00Z"],
-        "--until without --closes",
-    ),
+    "keys that end early": (["new", "plan.toml", "s", *WHERE, "--until", "2027-03-10T12:00:00Z"],
+        "until must be 14 days after closes at least"),
+    "the leader's page": (["new", "plan.toml", "s", *WHERE[:3], "https://leader.example/", *WHERE[4:]],
+        "page has the leader's address"),
+    "the end alone": (["renew", "survey", "--identity", "trier.pem", "--until", "2027-04-01T12:00:00Z"],
+        "--until without --closes"),
     "nobody invited": (["renew", "survey", "--identity", "trier.pem"], "no codes were drawn in survey"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_a_wrong_call_is_refused_in_a_sentence(typed, case: str) -> None:
     words, told = REFUSED[case]
     typed("new", "plan.toml", "survey", *WHERE)
-    with pytest.raises(PrivstatsError, match=told):
-        typed(*words)
+    refused(ps.PrivstatsError, told, typed, *words)

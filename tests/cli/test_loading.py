@@ -37,7 +37,7 @@ def loaded(program: str) -> set[str]:
 
 def test_help_of_every_command_is_built_without_what_computes() -> None:
     modules = loaded(BUILD_EVERY_COMMAND)
-    assert {"privstats.cli.demo", "privstats.cli.plan", "threat_models.cli", "threat_models.attack_cli"} <= modules
+    assert {"privstats.cli.try_", "privstats.cli.plan", "threat_models.cli", "threat_models.attack_cli"} <= modules
     assert not {name.partition(".")[0] for name in modules} & COMPUTES, (
         "import what does a command's work in its function, and public names as `import privstats as ps`"
     )
@@ -45,16 +45,9 @@ def test_help_of_every_command_is_built_without_what_computes() -> None:
 
 @pytest.mark.parametrize(
     ("words", "boxes"),
-    [
-        (("--help",), False),
-        (("plan", "--help"), False),
-        (("demo", "--help"), True),
-        (("plan", "check", "--help"), True),
-    ],
+    [(("--help",), False), (("plan", "--help"), False), (("try", "--help"), True), (("plan", "check", "--help"), True)],
 )
-def test_help_is_printed_without_what_computes_and_a_list_without_what_draws_boxes(
-    words: tuple[str, ...], boxes: bool
-) -> None:
+def test_help_is_printed_without_what_computes_and_a_list_without_what_draws_boxes(words: tuple[str, ...], boxes: bool):
     modules = loaded(RUN.format(["privstats", *words]))
     assert ("typer.rich_utils" in modules) is boxes
     assert ("rich.console" in modules) is boxes, (
@@ -64,9 +57,7 @@ def test_help_is_printed_without_what_computes_and_a_list_without_what_draws_box
 
 
 @pytest.mark.parametrize("chosen", [None, "26"])
-def test_idle_threads_of_blas_sleep_soon_unless_the_environment_says_otherwise(
-    chosen: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_idle_threads_of_blas_sleep_soon_unless_the_environment_says_otherwise(chosen, monkeypatch):
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
     if chosen:
         monkeypatch.setenv("OPENBLAS_THREAD_TIMEOUT", chosen)

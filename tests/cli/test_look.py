@@ -1,10 +1,9 @@
 """``privstats look``: a hospital sees its own file beside the plan, on its screen and nowhere else."""
 
-from __future__ import annotations
-
 import pytest
 
 import privstats as ps
+from tests.hazard.worlds import in_months
 
 ROWS = "".join(
     f"p{place // 3},{50 + place % 9},{'fmF'[place % 3]},{'no' if place % 4 else 'yes'}\n" for place in range(60)
@@ -27,8 +26,7 @@ def folder(tmp_path):
 
 def test_a_hospital_sees_its_own_columns(privstats, folder):
     before = sorted(folder.iterdir())
-    done = privstats("look", "ward.csv", "--plan", "plan.toml", "--key", "patient", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = privstats("look", "ward.csv", "--plan", "plan.toml", "--key", "patient", cwd=folder, code=0)
     said = " ".join(done.stdout.split())
     assert "20 are not listed, such as F: another spelling?" in said
     assert (
@@ -41,10 +39,30 @@ def test_a_hospital_sees_its_own_columns(privstats, folder):
 
 
 @pytest.mark.parametrize(
+    ("times", "unit", "said"),
+    [(None, None, True), (0.5, None, False), (None, 1.0, False)],
+    ids=["whole months", "one of half a month", "the plan knows"],
+)
+def test_whole_months_of_a_course_of_hazards_are_asked_about(privstats, tmp_path, times, unit, said):
+    """From the plan of its rounds or from the course; not where a time is none, or the plan adds half a unit."""
+    rows = "".join(f"{place % 13},{place % 2},{50 + place % 9}\n" for place in range(60))
+    (tmp_path / "ward.csv").write_text(f"months,died,age\n{rows}{times or 1},0,50\n")
+    schema = in_months(unit)
+    whole = ps.Hazard.whole(schema=schema, cohort=ps.Cohort(2, 2, 900), privacy=PRIVACY)
+    (tmp_path / "plan.toml").write_text(whole.to_toml())
+    ps.course.write(tmp_path / "course.toml", ps.Hazard.within(whole))
+    for plan in ("plan.toml", "course.toml"):
+        done = privstats("look", "ward.csv", "--plan", plan, cwd=tmp_path, code=0)
+        text = " ".join(done.stdout.split())
+        assert ("months: all are whole numbers" in text) == said
+        assert ("15% stand at the edge of a bin, and count in the one after it" in text) == said
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (["ward.csv", "--plan", "bare.toml"], "bare.toml declares no columns, so there is nothing to look at"),
-        (["ward.csv", "--plan", "plan.toml", "--key", "name"], "no column 'name' that says whose a row is; it has"),
+        (["ward.csv", "--plan", "plan.toml", "--key", "name"], "no column 'name' of person ids; it has"),
         (["other.csv", "--plan", "plan.toml"], "no such file"),
     ],
 )
@@ -57,7 +75,6 @@ def test_what_cannot_be_looked_at_is_one_sentence(privstats, folder, words, told
 
 def test_nothing_of_a_record_is_told_where_the_file_lacks_its_names(privstats, folder):
     (folder / "ward.csv").write_text(ROWS)
-    done = privstats("look", "ward.csv", "--plan", "plan.toml", cwd=folder)
-    assert done.returncode == 2
+    done = privstats("look", "ward.csv", "--plan", "plan.toml", cwd=folder, code=2)
     assert "p0" not in done.stderr
     assert "lacks 'Age'" in done.stderr

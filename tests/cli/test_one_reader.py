@@ -1,7 +1,5 @@
 """Every command that takes a table reads it by one reader: what a value says does not depend on who asks."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import pkgutil
@@ -61,11 +59,7 @@ class Form:
     words: tuple[str, ...] = ()
 
 
-FORMS = {
-    "german": Form("t.csv", german, DIALECT),
-    "plain": Form("t.csv", plain),
-    "parquet": Form("t.parquet", parquet),
-}
+FORMS = {"german": Form("t.csv", german, DIALECT), "plain": Form("t.csv", plain), "parquet": Form("t.parquet", parquet)}
 
 
 def sweep(privstats, folder: Path, form: Form):
@@ -127,8 +121,7 @@ def rehearse_course(privstats, folder: Path, form: Form):
 
 def score(privstats, folder: Path, form: Form):
     sums = ps.measure(SCHEMA, X, np.array(LABELS * (SIZE // 2)))
-    head = ps.heads.LDA().fit_release(ps.Release.exact(SCHEMA, sums))
-    head.save(folder / "ill.head")
+    ps.heads.LDA().fit_release(ps.Release.exact(SCHEMA, sums)).save(folder / "ill.head")
     return privstats("score", "ill.head", form.name, "--target", "ill", "--json", *form.words, cwd=folder)
 
 
@@ -256,5 +249,4 @@ def test_under_a_promise_no_value_changes_how_a_command_ends(privstats, tmp_path
         (tmp_path / "t.csv").write_text("\n".join(["dose,ward,ill", *rows, f"{odd},{odd},{odd}"]))
         done = privstats("flower", "records", "study/party 0", "t.csv", "--target", "ill", cwd=tmp_path)
         ended.append((done.returncode, done.stdout))
-    assert set(ended) == {ended[0]}
-    assert ended[0][0] == 0
+    assert (set(ended), ended[0][0]) == ({ended[0]}, 0)

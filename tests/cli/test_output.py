@@ -1,7 +1,5 @@
 """Files that are there are replaced where that is asked for, and never otherwise."""
 
-from __future__ import annotations
-
 import ast
 import os
 from pathlib import Path
@@ -10,9 +8,8 @@ from typing import Any
 import pytest
 
 import privstats as ps
-from privstats.cli.parts.output import drawable, folder_for, writable
-from privstats.errors import DataError, PrivstatsError, ReleaseError
-from tests.made import promise
+from privstats.cli.parts.terminal import drawable, folder_for, writable
+from tests.made import promise, refused
 
 
 def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
@@ -20,7 +17,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
     there.write_text("kept")
     writable([new], force=False)
     writable([new, there], force=True)
-    with pytest.raises(DataError, match=r"there exists; name another file, or pass --force to replace it"):
+    with pytest.raises(ps.DataError, match=r"there exists; name another file, or pass --force to replace it"):
         writable([new, there], force=False)
     assert there.read_text() == "kept"
     assert not new.exists()
@@ -29,27 +26,22 @@ def test_a_file_that_is_there_is_replaced_only_by_force(tmp_path: Path) -> None:
 def test_a_file_without_a_folder_is_refused_before_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, file = tmp_path / "made", tmp_path / "file"
     file.write_text("kept")
-    with pytest.raises(PrivstatsError, match=r"cannot write .*page.html: there is no folder .*made; make it"):
+    with pytest.raises(ps.PrivstatsError, match=r"cannot write .*page.html: there is no folder .*made; make it"):
         writable([made / "page.html"], force=True)
     writable([made / "page.html"], force=False, makes=made)
-    with pytest.raises(PrivstatsError, match="it is a folder; name a file"):
-        writable([tmp_path], force=True)
-    with pytest.raises(PrivstatsError, match="there is no folder"):
-        drawable(file / "page.svg")
-    with pytest.raises(ReleaseError, match="a figure is saved as"):
-        drawable(tmp_path / "page.doc")
+    refused(ps.PrivstatsError, "it is a folder; name a file", writable, [tmp_path], force=True)
+    refused(ps.PrivstatsError, "there is no folder", drawable, file / "page.svg")
+    refused(ps.ReleaseError, "a figure is saved as", drawable, tmp_path / "page.doc")
     drawable(None)
     monkeypatch.setattr(os, "access", lambda *_: False)
-    for refused in (lambda: writable([tmp_path / "page.html"], force=True), lambda: folder_for(tmp_path)):
-        with pytest.raises(PrivstatsError, match="nobody may write to .* from this account"):
-            refused()
+    for wrong in (lambda: writable([tmp_path / "page.html"], force=True), lambda: folder_for(tmp_path)):
+        refused(ps.PrivstatsError, "nobody may write to .* from this account", wrong)
 
 
 @pytest.mark.parametrize(
     "words",
     [
         ("try", "north.csv", "south.csv", "--target", "ill", "--epsilon", "3", "--out", "none/try.html"),
-        ("report", "plan.toml", "--registry", "none/entry.json", "--audit"),
         ("table", "one.release", "--out", "none/table.csv"),
         ("table", "one.release", "--figure", "none/table.svg"),
         ("score", "ill.head", "north.csv", "--figure", "none/roc.svg"),
@@ -58,16 +50,13 @@ def test_a_file_without_a_folder_is_refused_before_the_work(tmp_path: Path, monk
         ("stream", "init", "none/stream.toml", "--plan", "plan.toml", "--epochs", "2"),
     ],
 )
-def test_every_command_says_so_before_it_reads_or_computes(
-    privstats: Any, tmp_path: Path, words: tuple[str, ...]
-) -> None:
+def test_every_command_says_so_before_it_reads_or_computes(privstats: Any, tmp_path: Path, words: tuple[str, ...]):
     """The files that it would read hold nothing, so whoever reads them first complains of that."""
     for name in ("north.csv", "south.csv", "one.release", "ill.head"):
         (tmp_path / name).touch()
     schema, private = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0), promise()
     (tmp_path / "plan.toml").write_text(ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=private).to_toml())
-    done = privstats(*words, cwd=tmp_path)
-    assert done.returncode == 2
+    done = privstats(*words, cwd=tmp_path, code=2)
     assert "there is no folder none; make it, or name another place" in " ".join(done.stderr.split()), done.stderr
 
 
@@ -75,7 +64,7 @@ def test_no_command_looks_for_itself() -> None:
     """The sentence stands once: five commands had it, and one of them another error."""
     root = Path(__file__).parents[2] / "privstats"
     found = [path.name for path in root.rglob("*.py") if "pass --force to replace it" in path.read_text("utf-8")]
-    assert found == ["output.py"]
+    assert found == ["terminal.py"]
 
 
 @pytest.mark.parametrize("room", ["privstats", "threat_models"])

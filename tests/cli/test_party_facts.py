@@ -1,5 +1,6 @@
 """What a party reads of its own records before it takes part."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,8 +8,20 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.cli.parts.party_facts import record_facts
+from privstats.cli.parts.party_facts import record_facts, time_facts
+from tests.hazard.worlds import in_months
 
+COURSE = """
+import privstats as ps
+from pathlib import Path
+
+TABLE = {"months": [0, 3, 6, 12], "died": [0, 1, 0, 1], "age": [50, 60, 70, 80]}
+
+
+def load():
+    Path("ward.csv").write_text("months,died,age\\n0,0,50\\n3,1,60\\n6,0,70\\n12,1,80\\n")
+    return %s
+"""
 SCHEMA = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
 
 
@@ -26,3 +39,17 @@ def test_a_party_reads_how_many_persons_it_has_and_how_many_are_shrunk(held: dic
     moments = ps.measure(SCHEMA, np.full((10, 2), 0.6), [0] * 10, persons=ids, person_clip=plan.person_clip)
     facts = record_facts(SimpleNamespace(moments=moments))  # type: ignore[arg-type]
     assert (facts["records"], facts["persons"]) == (10, said)
+
+
+@pytest.mark.parametrize("loaded", ["(TABLE, None)", "ps.moments.RecordFile('ward.csv')"])
+@pytest.mark.parametrize("unit", [None, 1.0])
+def test_a_party_of_a_course_of_hazards_reads_that_its_times_are_whole(tmp_path: Path, loaded: str, unit: Any) -> None:
+    schema = in_months(unit)
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+    (tmp_path / "records.py").write_text(COURSE % loaded)
+    folder = SimpleNamespace(above=SimpleNamespace(course=None), base=tmp_path)
+    records: Any = SimpleNamespace(folder=folder)
+    assert time_facts(records) == {}
+    folder.above.course = ps.Hazard.start(schema, ps.Cohort(2, 2, 100), privacy)
+    said = time_facts(records).get("times", "")
+    assert ("all are whole numbers, cut down to whole units?" in said) == (unit is None)

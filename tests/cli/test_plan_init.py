@@ -1,7 +1,8 @@
 """``plan init`` asks on a terminal, reads a table's shape, and has no default for a choice of privacy."""
 
-from __future__ import annotations
-
+import os
+import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from typer.testing import CliRunner
 
 import privstats as ps
 from privstats.cli.main import app
-from privstats.cli.parts import plan_questions
-from privstats.cli.parts.plan_questions import QUESTIONS
-from privstats.plan.columns import declared, read_columns
+from privstats.cli.parts import wizard
+from privstats.cli.parts.questions import QUESTIONS
+from privstats.intake.declared_columns import declared, read_columns
+from privstats.plan.devices import least_epsilon
 
 GIVEN = {
     "task": "classes", "classes": 3, "features": 4, "clip-norm": 2.5, "clients": 8, "vanish": 2, "colluders": 1,
@@ -30,18 +32,23 @@ def options(**changes):
 
 @pytest.fixture
 def terminal(monkeypatch):
-    monkeypatch.setattr(plan_questions, "can_ask", lambda: True)
+    monkeypatch.setattr(wizard, "can_ask", lambda: True)
 
 
 @pytest.fixture
 def init(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return lambda *words, **how: CliRunner().invoke(app, ["plan", "init", *words], **how)
+
+    def invoke(*words, code=None, **how):
+        done = CliRunner().invoke(app, ["plan", "init", *words], **how)
+        assert code in (None, done.exit_code), done.output
+        return done
+
+    return invoke
 
 
 def test_a_person_answers_and_the_plan_says_what_was_answered(init, terminal):
-    done = init(input=ANSWERS)
-    assert done.exit_code == 0, done.output
+    done = init(input=ANSWERS, code=0)
     plan = ps.Plan.read("plan.toml")
     assert plan.privacy == ps.Privacy(
         model="distributed", unit="record", adjacency="replace-one", epsilon=2.0, delta=1e-6
@@ -54,8 +61,7 @@ def test_a_person_answers_and_the_plan_says_what_was_answered(init, terminal):
 
 def test_what_is_given_is_not_asked(init, terminal):
     answers = ANSWERS.replace("record\nreplace-one\n", "add-remove\n")
-    done = init("--unit", "client", "--max-records-per-client", "50", input=answers)
-    assert done.exit_code == 0, done.output
+    done = init("--unit", "client", "--max-records-per-client", "50", input=answers, code=0)
     assert "Who is protected?" not in done.output
     assert ps.Plan.read("plan.toml").privacy.max_records_per_client == 50
 
@@ -85,8 +91,7 @@ WRONG = {
 
 def test_an_answer_out_of_its_bounds_is_asked_again_at_once(init, terminal):
     twice = {name: f"{WRONG[name][0]}\n{value}" if name in WRONG else f"{value}" for name, value in GIVEN.items()}
-    done = init(input="\n".join(twice.values()) + "\n")
-    assert done.exit_code == 0, done.output
+    done = init(input="\n".join(twice.values()) + "\n", code=0)
     asked = {question.name.replace("_", "-"): question.asks for question in QUESTIONS}
     for name, (_, told) in WRONG.items():
         assert done.output.count(asked[name]) == 2
@@ -112,8 +117,7 @@ def test_a_party_is_promised_what_somebody_chose(init, terminal):
 
 def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, terminal):
     """Both numbers are asked, each in its bounds, and the plan says whom it protects."""
-    done = init(*options(unit="person"), input="0.5\nmean\n2.5\n0\n2\n5\n")
-    assert done.exit_code == 0, done.output
+    done = init(*options(unit="person"), input="0.5\nmean\n2.5\n0\n2\n5\n", code=0)
     assert "below 1 a single record is cut" in done.output
     assert "person_clip must be said with unit='person', got 'mean'" in done.output
     assert "max_records_per_person must be a whole number" in done.output
@@ -126,8 +130,7 @@ def test_a_patient_with_several_rows_is_promised_what_somebody_chose(init, termi
 
 
 def test_a_patient_whose_average_counts_is_asked_for_no_number_of_rows(init, terminal):
-    done = init(*options(unit="person"), input="average\n")
-    assert done.exit_code == 0, done.output
+    done = init(*options(unit="person"), input="average\n", code=0)
     assert "to count in full?" not in done.output
     privacy = ps.Plan.read("plan.toml").privacy
     assert (privacy.max_records_per_person, privacy.person_clip) == (None, "average")
@@ -142,8 +145,7 @@ def test_without_a_terminal_and_answers_the_example_is_written(init):
 
 
 def test_the_example_is_there_on_a_terminal_too(init, terminal):
-    assert init("--example").exit_code == 0
-    assert ps.Plan.read("plan.toml").schema.classes == 10
+    assert (init("--example").exit_code, ps.Plan.read("plan.toml").schema.classes) == (0, 10)
 
 
 @pytest.mark.parametrize(
@@ -156,8 +158,7 @@ def test_the_example_is_there_on_a_terminal_too(init, terminal):
 )
 def test_answers_beside_a_file_of_names_alone_are_not_dropped(init, words, told):
     Path("ward.csv").write_text("age,ill\n51,yes\n")
-    done = init("--yes", "--from", "ward.csv", *words)
-    assert told in str(done.exception)
+    assert told in str(init("--yes", "--from", "ward.csv", *words).exception)
     assert not Path("columns.toml").exists()
 
 
@@ -169,8 +170,7 @@ def test_a_declaration_that_is_there_is_asked_for_by_its_option(init):
 
 
 def test_yes_takes_what_is_given(init):
-    assert init("--yes", *options()).exit_code == 0
-    assert ps.Plan.read("plan.toml").privacy.epsilon == 2.0
+    assert (init("--yes", *options()).exit_code, ps.Plan.read("plan.toml").privacy.epsilon) == (0, 2.0)
     assert init("--yes", "--force", *options(task="ridge", classes=None, target_bound=9)).exit_code == 0
     assert ps.Plan.read("plan.toml").schema.target_bound == 9
 
@@ -185,7 +185,10 @@ def test_yes_takes_what_is_given(init):
         (options(vanish=8), "vanish must be 0 to 7 of 8"),
         (options(model="panel"), "protocol"),
         (options(unit="patient"), "unit must be 'record' or 'person' or 'client', got 'patient': record: one record"),
-        (options(task="trees"), "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score', got 'trees'"),
+        (
+            options(task="trees"),
+            "task must be 'classes' or 'ridge' or 'effect' or 'hazard' or 'score' or 'survey'",
+        ),
         (options(unit="client", max_records_per_client=9), "'replace-one' is not offered with unit='client'"),
     ],
 )
@@ -219,8 +222,7 @@ values = ["no", "yes"]
 
 def test_of_a_private_table_the_names_are_read_and_nothing_else(init, tmp_path):
     (tmp_path / "ward.csv").write_text(WARD)
-    done = init("--from", "ward.csv", "--drop", "patient")
-    assert done.exit_code == 0, done.output
+    done = init("--from", "ward.csv", "--drop", "patient", code=0)
     assert "columns of ward.csv, of which nothing else was read: age, bmi, stage, ill" in done.output
     text = Path("columns.toml").read_text()
     assert [f'name = "{name}"\nkind = "?"' in text for name in ("age", "bmi", "stage", "ill")] == [True] * 4
@@ -244,8 +246,7 @@ def test_a_person_sees_the_names_before_they_are_written(init, terminal, tmp_pat
 def test_declared_columns_make_a_plan_without_a_clip_norm_to_choose(init, tmp_path):
     (tmp_path / "ward.csv").write_text(WARD)
     (tmp_path / "c.toml").write_text(COLUMNS)
-    done = init("--yes", "--from", "ward.csv", "--public", "c.toml", "--target", "ILL", *OPEN)
-    assert done.exit_code == 0, done.output
+    init("--yes", "--from", "ward.csv", "--public", "c.toml", "--target", "ILL", *OPEN, code=0)
     cells = ps.Cells((ps.Numeric("Age", (40, 60)), ps.Categories("stage", ("I", "II", "III"))))
     schema = ps.Plan.read("plan.toml").schema
     assert schema == ps.ClassSchema(2, cells.width, "NAB", 1.0, class_names=("no", "yes"), transform=(cells,))
@@ -268,8 +269,7 @@ def test_declared_columns_make_a_plan_without_a_clip_norm_to_choose(init, tmp_pa
 def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     (tmp_path / "ward.csv").write_text(WARD)
-    done = init("--yes", "--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "patient", *OPEN)
-    assert done.exit_code == 0, done.output
+    done = init("--yes", "--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "patient", *OPEN, code=0)
     assert "the cut points of bmi are found under the promise: divide it with privstats course init" in done.output
     plan = ps.Plan.read("plan.toml")
     assert [each.name for each in plan.schema.transform[0].columns] == ["age", "bmi", "stage"]
@@ -282,34 +282,25 @@ def test_a_public_file_is_read_as_a_whole(init, tmp_path, monkeypatch):
         (WARD, ["--from", "ward.csv", "--drop", "name"], "has no column name to leave out with --drop"),
         (WARD, ["--from", "ward.csv", "--public-file"], "say with --target which column of ward.csv is predicted"),
         (WARD, ["--from", "ward.csv", "--public-file", "--target", "ill", "--drop", "ill"], "say with --target"),
-        (
-            WARD,
-            ["--public-file", "--target", "ill", "--public", "c.toml"],
-            "--public-file says that the table",
-        ),
-        (
-            WARD,
-            ["--public", "c.toml", "--target", "sick"],
-            "the target 'sick' is not among the columns of c.toml: add it, or name one of Age, stage, ill",
-        ),
+        (WARD, ["--public-file", "--target", "ill", "--public", "c.toml"], "--public-file says that the table"),
+        (WARD, ["--public", "c.toml", "--target", "sick"],
+            "the target 'sick' is not among the columns of c.toml: add it, or name one of Age, stage, ill"),
         (WARD, ["--public", "c.toml", "--target", "ill", "--drop", "ill"], "--drop names columns of c.toml beside"),
-        (
-            WARD.replace("stage", "grade"),
-            ["--from", "ward.csv", "--public", "c.toml", "--target", "ill"],
-            "lacks 'stage'",
-        ),
+        (WARD.replace("stage", "grade"), ["--from", "ward.csv", "--public", "c.toml", "--target", "ill"],
+            "lacks 'stage'"),
         ("", ["--from", "ward.csv"], "ward.csv is empty"),
         (WARD.partition("\n")[2], ["--from", "ward.csv"], "has a number, a date or a gap where a name belongs"),
         (WARD, ["--drop", "patient"], "--drop names a column: give the table"),
         (WARD, ["--target", "ill"], "--target names a column: give the table"),
     ],
-)
+)  # fmt: skip
 def test_a_table_that_gives_no_plan_is_one_sentence(init, tmp_path, text, words, told):
     (tmp_path / "ward.csv").write_text(text)
     (tmp_path / "c.toml").write_text(COLUMNS)
     said = str(init("--yes", *words, *OPEN).exception)
     assert told in said
-    assert not [value for value in ("bert", "51", "anna", "20.5") if value in said]
+    apart = said.replace(str(tmp_path), "")  # which ends in digits of its own
+    assert not [value for value in ("bert", "51", "anna", "20.5") if value in apart]
     assert not Path("plan.toml").exists()
     assert not Path("columns.toml").exists()
 
@@ -353,6 +344,7 @@ HAZARDS = {
     "ranges": "age=20:90,arm=0:1",
     "bins": "months=0,6,12,18",
     "event": "died",
+    "times": "continuous",
     "expected-events": 300,
 }
 TERMS = {name: GIVEN[name] for name in list(GIVEN)[4:]}
@@ -365,8 +357,7 @@ def words_of(answers):
 @pytest.mark.parametrize("answers", [TRIAL, OBSERVED, HAZARDS], ids=["trial", "observed", "hazards"])
 def test_a_study_of_an_effect_or_of_hazards_is_asked_for_and_becomes_a_course(init, terminal, answers):
     """Asked on a terminal, or answered beforehand: the same file, of which a course is made."""
-    done = init(input="\n".join(str(value) for value in {**answers, **TERMS}.values()) + "\n")
-    assert done.exit_code == 0, done.output
+    done = init(input="\n".join(str(value) for value in {**answers, **TERMS}.values()) + "\n", code=0)
     assert "divide it with privstats course init study.toml --plan plan.toml" in done.output
     assert init("again.toml", "--yes", *words_of(answers)).exit_code == 0
     assert Path("again.toml").read_text() == Path("plan.toml").read_text()
@@ -375,6 +366,21 @@ def test_a_study_of_an_effect_or_of_hazards_is_asked_for_and_becomes_a_course(in
     course = ps.course.read("study.toml")
     assert course.promise == ps.course.promise.Promise(2.0, 1e-6)
     assert course.plan.schema.clip_norm == pytest.approx(3**0.5)
+
+
+@pytest.mark.parametrize(("events", "warned"), [(300, None), (350, "ratio is above 2"), (600, "hazard of 1: the")])
+def test_expected_events_that_pass_the_cap_are_warned_of_before_anything_is_spent(init, events, warned):
+    """By ``plan init``, ``check`` and ``suggest``, in words and in JSON; not where few are expected."""
+    done = [init("cap.toml", "--yes", *words_of({**HAZARDS, "expected-events": events}))]
+    more = (["check"], ["check", "--json"], ["suggest", "--half-width", ".33"], ["suggest", "--json"])
+    for command, *options in more:
+        named = ["--plan", "cap.toml"] if command == "suggest" else ["cap.toml"]
+        done.append(CliRunner().invoke(app, ["plan", command, *named, *options]))
+    for each in done:
+        text = " ".join(each.output.split())
+        assert each.exit_code == 0, text
+        assert (f"WARNING: {events / 900:.0%} of the most records" in text) == (warned is not None)
+        assert warned is None or warned in text
 
 
 def test_answers_make_the_schema_that_python_makes(init):
@@ -387,6 +393,8 @@ def test_answers_make_the_schema_that_python_makes(init):
     init("incomplete.toml", "--yes", *words_of(INCOMPLETE))
     incomplete = ps.Plan.read("incomplete.toml").schema
     assert (incomplete.missing, incomplete.trim, incomplete.statistics) == ("weights", 0.5, "NWe")
+    init("counted.toml", "--yes", *words_of({**TRIAL, "left-out": "counted"}))
+    assert ps.Plan.read("counted.toml").schema.statistics == "NOe"
     init("several.toml", "--yes", *words_of({**TRIAL, "outcome": "cured=0:1,died=0:1"}))
     several = ps.Plan.read("several.toml").schema
     assert (several.outcome_names, several.outcome, several.statistics) == (("cured", "died"), (0, 1), "Nef")
@@ -407,8 +415,7 @@ def test_answers_make_the_schema_that_python_makes(init):
     init("hazards.toml", "--yes", *words_of(HAZARDS))
     schema = ps.Plan.read("hazards.toml").schema
     assert (schema.bins, schema.event) == (ps.Bins("months", (0, 6, 12, 18)), "died")
-    rows = ps.transforms.apply(schema.transform, [[20, 0], [90, 1]])
-    assert rows.tolist() == [[-1, -1, 1], [1, 1, 1]]
+    assert ps.transforms.apply(schema.transform, [[20, 0], [90, 1]]).tolist() == [[-1, -1, 1], [1, 1, 1]]
 
 
 @pytest.mark.parametrize(
@@ -453,16 +460,14 @@ def test_a_plan_of_a_score_is_asked_for_and_lies_beside_its_head(init, terminal,
         done = init("score.toml", input=wrong + "\n")
         assert "cannot read nowhere.head" in done.output
     else:
-        done = init("score.toml", "--yes", *words_of(SCORE))
-    assert done.exit_code == 0, done.output
+        done = init("score.toml", "--yes", *words_of(SCORE), code=0)
     assert "no promise covers it" in done.output
     assert "--kept-out" in done.output
     plan = ps.Plan.read("score.toml")
     assert plan.schema == ps.Scoring(head).schema
     assert ps.inference.head_score(ps.simulate(plan, [(X[k::8], y[k::8]) for k in range(8)])).records
     Path("score.toml").unlink()
-    again = init("score.toml", "--yes", *words_of(SCORE))
-    assert "score.values exists" in str(again.exception)
+    assert "score.values exists" in str(init("score.toml", "--yes", *words_of(SCORE)).exception)
     assert not Path("score.toml").exists()
 
 
@@ -471,3 +476,86 @@ def test_a_head_goes_with_a_score_alone(init):
     assert "--head does not go with the other answers" in str(refused)
     words = words_of({name: value for name, value in SCORE.items() if name != "head"})
     assert "nothing says --head" in str(init("--yes", *words).exception)
+
+
+def survey(**changes):
+    """The words that make the plan of docs/devices.md, where the keys of its parties lie."""
+    given = {
+        "task": "survey", "questions": "age=18:40:60:80,smokes=yes/no", "tables": "age*smokes",
+        "panel": "leader.pub,helper.pub", "organisations": "University of Ulm,Bonn Clinic",
+        "registrar": "Study Office Trier", "registrar-key": "trier.pub", "page": "Library of Kiel", "most-runs": "1",
+        "clients": "2000", "vanish": "1500", "colluders": "50", "epsilon": "1", "delta": "1e-6",
+    }  # fmt: skip
+    named = {**given, **{name.replace("_", "-"): value for name, value in changes.items()}}
+    return [word for name, value in named.items() if value is not None for word in (f"--{name}", value)]
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """The keys of leader, helper and registrar, two of them as PEM and one in hex."""
+    found = {name: ps.secagg.Identity.generate(os.urandom) for name in ("leader", "helper", "trier")}
+    for name, identity in found.items():
+        text = identity.public.hex() + "\n" if name == "helper" else identity.public_pem
+        (tmp_path / f"{name}.pub").write_text(text)
+    return {name: identity.public.hex() for name, identity in found.items()}
+
+
+def test_a_survey_is_the_plan_on_the_page_of_devices(init, keys):
+    page = (Path(__file__).parents[2] / "docs" / "devices.md").read_text("utf-8")
+    (commands,), (shown,) = (re.findall(f"```{kind}\n(.*?)```", page, re.DOTALL) for kind in ("bash", "toml"))
+    (typed,) = re.findall(r"plan init plan.toml --yes (.*?)\nprivstats", commands.replace("\\\n", " "), re.DOTALL)
+    assert shlex.split(typed) == survey()
+    assert init("--yes", *survey()).exit_code == 0
+    for name, key in keys.items():
+        shown = re.sub(rf'"[0-9a-f]{{64}}"(,?)  # {name}\.pub', rf'"{key}"\1', shown)
+    plan = ps.Plan.read("plan.toml")
+    assert plan == ps.Plan.from_toml(shown)
+    assert plan.panel == (keys["leader"], keys["helper"])
+    least = least_epsilon(plan.schema, plan.privacy, plan.noise, 1)
+    assert 0 <= plan.devices.stated_epsilon - least < 0.01
+
+
+def test_a_survey_may_ask_numbers_whose_means_are_released(init, keys):
+    init("--yes", *survey(questions="smokes=yes/no,hours*smokes=0..80,temperature=-10.5..40", tables=None), code=0)
+    schema = ps.Plan.read("plan.toml").schema
+    hours = ps.Number("hours", 0, 80, by=("smokes",), missing=True)
+    assert schema.numbers == (hours, ps.Number("temperature", -10.5, 40, missing=True))
+    assert schema.tables == (("smokes",), ("smokes", "hours"), ("temperature",))
+
+
+def test_a_person_is_asked_for_a_survey_and_for_nothing_that_it_settles(init, terminal, keys):
+    task, questions, _, *people = survey()[1::2]
+    parties = people[6:9]  # asked before the panel; whether tables are crossed is not asked
+    done = init(input="\n".join([task, questions, *parties, *people[:6], *people[9:], ""]), code=0)
+    plan = ps.Plan.read("plan.toml")
+    assert plan.schema.tables == (("age",), ("smokes",))
+    assert (plan.privacy.model, plan.privacy.unit, plan.privacy.adjacency) == ("panel", "client", "add-remove")
+    for question in ("Who adds the noise?", "Who is protected?", "What must stay a secret?", "How many records"):
+        assert question not in done.output
+    init("again.toml", "--yes", *survey(panel=f"{keys['leader']},{keys['helper']}", tables=None), code=0)
+    assert ps.Plan.read("again.toml") == plan
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"panel": "leader.pub"}, "needs a panel: the leader's identity and at least one helper's"),
+        ({"panel": "leader.pub,nobody.pub"}, "cannot read nobody.pub"),
+        ({"registrar_key": "leader.pub"}, "registrar_key is a member's of the panel"),
+        ({"registrar": "bonn clinic"}, "devices.registrar is 'Bonn Clinic', a member of the panel"),
+        ({"organisations": "Ulm,Bonn,Graz"}, "organisations names 3 and the panel has 2 places"),
+        ({"questions": "age"}, "questions must name each column once"),
+        ({"questions": "age=18:40"}, "edges of age must be at least three finite numbers"),
+        ({"tables": "age*weight"}, "weight"),
+        ({"questions": "hours=80..0", "tables": None}, "low and high of hours"),
+        ({"questions": "hours*age=0..80", "tables": None}, "by of hours names 'age', which is no variable"),
+        ({"model": "central"}, "--model does not go with the other answers"),
+        ({"max_records": "9"}, "--max-records does not go with the other answers"),
+        ({"epsilon": None}, "nothing says --epsilon"),
+    ],
+)
+def test_a_survey_that_cannot_be_gets_a_sentence(init, keys, changes, told):
+    done = init("--yes", *survey(**changes))
+    assert isinstance(done.exception, ps.PrivstatsError)
+    assert told in str(done.exception)
+    assert not Path("plan.toml").exists()

@@ -1,7 +1,5 @@
 """CSV and Parquet files, and X with y, are what arrays are to a sweep and to a suggestion."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np
@@ -40,9 +38,7 @@ def folder(tmp_path):
 
 def swept(privstats, folder, *words):
     """What a sweep of one head at one epsilon prints."""
-    done = privstats("sweep", *words, "--head", "LDA", "--epsilon", "4", "--repeats", "2", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return privstats("sweep", *words, "--head", "LDA", "--epsilon", "4", "--repeats", "2", cwd=folder, code=0).stdout
 
 
 def test_a_table_is_swept_like_its_arrays(privstats, folder):

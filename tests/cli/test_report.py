@@ -26,8 +26,7 @@ def found(violated):
 
 
 def test_the_page_can_be_read_by_the_colleague_it_is_for(privstats, folder):
-    done = privstats("report", "plan.toml", "--out", "page", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    privstats("report", "plan.toml", "--out", "page", cwd=folder, code=0)
     page = folder / "page" / "report.html"
     assert "not promised" in page.read_text("utf-8")
     assert page.stat().st_mode & 0o044 == 0o044
@@ -46,12 +45,23 @@ def test_an_ethics_board_gets_pages_of_its_own_signed_and_the_same_every_time(pr
     assert (folder / "page" / "ethics.html").read_bytes() == page
 
 
+def test_an_authority_gets_one_table_and_the_bill_of_the_cryptography(privstats, folder, monkeypatch):
+    monkeypatch.setattr(pages, "finder", lambda _: lambda plan, search: [TRIED])
+    done = privstats("report", "plan.toml", "--evidence", "--attack", "--out", "page", cwd=folder, code=0)
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["evidence.html", "cbom.json"]
+    assert "Measured: informed, AUC .55." in (folder / "page" / "evidence.html").read_text("utf-8")
+    assert (folder / "page" / "cbom.json").read_text("utf-8") == pages.cbom(PLAN)
+    assert privstats("report", "plan.toml", "--evidence", "--out", "page", cwd=folder).returncode == 2  # it is there
+
+
+TRIED = Finding(title="T", summary="S.", measured={"membership": "informed, AUC .55"})
+
+
 def test_a_release_and_a_ledger_are_read(privstats, folder):
     X, y = np.zeros((9, 3)), np.arange(9) % 2
     ps.simulate(PLAN, [(X, y)] * 3).save(folder / "release")
     made.ledger(folder / "spent.db", epsilon=4.0)
-    done = privstats("report", "plan.toml", "--release", "release", "--ledger", "spent.db", "--out", ".", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    privstats("report", "plan.toml", "--release", "release", "--ledger", "spent.db", "--out", ".", cwd=folder, code=0)
     page = (folder / "report.html").read_text("utf-8")
     assert "What was released" in page
     assert "ward" in page
@@ -88,11 +98,9 @@ def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, mon
 
     monkeypatch.setattr("privstats.progress.progress_bar", bar)
     monkeypatch.setattr(pages, "finder", lambda name: found(violated and name == "attack"))
-    done = privstats("report", "plan.toml", "--audit", "--attack", "--out", "page", cwd=folder)
-    assert done.returncode == code, done.stderr
+    done = privstats("report", "plan.toml", "--audit", "--attack", "--out", "page", cwd=folder, code=code)
     assert ("A promise is contradicted" in (folder / "page" / "report.html").read_text()) == violated
-    assert counted == [("audit", 1), ("attack", 1)]
-    assert done.stderr == ""
+    assert (counted, done.stderr) == ([("audit", 1), ("attack", 1)], "")
 
 
 @pytest.mark.parametrize(
@@ -102,65 +110,64 @@ def test_a_contradicted_promise_is_code_1_and_on_the_page(privstats, folder, mon
         (("--ledger", "nowhere.db", "--out", "x"), "nowhere.db"),
         (("--out", "plan.toml"), "--out plan.toml cannot be a folder"),
         (("--trials", "1", "--out", "x"), "--trials"),
-        ((), "with --out"),
-        (("--ethics", "--registry", "entry.json"), "name its folder with --out"),
+        ((), "--out"),
+        (("--ethics",), "--out"),
+        (("--ethics", "--evidence", "--out", "x"), "--ethics and --evidence are two pages"),
+        (("--evidence", "--ledger", "nowhere.db", "--out", "x"), "leave out --ledger, or leave out --evidence"),
         (("--ethics", "--audit", "--ledger", "nowhere.db", "--out", "x"), "leave out --ledger, --audit, or"),
     ],
 )
 def test_what_goes_wrong_is_one_sentence_and_no_page(privstats, folder, words, said):
-    done = privstats("report", "plan.toml", *words, cwd=folder)
-    assert done.returncode == 2
-    assert said in done.stderr
+    assert said in privstats("report", "plan.toml", *words, cwd=folder, code=2).stderr
     assert not (folder / "x").exists()
 
 
 def test_what_is_written_is_signed_beside_it(privstats, folder):
     ulm, other = (ps.secagg.Identity(bytes([seed]) * 32) for seed in (1, 2))
     ulm.save(folder / "ulm.pem")
-    words = ("report", "plan.toml", "--out", ".", "--registry", "entry.json", "--sign", "ulm.pem")
-    done = privstats(*words, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    for name in ("report.html", "entry.json"):
-        verified = privstats("identity", "verify", name, "--signed-by", ulm.public.hex(), cwd=folder)
-        assert (verified.returncode, "signed it" in verified.stdout) == (0, True), verified.stderr
-        assert privstats("identity", "verify", name, "--signed-by", other.public.hex(), cwd=folder).returncode == 1
-    (folder / "entry.json").write_text((folder / "entry.json").read_text().replace("Draft", "Final"))
-    changed = privstats("identity", "verify", "entry.json", "--signed-by", ulm.public.hex(), cwd=folder)
+    words = ("report", "plan.toml", "--out", ".", "--sign", "ulm.pem")
+    privstats(*words, cwd=folder, code=0)
+    page = folder / "report.html"
+
+    def verified(signer):
+        return privstats("identity", "verify", "report.html", "--signed-by", signer.public.hex(), cwd=folder)
+
+    by_signer = verified(ulm)
+    assert (by_signer.returncode, "signed it" in by_signer.stdout) == (0, True), by_signer.stderr
+    assert verified(other).returncode == 1
+    page.write_text(page.read_text("utf-8").replace("not promised", "promised"), "utf-8")
+    changed = verified(ulm)
     assert (changed.returncode, "was changed since" in changed.stdout) == (1, True)
-    assert privstats("identity", "sign", "entry.json", "--key", "ulm.pem", cwd=folder).returncode == 0
-    again = privstats("identity", "verify", "entry.json", "--signed-by", ulm.public.hex(), cwd=folder)
-    assert again.returncode == 0
-    (folder / "entry.json.sig").unlink()
-    gone = privstats("identity", "verify", "entry.json", "--signed-by", ulm.public.hex(), cwd=folder)
-    assert (gone.returncode, "cannot read entry.json.sig" in gone.stderr) == (2, True)
+    assert privstats("identity", "sign", "report.html", "--key", "ulm.pem", cwd=folder).returncode == 0
+    assert verified(ulm).returncode == 0
+    (folder / "report.html.sig").unlink()
+    gone = verified(ulm)
+    assert (gone.returncode, "cannot read report.html.sig" in gone.stderr) == (2, True)
     (folder / "report.html.sig").write_text('{"format": "privstats-signature", "version": 2, "ed25519": ""}')
-    newer = privstats("identity", "verify", "report.html", "--signed-by", ulm.public.hex(), cwd=folder)
+    newer = verified(ulm)
     assert (newer.returncode, "no signature of version 1" in newer.stderr) == (2, True)
 
 
 def test_a_locked_key_signs_with_its_passphrase_and_no_key_writes_nothing(privstats, folder):
     ps.secagg.Identity(bytes([1]) * 32).save(folder / "ulm.pem", "words")
     (folder / "words.txt").write_text("words\n")
-    words = ("report", "plan.toml", "--registry", "entry.json", "--sign", "ulm.pem")
+    words = ("report", "plan.toml", "--out", ".", "--sign", "ulm.pem")
     refused = privstats(*words, cwd=folder)
     assert (refused.returncode, "give --passphrase-file" in refused.stderr) == (2, True)
-    assert not (folder / "entry.json").exists()
-    done = privstats(*words, "--passphrase-file", "words.txt", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert (folder / "entry.json.sig").exists()
+    assert not (folder / "report.html").exists()
+    privstats(*words, "--passphrase-file", "words.txt", cwd=folder, code=0)
+    assert (folder / "report.html.sig").exists()
 
 
-@pytest.mark.parametrize(
-    ("words", "name"), [(("--registry", "entry.json"), "entry.json"), (("--out", "."), "report.html")]
-)
-def test_what_was_completed_by_hand_is_replaced_only_on_purpose(privstats, folder, words, name):
-    assert privstats("report", "plan.toml", *words, cwd=folder).returncode == 0
-    (folder / name).write_text("completed for an hour")
-    refused = privstats("report", "plan.toml", *words, cwd=folder)
-    assert (refused.returncode, f"{name} exists; " in refused.stderr) == (2, True)
-    assert (folder / name).read_text() == "completed for an hour"
-    assert privstats("report", "plan.toml", *words, "--force", cwd=folder).returncode == 0
-    assert (folder / name).read_text() != "completed for an hour"
+def test_what_was_completed_by_hand_is_replaced_only_on_purpose(privstats, folder):
+    words, page = ("report", "plan.toml", "--out", "."), folder / "report.html"
+    assert privstats(*words, cwd=folder).returncode == 0
+    page.write_text("completed for an hour")
+    refused = privstats(*words, cwd=folder)
+    assert (refused.returncode, "report.html exists; " in refused.stderr) == (2, True)
+    assert page.read_text() == "completed for an hour"
+    assert privstats(*words, "--force", cwd=folder).returncode == 0
+    assert page.read_text() != "completed for an hour"
 
 
 def test_no_signature_of_an_earlier_page_stays_beside_a_new_one(privstats, folder):

@@ -1,21 +1,18 @@
 """Small courses and records for the tests of this room."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 
 import numpy as np
 
 import privstats as ps
-from privstats.transforms import ConstantFeature, UnitNorm
 from tests import made
 
 D, C, CLIENTS, N = 6, 3, 5, 600
 COHORT = ps.Cohort(CLIENTS, 4, N)
-SOFTMAX = ps.ClassSchema(C, D, "NAB", 1.0, transform=(UnitNorm(),))
-RIDGE = ps.RidgeSchema(D, clip_norm=2.0, target_bound=3.0, transform=(ConstantFeature(1.0),))
-PARTIES = ps.PartySchema(C, D, transform=(UnitNorm(),))
+SOFTMAX = ps.ClassSchema(C, D, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),))
+RIDGE = ps.RidgeSchema(D, clip_norm=2.0, target_bound=3.0, transform=(ps.transforms.ConstantFeature(1.0),))
+PARTIES = ps.PartySchema(C, D, transform=(ps.transforms.UnitNorm(),))
 TABLE = ps.Cells((ps.Numeric("age"), ps.Numeric("sodium"), ps.Truth("ill"), ps.Categories("ward", ("a", "b", "c"))))
 """Two columns whose cuts nobody knows, and two of public values."""
 CLOSED = TABLE.with_edges({"age": (40.0, 60.0), "sodium": (140.0,)})

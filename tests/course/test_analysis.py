@@ -1,8 +1,5 @@
 """What owners declare before the first session: in the digest, in the file, and nowhere to be changed afterwards."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +8,9 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.dp import Ledger
-from privstats.errors import LedgerError, PlanError, ReleaseError
-from privstats.inference.treatment_effects.rows import holm
-from privstats.randomness import seeded
+from privstats.inference.inversion import holm
 from tests import made
+from tests.made import refused
 
 SCHEMA = ps.EffectSchema.of(
     {"age": (20, 90)},
@@ -42,7 +37,7 @@ def world(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
 @pytest.fixture(scope="module")
 def releases() -> list[ps.Release | None]:
     X, y = world(6_000)
-    return ps.simulate(COURSE, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(3))
+    return ps.simulate(COURSE, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=ps.randomness.seeded(3))
 
 
 def test_a_course_without_an_analysis_keeps_its_digest_and_its_file(tmp_path: Path) -> None:
@@ -58,8 +53,7 @@ def test_a_course_without_an_analysis_keeps_its_digest_and_its_file(tmp_path: Pa
 
 def test_an_analysis_is_in_the_digest_and_comes_back_from_the_file(tmp_path: Path) -> None:
     ps.course.write(tmp_path / "course.toml", COURSE)
-    text = (tmp_path / "course.toml").read_text()
-    assert text.startswith("version = 3\n")
+    assert (tmp_path / "course.toml").read_text().startswith("version = 3\n")
     back = ps.course.read(tmp_path / "course.toml")
     assert back == COURSE
     assert back.digest == COURSE.digest != PLAIN.digest
@@ -88,14 +82,11 @@ def test_older_versions_refuse_a_file_with_an_analysis_and_this_one_half_of_it(t
         text.replace("[analysis]", "[analyses]"),
     ):
         place.write_text(changed)
-        with pytest.raises(PlanError, match="version = 3 and beside them .analysis."):
-            ps.course.read(place)
+        refused(ps.PlanError, "version = 3 and beside them .analysis.", ps.course.read, place)
     place.write_text(text.replace("[analysis]", "[analysis]\nquick = true"))
-    with pytest.raises(PlanError, match=r".analysis. holds primary, and beside it secondary, subgroups"):
-        ps.course.read(place)
+    refused(ps.PlanError, r".analysis. holds primary, and beside it secondary, subgroups", ps.course.read, place)
     place.write_text(text.replace('primary = [\n    "relapse",\n]', 'primary = ["pain"]'))
-    with pytest.raises(PlanError, match="analysis.primary names 'pain', of which the plan has no sum"):
-        ps.course.read(place)
+    refused(ps.PlanError, "analysis.primary names 'pain', of which the plan has no sum", ps.course.read, place)
 
 
 def test_a_course_of_another_kind_takes_no_analysis(tmp_path: Path) -> None:
@@ -103,7 +94,7 @@ def test_a_course_of_another_kind_takes_no_analysis(tmp_path: Path) -> None:
     ps.course.write(tmp_path / "ward.toml", ps.Stream(plan, epochs=4))
     text = (tmp_path / "ward.toml").read_text().replace("version = 2", "version = 3")
     (tmp_path / "ward.toml").write_text(text + '\n[analysis]\nprimary = ["relapse"]\n')
-    with pytest.raises(PlanError, match="is of a course of effects, and this one is of kind 'stream'"):
+    with pytest.raises(ps.PlanError, match="is of a course of effects, and this one is of kind 'stream'"):
         ps.course.read(tmp_path / "ward.toml")
 
 
@@ -123,35 +114,29 @@ def test_a_course_of_another_kind_takes_no_analysis(tmp_path: Path) -> None:
     ],
 )
 def test_an_analysis_of_what_the_plan_does_not_sum_is_refused(changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(PlanError, match=said):
-        replace(COURSE, analysis=replace(ANALYSIS, **changes))
+    refused(ps.PlanError, said, lambda: replace(COURSE, analysis=replace(ANALYSIS, **changes)))
 
 
 def test_outcomes_without_names_cannot_be_declared() -> None:
     schema = replace(SCHEMA, outcome_names=None)
-    with pytest.raises(PlanError, match="it has none by name; name it in the schema"):
+    with pytest.raises(ps.PlanError, match="it has none by name; name it in the schema"):
         ps.Effect.start(schema, ps.Cohort(2, 2, 900), made.promise(), analysis=ps.course.Analysis(("relapse",)))
     whole: Any = {"primary": ["relapse"]}
-    with pytest.raises(PlanError, match="analysis must be an Analysis, got dict"):
-        replace(PLAIN, analysis=whole)
+    refused(ps.PlanError, "analysis must be an Analysis, got dict", replace, PLAIN, analysis=whole)
 
 
 @pytest.mark.parametrize(
     "change", [lambda a: None, lambda a: replace(a, primary=("fall",)), lambda a: replace(a, date="")]
 )
-def test_after_the_first_release_another_analysis_is_refused(
-    change: Callable[[Any], Any], releases: Any, tmp_path: Path
-) -> None:
+def test_after_the_first_release_another_analysis_is_refused(change, releases, tmp_path):
     """A ledger was charged for the digest: a course that declares something else is another course."""
-    ledger = Ledger.create(tmp_path / "ledger.sqlite")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=9.0, delta=1e-5)
+    ledger = made.ledger(tmp_path / "ledger.sqlite", epsilon=9.0)
     entry = ps.course.spend(COURSE, ledger, "ward", run=b"r" * 32)
     later = COURSE.next(releases[:1])
     assert ps.course.authorize(COURSE, later, releases[:1], ledger, entry).place == 1
     changed = replace(COURSE, analysis=change(ANALYSIS))
     assert changed.next(releases[:1]) == later, "the plans are the same"
-    with pytest.raises(LedgerError, match="another course"):
-        ps.course.authorize(changed, later, releases[:1], ledger, entry)
+    refused(ps.LedgerError, "another course", ps.course.authorize, changed, later, releases[:1], ledger, entry)
 
 
 def test_holm_is_over_what_was_declared_whatever_is_shown(releases: Any) -> None:
@@ -159,18 +144,18 @@ def test_holm_is_over_what_was_declared_whatever_is_shown(releases: Any) -> None
     table = ps.inference.effects(releases, COURSE)
     declared = {(row.name, row.subgroup): row.declared for row in table}
     assert [key for key, word in declared.items() if word == "primary"] == [("relapse", "")]
-    ages = [("relapse", f"age: {cell}") for cell in ("20..40", "40..60", "60..90")]
+    ages = [("relapse", f"age: {cell}") for cell in ("under 40", "40 to 60", "60 or more")]
     assert [key for key, word in declared.items() if word == "secondary"] == [*ages, ("death", "")]
     adjusted = dict(zip(declared, table.pvalues_adjusted(), strict=True))
     assert adjusted["relapse", ""] == table["relapse"].pvalue
     assert {key for key, p in adjusted.items() if np.isnan(p)} == {k for k, w in declared.items() if w == "exploratory"}
     family = [table[key].pvalue for key in (*ages, ("death", ""))]
     assert [adjusted[key] for key in (*ages, ("death", ""))] == holm(np.array(family)).tolist()
-    hidden = tuple(replace(row, untold="noise") if row.subgroup == "age: 20..40" else row for row in table)
+    hidden = tuple(replace(row, untold="noise") if row.subgroup == "age: under 40" else row for row in table)
     beside = dict(zip(declared, replace(table, tables=hidden).pvalues_adjusted(), strict=True))
-    assert beside["relapse", "age: 20..40"] == 1.0
+    assert beside["relapse", "age: under 40"] == 1.0
     left = sorted(table[key].pvalue for key in (*ages[1:], ("death", "")))
-    assert beside["relapse", "age: 40..60"] >= 4 * left[0], "four rows were declared"
+    assert beside["relapse", "age: 40 to 60"] >= 4 * left[0], "four rows were declared"
 
 
 def test_holm_is_statsmodels_s() -> None:
@@ -186,9 +171,8 @@ def test_without_an_analysis_every_row_is_exploratory(releases: Any) -> None:
     for table in (ps.inference.effects(releases), ps.inference.effects(releases, PLAIN)):
         assert {row.declared for row in table} == {"exploratory"}
         assert "Nothing was declared before the first session: all is exploratory." in table.summary().foot
-        with pytest.raises(ReleaseError, match="nothing was declared before the first session"):
-            table.pvalues_adjusted()
-    with pytest.raises(ReleaseError, match="method must be 'holm', got 'bonferroni'"):
+        refused(ps.ReleaseError, "nothing was declared before the first session", table.pvalues_adjusted)
+    with pytest.raises(ps.ReleaseError, match="method must be 'holm', got 'bonferroni'"):
         ps.inference.effects(releases, COURSE).pvalues_adjusted("bonferroni")
 
 
@@ -200,7 +184,7 @@ def test_the_table_says_what_was_declared_and_marks_the_rest(releases: Any) -> N
     assert "On how the treatment was assigned the analysis says: by telephone, in blocks of four." in text
     assert "On missing outcomes the analysis says: nothing." in text
     shown = [(row[0], row[-1].split()[-1]) for row in table.summary().rows]
-    ages = [f"age: {cell}" for cell in ("20..40", "40..60", "60..90")]
+    ages = [f"age: {cell}" for cell in ("under 40", "40 to 60", "60 or more")]
     assert shown == [
         ("relapse", "primary"),
         *((f"relapse {age}", "secondary") for age in ages),
@@ -215,19 +199,16 @@ def test_the_table_says_what_was_declared_and_marks_the_rest(releases: Any) -> N
 
 def test_releases_of_another_course_are_refused(releases: Any) -> None:
     other = ps.Effect.start(SCHEMA, ps.Cohort(2, 2, 6_001), made.promise(epsilon=8.0, delta=1e-6), analysis=ANALYSIS)
-    with pytest.raises(ReleaseError, match="not of this course"):
-        ps.inference.effects(releases, other)
+    refused(ps.ReleaseError, "not of this course", ps.inference.effects, releases, other)
     single: Any = ps.course.Single(PLAIN.plan)
-    with pytest.raises(ReleaseError, match="course must be an Effect course, got Single"):
-        ps.inference.effects(releases, single)
+    refused(ps.ReleaseError, "course must be an Effect course, got Single", ps.inference.effects, releases, single)
 
 
 def test_the_commands_write_it_say_it_and_read_it(releases: Any, privstats: Any, tmp_path: Path) -> None:
     whole = ps.Effect.whole(schema=SCHEMA, cohort=PLAIN.plan.cohort, privacy=made.promise(epsilon=8.0, delta=1e-6))
     (tmp_path / "plan.toml").write_text(whole.to_toml())
     (tmp_path / "declared.toml").write_text('[analysis]\nprimary = ["relapse"]\nsecondary = ["death"]\n')
-    done = privstats("course", "init", "c.toml", "--plan", "plan.toml", "--analysis", "declared.toml", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    privstats("course", "init", "c.toml", "--plan", "plan.toml", "--analysis", "declared.toml", cwd=tmp_path, code=0)
     course = ps.course.read(tmp_path / "c.toml")
     assert course == replace(COURSE, analysis=ps.course.Analysis(("relapse",), ("death",)))
     assert (
@@ -236,10 +217,10 @@ def test_the_commands_write_it_say_it_and_read_it(releases: Any, privstats: Any,
     )
     for place, release in enumerate(releases):
         release.save(tmp_path / f"{place}.release")
-    shown = privstats("table", "0.release", "1.release", "--course", "c.toml", cwd=tmp_path)
-    assert shown.returncode == 0, shown.stderr
+    shown = privstats("table", "0.release", "1.release", "--course", "c.toml", cwd=tmp_path, code=0)
     assert f"declared: primary 1, secondary 1; digest {course.digest[:16]}..." in " ".join(shown.stdout.split())
     (tmp_path / "declared.toml").write_text('[analysis]\nprimary = ["pain"]\n')
-    refused = privstats("course", "init", "d.toml", "--plan", "plan.toml", "--analysis", "declared.toml", cwd=tmp_path)
-    assert refused.returncode == 2
+    refused = privstats(
+        "course", "init", "d.toml", "--plan", "plan.toml", "--analysis", "declared.toml", cwd=tmp_path, code=2
+    )
     assert "analysis.primary names 'pain'" in refused.stderr

@@ -1,7 +1,5 @@
 """Courses: plans in sequence under one budget, and nothing that a course says is believed unchecked."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable
@@ -21,6 +19,7 @@ from privstats.ledger.accounts import LedgerState
 from privstats.ledger.records import Marked, Spent, sealed
 from privstats.randomness import seeded
 from tests import made
+from tests.made import refused
 
 
 def plan_with(epsilon: float = 1.0, **changes: object) -> ps.Plan:
@@ -115,16 +114,14 @@ def test_a_course_that_breaks_its_word_is_refused_before_the_node(course: Listed
         asked.append(round_)
         return released(round_)
 
-    with pytest.raises(PlanError, match=said):
-        run(course, release)
+    refused(PlanError, said, run, course, release)
     assert [round_.place for round_ in asked] == [0]
 
 
 def test_a_node_without_an_outcome_stops_the_course() -> None:
     walk = iter_rounds(listed(plan_with(), plan_with()), [])
     next(walk)
-    with pytest.raises(PlanError, match="no outcome"):
-        next(walk)
+    refused(PlanError, "no outcome", next, walk)
 
 
 @pytest.fixture
@@ -135,11 +132,9 @@ def ledger(tmp_path: Path) -> Ledger:
 def test_a_course_is_charged_whole_before_its_first_node(ledger: Ledger) -> None:
     course = listed(plan_with(), plan_with(1.5))
     entry = spend(course, ledger, "ward", b"may")
-    assert entry.nodes == 2
-    assert ledger.account("ward").mu == pytest.approx(course.mu, rel=1e-12)
+    assert (entry.nodes, ledger.account("ward").mu) == (2, pytest.approx(course.mu, rel=1e-12))
     assert spend(course, ledger, "ward", b"may").id == entry.id  # a restart costs nothing
-    with pytest.raises(LedgerError, match="cap"):
-        spend(listed(plan_with(3.0), plan_with(3.0)), ledger, "ward", b"june")
+    refused(LedgerError, "cap", spend, listed(plan_with(3.0), plan_with(3.0)), ledger, "ward", b"june")
 
 
 def test_another_run_of_a_course_is_another_spend(ledger: Ledger) -> None:
@@ -151,12 +146,10 @@ def test_another_run_of_a_course_is_another_spend(ledger: Ledger) -> None:
 
 def test_a_node_begins_once_whatever_plan_stands_there(ledger: Ledger) -> None:
     """Another plan at the same place is the same node, and a crash between mark and noise loses the node."""
-    entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
-    ledger.mark_started(entry, 0)
+    ledger.mark_started(spend(listed(plan_with(), plan_with()), ledger, "ward", b"may"), 0)
     again = spend(listed(plan_with(), plan_with()), Ledger.open(ledger.path), "ward", b"may")
     assert again.begun == (0,)
-    with pytest.raises(LedgerError, match="begun before"):
-        ledger.mark_started(again, 0)
+    refused(LedgerError, "begun before", ledger.mark_started, again, 0)
     ledger.mark_started(again, 1)
     assert ledger.account("ward").entries[0].begun == (0, 1)
 
@@ -164,8 +157,7 @@ def test_a_node_begins_once_whatever_plan_stands_there(ledger: Ledger) -> None:
 @pytest.mark.parametrize("node", [-1, 2, True, "0"])
 def test_a_node_that_was_not_paid_for_does_not_begin(ledger: Ledger, node: object) -> None:
     entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
-    with pytest.raises(LedgerError, match="rounds 0 to 1"):
-        ledger.mark_started(entry, node)  # type: ignore[arg-type]
+    refused(LedgerError, "rounds 0 to 1", ledger.mark_started, entry, node)
 
 
 def test_a_plain_release_is_a_course_of_one_node(ledger: Ledger) -> None:
@@ -174,8 +166,7 @@ def test_a_plain_release_is_a_course_of_one_node(ledger: Ledger) -> None:
         "ward", plan=plan.digest, run=b"may", schema=plan.schema, privacy=plan.privacy, noise=plan.noise
     )
     ledger.mark_started(entry, 0)
-    with pytest.raises(LedgerError, match="begun before"):
-        ledger.mark_started(entry, 0)
+    refused(LedgerError, "begun before", ledger.mark_started, entry, 0)
 
 
 def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
@@ -197,8 +188,7 @@ def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
 
 
 def test_an_account_of_another_adjacency_is_charged_what_the_course_costs_there(tmp_path: Path) -> None:
-    ledger = Ledger.create(tmp_path / "swap.db")
-    ledger.set_cap("ward", unit="record", adjacency="replace-one", epsilon=9.0, delta=1e-5)
+    ledger = made.ledger(tmp_path / "swap.db", epsilon=9.0, adjacency="replace-one")
     course = listed(plan_with(0.5), plan_with(0.5))
     spend(course, ledger, "ward", b"may")
     plan = course.first
@@ -243,8 +233,7 @@ def test_each_node_of_a_simulated_course_loses_its_own_clients() -> None:
 @pytest.mark.usefixtures("simulated")
 @pytest.mark.parametrize("dropouts", [{"report": {1}}, [{}, {}, {}]])
 def test_dropouts_that_do_not_fit_the_course_are_refused(dropouts: object) -> None:
-    with pytest.raises(PlanError, match="at most 2 mappings"):
-        ps.simulate(listed(plan_with(), plan_with()), shards(), dropouts=dropouts)  # type: ignore[call-overload]
+    refused(PlanError, "at most 2 mappings", ps.simulate, listed(plan_with(), plan_with()), shards(), dropouts=dropouts)
 
 
 def test_a_ledger_that_begins_a_node_twice_or_without_a_spend_is_refused() -> None:
@@ -253,8 +242,7 @@ def test_a_ledger_that_begins_a_node_twice_or_without_a_spend_is_refused() -> No
     mark = Marked(at=at, spend=1, node=0)
     assert LedgerState.of([spent, mark]).account("ward").entries[0].begun == (0,)
     for records in ([mark], [spent, mark, mark]):
-        with pytest.raises(LedgerError, match="begins a round"):
-            LedgerState.of(records)
+        refused(LedgerError, "begins a round", LedgerState.of, records)
 
 
 def test_a_cost_that_no_record_can_hold_is_refused_not_written_as_nothing() -> None:
@@ -264,5 +252,4 @@ def test_a_cost_that_no_record_can_hold_is_refused_not_written_as_nothing() -> N
 
 
 def test_a_course_is_walked_from_its_beginning() -> None:
-    with pytest.raises(PlanError, match="empty list"):
-        next(iter_rounds(Single(plan_with()), [None]))
+    refused(PlanError, "empty list", next, iter_rounds(Single(plan_with()), [None]))

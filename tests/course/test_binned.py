@@ -1,7 +1,5 @@
 """Cut points first: what it costs, what may decide it, and what a table's owner need not know."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product
@@ -14,10 +12,9 @@ import pytest
 import privstats as ps
 from privstats.course import document, verify_next
 from privstats.dp import gaussian_mu, joint_mu
-from privstats.errors import DataError, PlanError
 from privstats.estimates.cut_points import public_cuts
-from privstats.randomness import seeded
 from tests.course.cases import CLIENTS, CLOSED, HELPERS, OF_CELLS, TABLE, N, parties_plan, plan_of, table, tables
+from tests.made import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 SCORES = ps.ScoreSchema(TABLE.width + 1, math.sqrt(2), transform=(TABLE, ps.transforms.ConstantFeature(1.0)))
@@ -35,7 +32,7 @@ def run(course: Any, until: int | None = None, **changes: Any) -> list[Any]:
         plan = course.next(releases)
         if plan is None:
             break
-        releases.append(ps.simulate(plan, tables(), rng=seeded(len(releases)), **changes))
+        releases.append(ps.simulate(plan, tables(), rng=ps.randomness.seeded(len(releases)), **changes))
     return releases
 
 
@@ -71,8 +68,7 @@ def test_all_sessions_together_cost_the_promise_and_no_more(then: Any, changes: 
 def test_noise_of_a_count_is_that_of_the_design_and_grows_with_columns_and_sessions(adjacency: Any) -> None:
     """sqrt(sessions J / share) / mu, times sqrt 2 where a record is exchanged."""
     for sessions in (1, 3):
-        course = binned(model="central", adjacency=adjacency, share=0.25, sessions=sessions)
-        noise = course.first.noise
+        noise = binned(model="central", adjacency=adjacency, share=0.25, sessions=sessions).first.noise
         expected = math.sqrt(sessions * 2 / 0.25) / gaussian_mu(4.0, 1e-5)
         assert noise.sigma["T"] == pytest.approx(
             expected * (math.sqrt(2) if adjacency == "replace-one" else 1), rel=1e-6
@@ -89,7 +85,7 @@ def test_no_record_and_no_cut_point_decides_a_price_a_size_or_a_width() -> None:
         ({name: column[:12] for name, column in X.items()}, part) for (X, part) in ((a, b[:12]) for a, b in tables())
     ]
     for shards in (tables(), same, few):
-        releases = ps.simulate(course, shards, rng=seeded(3))
+        releases = ps.simulate(course, shards, rng=ps.randomness.seeded(3))
         assert [each.plan.masking.upload_bytes for each in releases] == [
             plan.masking.upload_bytes for plan in course.priced
         ]
@@ -101,7 +97,7 @@ def test_no_record_and_no_cut_point_decides_a_price_a_size_or_a_width() -> None:
 @pytest.mark.parametrize("then", [None, "centred", "rounds"])
 def test_a_course_over_raw_tables_runs_to_a_head_with_all_of_its_promise(then: Any) -> None:
     course = binned(then, **({"rounds": 2} if then == "rounds" else {}))
-    releases = ps.simulate(course, tables(), rng=seeded(1))
+    releases = ps.simulate(course, tables(), rng=ps.randomness.seeded(1))
     assert [each.plan.schema.task for each in releases[: course.counting.sessions]] == [
         "counts"
     ] * course.counting.sessions
@@ -155,9 +151,9 @@ def test_a_party_computes_the_next_plan_anew_and_compares_it_to_the_last_digit(t
     moved = cells.columns[0], replace(cells.columns[0], edges=(math.nextafter(edges[0], 0) * (1 - 2**-40), *edges[1:]))
     other = replace(cells, columns=tuple(moved[1] if each is moved[0] else each for each in cells.columns))
     wrong = replace(plan, schema=replace(plan.schema, transform=(other, *maps)))
-    with pytest.raises(PlanError, match="is not the one that follows from the course and these releases"):
+    with pytest.raises(ps.PlanError, match="is not the one that follows from the course and these releases"):
         verify_next(course, wrong, counts)
-    with pytest.raises(PlanError, match="release 1 is not of this course; give those of its own sessions, in order"):
+    with pytest.raises(ps.PlanError, match="release 1 is not of this course; give those of its own sessions, in order"):
         course.next([counts[0], counts[0]])
 
 
@@ -165,8 +161,7 @@ def test_a_count_session_without_a_sum_leaves_the_cells_and_if_all_are_lost_cuts
     course = binned("centred")
     sessions = course.counting.sessions
     (first,) = run(course, 1)
-    assert course.next([None]) == course.first
-    assert course.next([first, None]) == course.next([first])
+    assert (course.next([None]), course.next([first, None])) == (course.first, course.next([first]))
     plan = course.next([None] * sessions)
     assert course.cut_points([None] * sessions) == dict.fromkeys(("age", "sodium"), public_cuts(7))
     assert plan.schema.task == "mean"
@@ -194,8 +189,7 @@ def test_a_value_counts_in_the_cell_that_its_signs_say() -> None:
     ):
         record = {"age": [value], "sodium": [value], "ill": [1], "ward": ["a"]}
         counted = ps.measure(schema, record, unreadable="leave out").T[schema.place(("age",))].tolist()
-        row = closed.whole(closed.codes(record))[0][closed.blocks[0]]
-        signs = row[: len(edges)]
+        signs = closed.whole(closed.codes(record))[0][closed.blocks[0]][: len(edges)]
         place = len(counted) - 1 if not signs.any() else int((signs > 0).sum())
         assert counted[place] == 1, value
 
@@ -204,8 +198,7 @@ def test_counts_read_no_targets_and_any_value_has_a_cell() -> None:
     course = binned()
     X, y = table()
     moments = ps.measure(course.first.schema, X, y, unreadable="leave out")
-    assert moments.records == N
-    assert moments == ps.measure(course.first.schema, X, unreadable="leave out")
+    assert (moments.records, moments) == (N, ps.measure(course.first.schema, X, unreadable="leave out"))
     for name in ("age", "sodium"):
         assert moments.T[course.first.schema.place((name,))].sum() == N
 
@@ -239,8 +232,7 @@ def test_the_noise_does_not_depend_on_what_a_party_says_it_counted() -> None:
         plan = course.next(releases)
         assert plan.noise == course.priced[1].noise
         assert plan.masking.upload_bytes == course.priced[1].masking.upload_bytes
-    ended = [lied, *[None] * (course.counting.sessions - 1)]
-    assert course.next(ended).noise == course.priced[-1].noise
+    assert course.next([lied, *[None] * (course.counting.sessions - 1)]).noise == course.priced[-1].noise
 
 
 @pytest.mark.parametrize("level", ["norm", "moments"])
@@ -294,23 +286,20 @@ def test_how_finely_is_counted_follows_from_stated_numbers_alone() -> None:
     ],
 )
 def test_what_cannot_be_a_course_is_refused_in_a_sentence(act: Any, said: str) -> None:
-    with pytest.raises(PlanError, match=said):
-        act()
+    refused(ps.PlanError, said, act)
 
 
 @pytest.mark.parametrize(("then", "names"), [(None, 2), ("centred", 3), ("rounds", 3)])
 def test_the_files_of_a_course_of_a_course_name_one_another(then: Any, names: int, tmp_path: Path) -> None:
     course = binned(then)
     beside = document.write(tmp_path / "study.toml", course)
-    assert beside.name == "study.then.toml"
-    assert len(list(tmp_path.iterdir())) == names
+    assert (beside.name, len(list(tmp_path.iterdir()))) == ("study.then.toml", names)
     found: Any = document.read(tmp_path / "study.toml")
     assert (found, found.digest, found.promise) == (course, course.digest, course.promise)
     assert found.then == course.then
-    other = binned(then, epsilon=3.9)
-    document.write(tmp_path / "other.toml", other)
+    document.write(tmp_path / "other.toml", binned(then, epsilon=3.9))
     (tmp_path / "study.then.toml").write_bytes((tmp_path / "other.then.toml").read_bytes())
-    with pytest.raises(PlanError, match="study.then.toml is not the .* that the course was written for"):
+    with pytest.raises(ps.PlanError, match="study.then.toml is not the .* that the course was written for"):
         document.read(tmp_path / "study.toml")
 
 
@@ -318,8 +307,7 @@ def test_a_course_file_that_names_itself_is_refused(tmp_path: Path) -> None:
     document.write(tmp_path / "study.toml", binned("centred"))
     text = (tmp_path / "study.toml").read_text()
     (tmp_path / "study.toml").write_text(text.replace('"study.then.toml"', '"study.toml"'))
-    with pytest.raises(PlanError, match="has unknown keys 'course'"):
-        document.read(tmp_path / "study.toml")
+    refused(ps.PlanError, "has unknown keys 'course'", document.read, tmp_path / "study.toml")
 
 
 def test_one_party_alone_counts_what_it_cannot_read_as_missing_as_every_party_does() -> None:
@@ -330,7 +318,7 @@ def test_one_party_alone_counts_what_it_cannot_read_as_missing_as_every_party_do
     releases = ps.private_releases(course, X, y, ledger="uncharged")
     assert [each.plan.schema.task for each in releases] == ["counts"] * course.counting.sessions + ["classes"]
     assert abs(releases[-1].moments.N.sum() - (N - 30)) < 10 * releases[-1].sigma["N"]
-    with pytest.raises(DataError, match="the table lacks the column 'sodium'"):
+    with pytest.raises(ps.DataError, match="the table lacks the column 'sodium'"):
         ps.private_releases(course, {"age": X["age"]}, y, ledger="uncharged")
 
 
@@ -338,8 +326,7 @@ def test_records_that_a_later_session_would_refuse_are_refused_before_the_first(
     """Counts read no labels."""
     course = binned("centred", model="central")
     X, y = table()
-    with pytest.raises(DataError, match="y"):
-        course.admits(X, y[:-1], "leave out")
+    refused(ps.DataError, "y", course.admits, X, y[:-1], "leave out")
 
 
 REGRESSION = ps.RidgeSchema(
@@ -357,13 +344,12 @@ def test_a_regression_behind_cut_points_keeps_the_promise_and_is_read_from_its_r
     assert gaussian_mu(4.0, 1e-5) * (1 - 1e-6) < math.hypot(*parts) <= gaussian_mu(4.0, 1e-5) * (1 + 1e-9)
     document.write(tmp_path / "study.toml", course)
     assert document.read(tmp_path / "study.toml") == course
-    releases = ps.simulate(course, tables(), rng=seeded(2))
+    releases = ps.simulate(course, tables(), rng=ps.randomness.seeded(2))
     for place in range(1, len(releases)):
         assert verify_next(course, releases[place].plan, releases[:place]).place == place
     found = head().fit_releases(releases) if then else head().fit_release(releases)
     assert found.provenance_.epsilon == pytest.approx(4.0, rel=1e-6)
-    assert len(found.provenance_.releases) == len(releases)
-    assert found.predict(table()[0]).shape == (N,)
+    assert (len(found.provenance_.releases), found.predict(table()[0]).shape) == (len(releases), (N,))
 
 
 def test_a_record_without_a_target_is_admitted_and_left_out_of_a_regression() -> None:

@@ -1,7 +1,5 @@
 """A course that ends in a calibration: one more sum under the same promise, and probabilities that can be trusted."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +9,9 @@ import pytest
 
 import privstats as ps
 from privstats.course import read, verify_next, write
-from privstats.course.recipe_reading import recipe_of
-from privstats.dp import sensitivity
-from privstats.errors import PlanError, ReleaseError
-from privstats.randomness import seeded
-from privstats.schema import CalibrationSchema
+from privstats.course.recipes import recipe_of
 from tests.course.cases import RIDGE, C, D, plan_of, rounds, shards
+from tests.made import refused
 
 TERMS: dict[str, Any] = {"epsilon": 30.0, "calibrated": True}
 
@@ -33,13 +28,11 @@ def sharp(classes: int = 3, n: int = 4_000) -> tuple[np.ndarray, np.ndarray]:
 def test_the_calibration_takes_a_hundredth_and_the_whole_keeps_its_promise(adjacency: str, retries: int) -> None:
     whole = plan_of(epsilon=30.0, adjacency=adjacency)
     course = ps.Rounds.within(whole, 3, retries=retries, calibrated=True)
-    assert whole.noise is not None
     assert whole.noise.mu * (1 - 1e-6) < course.mu <= whole.noise.mu
     assert course.most == len(course.priced) == 5 + retries
     last = course.priced[-1].noise
-    assert last is not None
     assert last.mu == pytest.approx(whole.noise.mu / 10, rel=1e-6)
-    worst = sensitivity(course.priced[-1].schema, "t", adjacency)  # type: ignore[arg-type]
+    worst = ps.dp.sensitivity(course.priced[-1].schema, "t", adjacency)  # type: ignore[arg-type]
     assert last.sigma["t"] == pytest.approx(worst / last.mu)
     alone = ps.Rounds(course.first, 3, retries=retries, calibrated=True)
     assert alone.mu == pytest.approx(course.mu, rel=1e-6)
@@ -49,7 +42,7 @@ def outcomes(course: ps.Rounds, lost: set[int]) -> list[str]:
     """What each place measured, with the rounds at ``lost`` without a sum."""
     step = course.first.masking.upload_step
     dropouts = [{step: {0, 1}} if place in lost else {} for place in range(course.most)]
-    releases = ps.simulate(course, shards(), dropouts=dropouts, rng=seeded(4))
+    releases = ps.simulate(course, shards(), dropouts=dropouts, rng=ps.randomness.seeded(4))
     return ["-" if each is None else each.plan.schema.task[0] for each in releases]
 
 
@@ -67,27 +60,23 @@ def test_it_follows_the_last_round_once_whatever_failed_before() -> None:
 @pytest.fixture(scope="module")
 def released() -> tuple[ps.Rounds, list[ps.Release]]:
     course = rounds(**TERMS)
-    return course, ps.simulate(course, shards(), rng=seeded(5))
+    return course, ps.simulate(course, shards(), rng=ps.randomness.seeded(5))
 
 
 def test_a_party_admits_it_at_the_weights_that_follow_and_at_no_others(released: Any) -> None:
     course, releases = released
     assert verify_next(course, releases[3].plan, releases[:3]).place == 3
     for early in (releases[:1], releases[:2]):
-        with pytest.raises(PlanError, match="not the one that follows"):
-            verify_next(course, releases[3].plan, early)
-    with pytest.raises(PlanError, match="has ended"):
-        verify_next(course, releases[3].plan, releases)
+        refused(ps.PlanError, "not the one that follows", verify_next, course, releases[3].plan, early)
+    refused(ps.PlanError, "has ended", verify_next, course, releases[3].plan, releases)
 
 
 def test_releases_with_a_calibration_are_one_course(released: Any) -> None:
     course, releases = released
-    recipe = recipe_of(releases)
-    assert recipe.mu == course.recipe.mu
+    assert recipe_of(releases).mu == course.recipe.mu
     assert recipe_of([releases[0], releases[3]]).mu == course.recipe.mu  # every round failed
     for wrong in ([releases[0], releases[3], releases[1]], [*releases, releases[3]]):
-        with pytest.raises(ReleaseError, match="of its course"):
-            recipe_of(wrong)
+        refused(ps.ReleaseError, "of its course", recipe_of, wrong)
 
 
 def test_the_head_divides_its_scores_and_predicts_as_before(released: Any) -> None:
@@ -110,16 +99,14 @@ def test_confidence_comes_to_the_share_of_hits(tmp_path: Path) -> None:
     rows = {"classes": range(C), "expected_records": len(X)}
     promise = {"epsilon": 3.0, "delta": 1e-5, "adjacency": "add-remove", "ledger": "uncharged"}
     head = ps.heads.RefinedSoftmax(rounds=2, calibrated=True).fit_private(X, y, **promise, **rows)
-    assert isinstance(head.releases_[-1].plan.schema, CalibrationSchema)
+    assert isinstance(head.releases_[-1].plan.schema, ps.CalibrationSchema)
     assert head.predict_proba(X).max(axis=1).mean() == pytest.approx(head.score(X, y), abs=0.03)
     head.save(tmp_path / "head")
-    again = ps.heads.load(tmp_path / "head")
-    np.testing.assert_array_equal(again.predict_proba(X), head.predict_proba(X))
+    np.testing.assert_array_equal(ps.heads.load(tmp_path / "head").predict_proba(X), head.predict_proba(X))
     exact = ps.heads.RefinedSoftmax(calibrated=True).fit(X, y)
     assert exact.predict_proba(X).max(axis=1).mean() == pytest.approx(exact.score(X, y), abs=0.005)
     plain = ps.heads.RefinedSoftmax().fit(X, y)
-    assert plain.temperature_ == 1.0
-    assert plain.predict(X).tolist() == exact.predict(X).tolist()
+    assert (plain.temperature_, plain.predict(X).tolist()) == (1.0, exact.predict(X).tolist())
 
 
 def test_a_course_without_one_has_the_digest_and_the_file_that_it_had(tmp_path: Path) -> None:
@@ -142,5 +129,4 @@ def test_a_course_without_one_has_the_digest_and_the_file_that_it_had(tmp_path: 
     ],
 )
 def test_what_has_no_probabilities_is_refused(wrong: Any, said: str) -> None:
-    with pytest.raises(PlanError, match=said):
-        wrong()
+    refused(ps.PlanError, said, wrong)

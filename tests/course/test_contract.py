@@ -1,7 +1,5 @@
 """One contract for every kind of course: a promise that its rounds break is refused, its epsilon is what it costs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import fields, replace
 from pathlib import Path
@@ -13,12 +11,11 @@ import privstats as ps
 from privstats.course import Alignment, document, read, write
 from privstats.course.kinds import KINDS
 from privstats.course.promise import Promise
-from privstats.dp import Ledger
-from privstats.errors import PlanError
+from tests import made
 from tests.alignment.cohort import PROMISE, PUBLIC, first
 from tests.course.cases import OF_CELLS, plan_of
 from tests.course.test_kinds import SAMPLES
-from tests.made import promise
+from tests.made import promise, refused
 
 PRIVATE: dict[str, Any] = {**SAMPLES, "alignment": Alignment(first(PUBLIC, PROMISE))}
 """A course of every kind under a promise."""
@@ -43,12 +40,11 @@ def test_a_promise_that_the_rounds_break_is_refused_in_one_sentence(name: str) -
         rf"^promise says epsilon {0.99 * cost:.4g} at delta 1e-05, and all rounds together cost epsilon {cost:.4g}: "
         r"let within \(`privstats course init`\) divide a plan's promise over them, or state what they cost$"
     )
-    with pytest.raises(PlanError, match=said):
-        replace(course, promise=Promise(0.99 * cost, delta))
-    with pytest.raises(PlanError, match="^promise says epsilon .* at delta 1e-06, and all rounds together cost"):
+    refused(ps.PlanError, said, replace, course, promise=Promise(0.99 * cost, delta))
+    with pytest.raises(ps.PlanError, match="^promise says epsilon .* at delta 1e-06, and all rounds together cost"):
         replace(course, promise=Promise(cost, delta / 10))
     with pytest.raises(
-        PlanError, match=r"^promise must be a Promise\(epsilon, delta\) or None, got float; leave it out"
+        ps.PlanError, match=r"^promise must be a Promise\(epsilon, delta\) or None, got float; leave it out"
     ):
         replace(course, promise=cost)
     kept = replace(course, promise=Promise(cost * (1 + 1e-9), delta))
@@ -67,13 +63,10 @@ def test_a_file_that_promises_what_the_rounds_break_is_refused_and_still_judged(
     path, course = tmp_path / "course.toml", PRIVATE[name]
     write(path, course)
     before = read(path).promise
-    assert before is not None
     path.write_text(path.read_text().replace(f"epsilon = {before.epsilon!r}", f"epsilon = {before.epsilon / 2!r}"))
-    with pytest.raises(PlanError, match="^promise says epsilon .*, and all rounds together cost epsilon"):
-        read(path)
+    refused(ps.PlanError, "^promise says epsilon .*, and all rounds together cost epsilon", read, path)
     found, stated = document.stated(path)
-    assert (found, found.promise) == (course, None)
-    assert stated == Promise(before.epsilon / 2, before.delta)
+    assert ((found, found.promise), stated) == ((course, None), Promise(before.epsilon / 2, before.delta))
     assert not stated.holds(found.mu)
 
 
@@ -85,10 +78,10 @@ def test_epsilon_is_that_of_everything_released_together(name: str, tmp_path: Pa
     assert course.epsilon(delta) == pytest.approx(ps.dp.gaussian_epsilon(course.mu, delta))
     assert course.epsilon(delta / 10) > course.epsilon(delta) > course.epsilon(10 * delta) > 0
     assert course.epsilon(0) == math.inf  # Gaussian noise keeps no pure epsilon
-    with pytest.raises(PlanError, match="delta must be at least 0 and below 1"):
-        course.epsilon(1.0)
-    ledger = Ledger.create(tmp_path / "ledger.db")
-    ledger.set_cap("ward", unit=privacy.unit, adjacency=privacy.adjacency, epsilon=90.0, delta=delta)
+    refused(ps.PlanError, "delta must be at least 0 and below 1", course.epsilon, 1.0)
+    ledger = made.ledger(
+        tmp_path / "ledger.db", epsilon=90.0, unit=privacy.unit, adjacency=privacy.adjacency, delta=delta
+    )
     ps.course.spend(course, ledger, "ward", b"may")
     assert ledger.account("ward").spent == pytest.approx(course.epsilon(delta), rel=1e-9)
 
@@ -102,7 +95,7 @@ def test_epsilon_is_infinite_without_dp_and_a_pure_plan_keeps_its_own() -> None:
     assert ps.course.Single(pure).epsilon(0) == ps.course.Single(pure).epsilon(1e-9) == 1.0
     assert ps.course.Single(pure).epsilon(0.09) < 1.0  # what its mu keeps there
     with pytest.raises(
-        PlanError, match="promise says epsilon 1 at delta 1e-05, and all rounds together cost epsilon inf"
+        ps.PlanError, match="promise says epsilon 1 at delta 1e-05, and all rounds together cost epsilon inf"
     ):
         Alignment(first(), promise=Promise(1.0, 1e-5))
 
@@ -140,16 +133,11 @@ def test_a_regression_keeps_the_protocol_and_the_panel_of_its_whole_plan() -> No
     newton = SAMPLES["newton"]
     members = tuple(ps.secagg.Identity(bytes([place + 1]) * 32).public.hex() for place in range(3))
     whole = ps.Newton.whole(
-        schema=newton.schema,
-        cohort=newton.first.cohort,
-        privacy=promise(epsilon=3.0),
-        protocol="split",
-        panel=members,
+        schema=newton.schema, cohort=newton.first.cohort, privacy=promise(epsilon=3.0), protocol="split", panel=members
     )
     course = ps.Newton.within(whole, 3)
     assert (course.first.protocol, course.first.panel) == ("split", members)
     assert ps.Newton.start(newton.schema, newton.first.cohort, promise(epsilon=3.0), 3) == ps.Newton.within(
         replace(whole, protocol="interactive", panel=()), 3
     )
-    with pytest.raises(PlanError, match="first must be a Plan of a ScoreSchema"):
-        ps.Newton.within(SAMPLES["centred"].plan)
+    refused(ps.PlanError, "first must be a Plan of a ScoreSchema", ps.Newton.within, SAMPLES["centred"].plan)

@@ -143,9 +143,7 @@ def test_the_propensity_is_a_logistic_regression_of_the_arm(adjusted: Any) -> No
     by_arm = found.propensity.schema
     centre, scale, constant, _ = by_arm.transform
     alone = ps.ScoreSchema(
-        3,
-        clip_norm=by_arm.clip_norm,
-        transform=(type(centre)(centre.centre[:2]), type(scale)(scale.per[:2]), constant),
+        3, clip_norm=by_arm.clip_norm, transform=(type(centre)(centre.centre[:2]), type(scale)(scale.per[:2]), constant)
     )
     said = releases[2].plan.published
     one, other = ps.measure(by_arm, X, y, published=said), ps.measure(alone, X[:, :2], X[:, 2] == 1, published=said)

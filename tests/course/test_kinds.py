@@ -1,7 +1,5 @@
 """Every kind of course has one row, which is asked for all that differs; a class without one is refused by its name."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -11,16 +9,15 @@ import pytest
 import privstats as ps
 from privstats.course import Alignment, DisjointRounds, Single, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, register
-from privstats.engines.network.between_rounds import BETWEEN_ROUNDS
-from privstats.engines.network.parts import PARTS
+from privstats.engines.network.parts import CONTRIBUTIONS
 from privstats.errors import PlanError
 from privstats.transforms import ConstantFeature
 from privstats.workflows.report import sessions
-from privstats.workflows.simulate.simulation import _THROUGH
+from privstats.workflows.simulate import _THROUGH
 from tests.alignment.cohort import first
+from tests.contrib.streams.streams import plan_of as stream_plan
+from tests.contrib.streams.streams import stream_of
 from tests.course.cases import OF_CELLS, parties_plan, plan_of, promise, rounds, shards
-from tests.course.streams import plan_of as stream_plan
-from tests.course.streams import stream_of
 
 SCORES = ps.ScoreSchema(4, 2.0, transform=(ConstantFeature(1.0),))
 
@@ -32,6 +29,7 @@ HAZARDS = ps.HazardSchema(
     event="died",
     feature_names=("arm", "age"),
     transform=(ConstantFeature(1.0),),
+    times="continuous",
 )
 
 
@@ -80,6 +78,7 @@ CHANGED = {
         "release_share": 0.3,
         "calibrated": True,
         "module": "adapter/4",
+        "clip": 0.5,
     },
     "alignment": {"first": first(cohort=ps.Cohort(14, 12, 3_000)), "step": "published"},
     "stream": {
@@ -125,7 +124,7 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
     ends = [str(label).partition(": ")[0].split(" to ") for label in told]  # those that do the same are one row
     at = [(named.index(first), named.index(last)) for first, *_, last in ([*end[:1], *end] for end in ends)]
     assert [place for first, last in at for place in range(first, last + 1)] == list(range(len(course.priced)))
-    assert {row.part} <= set(_THROUGH) & set(PARTS) & set(BETWEEN_ROUNDS)
+    assert {row.part} <= set(_THROUGH) & set(CONTRIBUTIONS)
     assert (row.charge == "registry") == isinstance(course, DisjointRounds) == (not row.follows)
     assert all(isinstance(row.pauses(course, place), bool) for place in range(1, course.most))
     assert not row.weighs(course)
@@ -137,13 +136,17 @@ def test_a_row_answers_whatever_is_asked_of_a_course_of_its_kind(name: str, tmp_
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_every_field_of_a_course_is_in_its_digest(name: str) -> None:
+def test_every_field_of_a_course_is_in_its_digest_and_in_its_file(name: str, tmp_path: Path) -> None:
     """Parties hold a course by its digest, which lists its numbers one by one: a server could change one it lacks."""
     course, changed = SAMPLES[name], CHANGED[name]
     assert set(changed) | IMPLIED.get(name, set()) == {each.name for each in fields(course) if each.compare}
     without = {} if KINDS[name].promise != "own" else {"promise": None}
     others = [replace(course, **without, **{field: value}) for field, value in changed.items()]
     assert len({course.digest, *(each.digest for each in others)}) == 1 + len(others)
+    for each in others if KINDS[name].promise is not None else ():
+        write(tmp_path / "course.toml", each)
+        again = read(tmp_path / "course.toml")
+        assert (again, again.digest) == (each, each.digest)
 
 
 def test_only_a_stream_pauses_weighs_and_names_its_nodes_together() -> None:

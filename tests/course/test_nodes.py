@@ -1,7 +1,5 @@
 """A party takes part in a node once: not for another plan, not after a crash, not for two processes at once."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -19,10 +17,11 @@ from privstats.dp import Ledger
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
 from privstats.errors import LedgerError, LocalProtocolError, PlanError
+from privstats.ledger.charges import RoundCharge
 from privstats.randomness import seeded
-from privstats.session.charges import RoundCharge
 from tests import made
 from tests.course.cases import CLIENTS, SOFTMAX, plan_of, rounds, shards
+from tests.made import refused
 
 ROOT = str(Path(__file__).parents[2])
 PEOPLE = [secagg.Identity(bytes([i + 1]) * 32) for i in range(CLIENTS)]
@@ -52,9 +51,7 @@ def client(plan: ps.Plan, charge: Any, counter: int = 0) -> Any:
     return session.client(plan, moments, index=0, identity=PEOPLE[0], roster=roster(counter), charge=charge)
 
 
-def test_two_invented_releases_for_one_node_and_the_second_is_refused_although_its_digest_is_new(
-    ledger: Ledger,
-) -> None:
+def test_two_invented_releases_for_one_node_and_the_second_is_refused_although_its_digest_is_new(ledger: Ledger):
     """Outside the central model only the server sees a release, so it can make up as many as it likes for a node."""
     course = rounds(model="distributed")
     entry = spend(course, ledger, "ward", b"may")
@@ -64,14 +61,11 @@ def test_two_invented_releases_for_one_node_and_the_second_is_refused_although_i
     charges = [authorize(course, plan, lie, ledger, entry) for plan, lie in zip(plans, lies, strict=True)]
     assert [charge.place for charge in charges] == [1, 1]
     client(plans[0], charges[0])  # type: ignore[arg-type]
-    with pytest.raises(LedgerError, match="round 1 of this course has begun before"):
-        client(plans[1], charges[1], counter=1)  # type: ignore[arg-type]
+    refused(LedgerError, "round 1 of this course has begun before", client, plans[1], charges[1], counter=1)
     assert ledger.account("ward").mu == pytest.approx(course.mu)
 
 
-def test_a_ledger_that_remembered_plans_and_not_nodes_would_take_the_second(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_ledger_that_remembered_plans_and_not_nodes_would_take_the_second(ledger, monkeypatch):
     """The weakened double: marks by the plan's digest let a server ask as often as it can invent."""
     begun: set[str] = set()
 
@@ -102,8 +96,7 @@ def test_the_mark_is_on_the_disk_before_noise_is_drawn(ledger: Ledger, monkeypat
         raise LedgerError("enough")
 
     monkeypatch.setattr("privstats.dp.draw_share", looked)
-    with pytest.raises(LedgerError, match="enough"):
-        client(course.first, authorize(course, course.first, [], ledger, entry))
+    refused(LedgerError, "enough", client, course.first, authorize(course, course.first, [], ledger, entry))
     assert seen == [(0,)]
 
 
@@ -131,8 +124,7 @@ def test_a_kill_between_mark_and_noise_loses_the_node_and_does_not_repeat_it(led
     again = Ledger.open(ledger.path)
     entry = spend(course, again, "ward", b"may")  # the run goes on, at no cost
     assert entry.begun == (0,)
-    with pytest.raises(LedgerError, match="has begun before"):
-        client(course.first, authorize(course, course.first, [], again, entry))
+    refused(LedgerError, "has begun before", client, course.first, authorize(course, course.first, [], again, entry))
     lie = [invented(course, 1)]
     plan = course.next(lie)
     assert plan is not None
@@ -173,8 +165,7 @@ def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
     for racer in racers:
         racer.stdin.write("go\n")  # type: ignore[union-attr]
         racer.stdin.flush()  # type: ignore[union-attr]
-    ends = sorted(racer.communicate(timeout=120)[0].strip() for racer in racers)
-    assert ends == ["lost", "won"]
+    assert sorted(racer.communicate(timeout=120)[0].strip() for racer in racers) == ["lost", "won"]
 
 
 def test_a_whole_course_over_sessions_that_are_charged(tmp_path: Path) -> None:
@@ -196,14 +187,12 @@ def test_a_whole_course_over_sessions_that_are_charged(tmp_path: Path) -> None:
                 session.client(plan, moments, index=index, identity=PEOPLE[index], roster=roster(place), charge=charge)
             )
         server = session.server(plan, roster(place), identity=SERVER)
-        gone = {plan.masking.upload_step: {place}}
-        outcome = loopback.run(server, machines, dropouts=gone)
+        outcome = loopback.run(server, machines, dropouts={plan.masking.upload_step: {place}})
         releases.append(session.release(plan, outcome.total, outcome.survivors, charge="uncharged"))
     assert [len(release.survivors) for release in releases if release] == [4, 4, 4]
     for ledger in ledgers:
         account = ledger.account("ward")
-        assert account.entries[0].begun == (0, 1, 2)
-        assert account.mu == pytest.approx(course.mu)
+        assert (account.entries[0].begun, account.mu) == ((0, 1, 2), pytest.approx(course.mu))
     assert ps.heads.RefinedSoftmax().fit_releases(releases).rounds_ == 2
     assert len({run_of_round(b"may", place) for place in range(3)} | {run_of_round(b"june", 0)}) == 4
 
@@ -214,8 +203,7 @@ def test_a_central_server_draws_a_nodes_noise_once(ledger: Ledger) -> None:
     charge = authorize(course, plan, [], ledger, entry)
     total = plan.ring.zeros()
     session.release(plan, total, (0, 1, 2, 3), charge=charge)
-    with pytest.raises(LedgerError, match="has begun before"):
-        session.release(plan, total, (0, 1, 2, 3), charge=charge)
+    refused(LedgerError, "has begun before", session.release, plan, total, (0, 1, 2, 3), charge=charge)
 
 
 def test_a_journaled_server_gives_a_nodes_stored_release_not_a_second_draw(ledger: Ledger, tmp_path: Path) -> None:
@@ -232,8 +220,7 @@ def test_a_journaled_server_gives_a_nodes_stored_release_not_a_second_draw(ledge
     )
     loopback.run(server, machines)
     first = server.release(plan, charge)
-    assert server.release(plan, charge) == first
-    assert ledger.account("ward").entries[0].begun == (0,)
+    assert (server.release(plan, charge), ledger.account("ward").entries[0].begun) == (first, (0,))
 
 
 def test_what_does_not_belong_to_a_node_is_refused(ledger: Ledger) -> None:
@@ -241,14 +228,11 @@ def test_what_does_not_belong_to_a_node_is_refused(ledger: Ledger) -> None:
     entry = spend(course, ledger, "ward", b"may")
     charge = authorize(course, course.first, [], ledger, entry)
     plan = plan_of(model="distributed")
-    with pytest.raises(LedgerError, match="for another plan at round 0"):
-        client(plan, charge)
-    with pytest.raises(PlanError, match="not the one that follows"):
-        authorize(course, plan, [], ledger, entry)
+    refused(LedgerError, "for another plan at round 0", client, plan, charge)
+    refused(PlanError, "not the one that follows", authorize, course, plan, [], ledger, entry)
     with pytest.raises(LedgerError, match="another course"):
         authorize(rounds(rounds=3, model="distributed"), course.first, [], ledger, entry)
-    moments = ps.measure(course.first.schema, *shards()[0])
-    drawn = session.contribution(course.first, moments)
+    drawn = session.contribution(course.first, ps.measure(course.first.schema, *shards()[0]))
     with pytest.raises(LocalProtocolError, match="before its round was marked"):
         session.client(course.first, drawn, index=0, identity=PEOPLE[0], roster=roster(0), charge=charge)
     assert ledger.account("ward").entries[0].begun == ()
@@ -256,11 +240,9 @@ def test_what_does_not_belong_to_a_node_is_refused(ledger: Ledger) -> None:
 
 def test_a_resumed_client_speaks_only_of_a_node_that_was_marked(ledger: Ledger) -> None:
     course = rounds(model="distributed")
-    entry = spend(course, ledger, "ward", b"may")
-    charge = authorize(course, course.first, [], ledger, entry)
+    charge = authorize(course, course.first, [], ledger, spend(course, ledger, "ward", b"may"))
     left = session.on_upload(course.first, roster(0), charge)
-    with pytest.raises(LedgerError, match="has no mark"):
-        left(b"\1" * 32)
+    refused(LedgerError, "has no mark", left, b"\1" * 32)
     client(course.first, charge)
     left(b"\1" * 32)
 
@@ -280,5 +262,4 @@ def test_alone_a_course_is_one_spend(ledger: Ledger) -> None:
     releases = ps.private_releases(course, X, y, ledger=ledger, run=b"may", rng=seeded(1), allow_reproducible=True)
     assert [release is None for release in releases] == [False] * 3
     assert ledger.account("ward").mu == pytest.approx(course.mu)
-    with pytest.raises(LedgerError, match="begun before"):
-        ps.private_releases(course, X, y, ledger=ledger, run=b"may")
+    refused(LedgerError, "begun before", ps.private_releases, course, X, y, ledger=ledger, run=b"may")

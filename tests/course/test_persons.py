@@ -1,7 +1,5 @@
 """A person counts in every round for no more than that round says, so in all of them for no more than the course."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,11 +17,11 @@ from privstats.encoding import flatten
 from privstats.errors import DataError, PlanError
 from privstats.moments import PersonMoments, exact_moments
 from privstats.randomness import seeded
+from privstats.workflows import simulate as simulation
 from privstats.workflows.report import Statement, ethics_page, page_of
-from privstats.workflows.simulate import simulation
 from tests.course.cases import CLIENTS, COHORT, OF_CELLS, RIDGE, C, D, N, plan_of, rounds, table
 from tests.course.test_kinds import HAZARDS, OBSERVED, SCORES, ranged_plan
-from tests.made import promise
+from tests.made import promise, refused
 from threat_models.audits.course import invented
 
 pytestmark = pytest.mark.filterwarnings(
@@ -119,7 +117,6 @@ def asked(course: Any, seed: int) -> Iterator[ps.Plan]:
 
 def steps(plan: ps.Plan, moved: np.ndarray) -> float:
     """The square of a change of the sums over the plan's noise: the square of the mu that it is worth."""
-    assert plan.noise is not None
     parts = zip(plan.layout.segments, plan.layout.slices, strict=True)
     return math.fsum(float(((moved[place] / plan.noise.grid_sigma(each)) ** 2).sum()) for each, place in parts)
 
@@ -167,8 +164,7 @@ def test_a_person_of_many_rows_takes_all_that_the_course_promises(name: str) -> 
     X, y = some(X, np.zeros(60, int)), y[np.zeros(60, int)]
     plans = list(asked(course, 9))
     spent = math.fsum(steps(plan, flatten(summed(plan, X, y, np.zeros(60, int)))) for plan in plans)
-    whole = math.fsum(plan.noise.mu**2 for plan in plans)
-    assert 0.95 < math.sqrt(spent / whole) <= 1
+    assert 0.95 < math.sqrt(spent / math.fsum(plan.noise.mu**2 for plan in plans)) <= 1
 
 
 SLOW = ("module", "binned rounds", "softmax of more sessions")
@@ -179,9 +175,7 @@ SUMMED = [
 
 
 @pytest.mark.parametrize(("name", "clip"), SUMMED)
-def test_every_round_sums_what_one_party_with_all_persons_sums(
-    name: str, clip: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_round_sums_what_one_party_with_all_persons_sums(name: str, clip: Any, monkeypatch: pytest.MonkeyPatch):
     """Bit for bit: ids reach the sums of every round, which are those of the whole data under the round's own plan."""
     course = course_of(name, person_clip=clip)
     X, y = records(name, N // 8, 3, 9.0)
@@ -204,9 +198,7 @@ def test_every_round_sums_what_one_party_with_all_persons_sums(
 
 @pytest.mark.parametrize("clip", [2.0, "average"])
 @pytest.mark.parametrize("name", ["centred", "binned", "ridge"])
-def test_one_party_alone_sums_its_persons_in_every_round(
-    name: str, clip: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
-) -> None:
+def test_one_party_alone_sums_its_persons_in_every_round(name, clip, monkeypatch, tmp_path):
     course, ledger = course_of(name, person_clip=clip), ps.dp.Ledger.create(tmp_path / "ledger.db")
     ledger.set_cap("ward", unit="person", adjacency="add-remove", epsilon=9.0, delta=1e-5)
     X, y = records(name, 60, 3, 9.0)
@@ -233,8 +225,7 @@ def test_one_party_alone_reads_ids_where_persons_are_promised_and_nowhere_else()
         (promised, None, "give persons=, an id for each row"),
         (promise(), y, "leave persons out"),
     ):
-        with pytest.raises(DataError, match=words):
-            ps.private_release(schema, privacy, X, y, persons=ids, ledger="uncharged")
+        refused(DataError, words, ps.private_release, schema, privacy, X, y, persons=ids, ledger="uncharged")
         with pytest.raises(DataError, match=words):
             ps.private_releases(Single(single_party_plan(schema, privacy)), X, y, persons=ids, ledger="uncharged")
 
@@ -248,8 +239,7 @@ def test_a_course_is_paid_from_an_account_kept_per_person(name: str, tmp_path: A
     ps.course.spend(course, ledger, "person", b"may")
     assert ledger.account("person").mu == pytest.approx(course.mu, rel=1e-12)
     for unit, words in (("record", "the plan weighs whole persons"), ("client", "is kept per client")):
-        with pytest.raises(ps.errors.LedgerError, match=words):
-            ps.course.spend(course, ledger, unit, b"may")
+        refused(ps.errors.LedgerError, words, ps.course.spend, course, ledger, unit, b"may")
         assert ledger.account(unit).mu == 0
 
 
@@ -273,5 +263,4 @@ def test_officers_read_that_every_session_bounds_a_patient(page: Any) -> None:
 )  # fmt: skip
 def test_a_course_that_does_not_bound_a_person_is_refused_by_name(build: Any, words: str) -> None:
     """A person over all periods, independent rows, a direction of a whole party, a covariance of a whole party."""
-    with pytest.raises(PlanError, match=words):
-        build({"cohort": COHORT, "privacy": promise(**PERSONS)})
+    refused(PlanError, words, build, {"cohort": COHORT, "privacy": promise(**PERSONS)})

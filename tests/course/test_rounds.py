@@ -1,27 +1,22 @@
 """Refinement rounds: one budget, divided before the first node; every later plan follows from what was released."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Course, history, iter_rounds, spend, verify_next
-from privstats.course.recipe_reading import recipe_for, recipe_of, whole_mu
-from privstats.course.recipes import SoftmaxRounds
-from privstats.dp import Ledger, gaussian_mu
-from privstats.errors import LedgerError, PlanError, ReleaseError
-from privstats.estimates.softmax_recipe import SoftmaxRecipe
+from privstats.course import Course, history, iter_rounds, verify_next
+from privstats.course.recipes import SoftmaxRounds, recipe_for, recipe_of, whole_mu
+from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.randomness import seeded
-from privstats.schema import GradientSchema
 from privstats.schema.public_values import Published, Values
-from privstats.transforms import UnitNorm
 from tests import made
 from tests.course.cases import HELPERS, RIDGE, SOFTMAX, C, D, N, plan_of, promise, rounds, shards
+from tests.made import refused
 from threat_models.audits.target import target_of
 
 
@@ -32,7 +27,6 @@ def test_the_nodes_of_a_course_spend_what_was_promised_and_no_more(schema: Any, 
     whole = plan_of(schema, adjacency=adjacency, epsilon=epsilon)
     course = ps.Rounds.within(whole, 3, retries=1)
     assert isinstance(course, Course)
-    assert whole.noise is not None
     assert whole.noise.mu * (1 - 1e-6) < course.mu <= whole.noise.mu
     assert course.most == len(course.priced) == 5
     assert course.epsilon(1e-5) == pytest.approx(epsilon, rel=1e-6)
@@ -66,7 +60,6 @@ def test_of_two_courses_with_one_first_plan_the_cheaper_is_taken(between: float)
 def test_the_whole_that_a_first_plan_speaks_of_gives_it_its_share(schema: Any, epsilon: float) -> None:
     plan = plan_of(schema, epsilon=epsilon)
     mu = whole_mu(plan, N, 4)
-    assert plan.noise is not None
     share = recipe_for(plan, N, mu, 4).constants.release_share
     assert mu * math.sqrt(share) == pytest.approx(plan.noise.mu, rel=1e-6)
 
@@ -80,8 +73,7 @@ def test_of_a_first_plan_between_two_recipes_rounds_and_releases_say_the_same(ce
     assert course.recipe.mu == pytest.approx(40 / N, rel=1e-7)
     assert course.mu == pytest.approx(course.recipe.mu, rel=1e-6)
     releases = [release for release in ps.simulate(course, shards(RIDGE))[:3] if release is not None]
-    assert recipe_of(releases).rounds == many
-    assert recipe_of(releases).mu == course.recipe.mu
+    assert (recipe_of(releases).rounds, recipe_of(releases).mu) == (many, course.recipe.mu)
 
 
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
@@ -145,6 +137,55 @@ def test_a_course_that_is_written_down_keeps_its_digest() -> None:
     assert ps.Rounds(today.first, release_share=today.release_share).digest == today.digest
 
 
+CELLS = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")), signs=2)
+
+
+@pytest.mark.parametrize(
+    ("certainty", "records", "clip", "digest"),
+    [
+        (9, 164, 0.3, "2b513f394609da1d54dd8132266bb87e7c84a3ccacfe70a9e754dfaca18674c1"),
+        (14, 256, 0.5, "9b5182d61438fafe74f51ed8681366cdedd343005503e344eeb0b7a177d8399c"),
+        (40, 731, 0.7, "406db4696849c7311d4ab6a453e76914c0dc3a4261be17e4b0a8683035b58667"),
+        (150, 2741, 1.0, "ead9dbe667c7c1f27e0438bce74261b8ba569f184541cf60560db7f0f0c92bc2"),
+    ],
+)
+def test_residuals_of_cells_are_cut_less_the_clearer_they_are_and_a_written_course_keeps_its_cut(
+    certainty: float, records: int, clip: float, digest: str, tmp_path: Path
+) -> None:
+    """The digest is that of the course before there was a choice."""
+    whole = plan_of(ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(CELLS,)), epsilon=1.0)
+    whole = replace(whole, cohort=ps.Cohort(2, 2, 10_000))
+    course = ps.Rounds.within(whole, expected_records=records)
+    assert isinstance(course.recipe, SoftmaxRounds)
+    assert course.recipe.constants.signal == pytest.approx(certainty, rel=0.01)
+    assert course.clip == course.recipe.schema.residual_norm == clip
+    noise = course.template.noise
+    assert noise is not None
+    assert noise.sigma["g"] == pytest.approx(clip / math.sqrt(0.99) / noise.mu)
+    old = ps.Rounds(course.first, course.rounds, records, release_share=course.release_share)
+    assert old.digest == digest
+    assert (course.digest == digest) is (clip == 0.3)
+    ps.course.write(tmp_path / "study.toml", course)
+    assert ps.course.read(tmp_path / "study.toml").digest == course.digest
+    assert ("clip" in (tmp_path / "study.toml").read_text()) is (clip != 0.3)
+    rng = np.random.default_rng(0)
+    table = {"age": rng.integers(20, 90, records).tolist(), "smoker": rng.integers(0, 2, records).tolist()}
+    sick = (np.array(table["age"]) > 50).astype(int)
+    for each in (course, old):
+        releases = [part for part in ps.private_releases(each, table, sick, ledger="uncharged") if part]
+        recipe = recipe_of(releases)
+        assert isinstance(recipe, SoftmaxRounds)
+        assert recipe.clip == each.clip  # from the releases themselves
+
+
+@pytest.mark.parametrize(
+    ("first", "given"), [(SOFTMAX, {"clip": 0.4}), (SOFTMAX, {"clip": math.nan}), (RIDGE, {"clip": 0.5})]
+)
+def test_a_clip_that_no_rule_gives_is_refused(first: Any, given: dict[str, Any]) -> None:
+    with pytest.raises(ps.PlanError, match="clip must be one of 0.3, 0.5, 0.7, 1.0"):
+        ps.Rounds(plan_of(first, epsilon=1.0), expected_records=N, **given)
+
+
 def test_a_course_of_another_revision_of_its_recipe_has_another_digest(monkeypatch: pytest.MonkeyPatch) -> None:
     """A party that paid for a course under an older recipe does not go on with it under this one."""
     course, found = rounds(RIDGE, 4), set()
@@ -155,24 +196,20 @@ def test_a_course_of_another_revision_of_its_recipe_has_another_digest(monkeypat
 
 
 @pytest.mark.parametrize(("records", "epsilon", "revision"), [(N, 0.01, 1), (50, 0.1, 1), (N, 0.1, 3), (N, 8.0, 3)])
-def test_a_softmax_kept_its_recipe_where_noise_hides_how_classes_and_eigenvalues_differ(
-    records: int, epsilon: float, revision: int
-) -> None:
+def test_a_softmax_kept_its_recipe_where_noise_hides_how_classes_and_eigenvalues_differ(records, epsilon, revision):
     course = rounds(epsilon=epsilon, expected_records=records)
     assert course.recipe.revision == revision
     constants = course.recipe.constants
     assert isinstance(constants, SoftmaxRecipe)
     assert (constants.least_curvature == constants.floor == 1) is (revision == 1)
-    releases = ps.simulate(course, shards(), rng=seeded(1))
-    whitening, states = course.recipe.states(releases)
+    whitening, states = course.recipe.states(ps.simulate(course, shards(), rng=seeded(1)))
     assert whitening.floor == pytest.approx(constants.floor, rel=0.2)
     assert {state.variance.ndim for state in states[1:]} == {1 if revision == 1 else 2}
 
 
 def test_a_softmax_of_many_classes_kept_its_recipe_where_eigenvalues_alone_are_told() -> None:
-    schema = ps.ClassSchema(500, D, "NAB", clip_norm=1.0, transform=(UnitNorm(),))
-    recipe = ps.Rounds.within(plan_of(schema, epsilon=2.0), expected_records=N).recipe
-    assert recipe.revision == 2
+    schema = ps.ClassSchema(500, D, "NAB", clip_norm=1.0, transform=(ps.transforms.UnitNorm(),))
+    assert ps.Rounds.within(plan_of(schema, epsilon=2.0), expected_records=N).recipe.revision == 2
 
 
 @pytest.mark.parametrize(("records", "count", "revision"), [(N, 4, 3), (N, 24, 5), (12, 4, 5), (12, 24, 5)])
@@ -186,35 +223,11 @@ def test_noise_of_a_round_is_the_papers() -> None:
     """sigma_G = c / sqrt(.99 mu_t^2), sigma_kappa = 1 / sqrt(.01 mu_t^2); replace-one twice the former at the most."""
     course = rounds(rounds=4)
     noise = course.template.noise
-    assert noise is not None
     assert noise.sigma["g"] == pytest.approx(0.3 / math.sqrt(0.99) / noise.mu)
     assert noise.sigma["k"] == pytest.approx(1 / math.sqrt(0.01) / noise.mu)
-    first = course.first.noise
-    assert first is not None
-    assert 4 * noise.mu**2 == pytest.approx(course.mu**2 - first.mu**2)
+    assert 4 * noise.mu**2 == pytest.approx(course.mu**2 - course.first.noise.mu**2)
     other = rounds(rounds=4, adjacency="replace-one").template.noise
-    assert other is not None
     assert other.sigma["g"] == pytest.approx(math.sqrt(4 * 0.99 + 0.01) * 0.3 / math.sqrt(0.99) / other.mu)
-
-
-def test_the_ledger_holds_the_whole_course_before_its_first_node(tmp_path: Any) -> None:
-    ledger = made.ledger(tmp_path / "spent.db", epsilon=4.0)
-    course = rounds(retries=1)
-    entry = spend(course, ledger, "ward", b"may")
-    assert entry.nodes == course.most == 4
-    assert ledger.account("ward").mu == pytest.approx(course.mu)
-    with pytest.raises(LedgerError, match="cap"):
-        spend(course, ledger, "ward", b"june")
-
-
-def test_an_account_of_another_adjacency_charges_node_by_node(tmp_path: Any) -> None:
-    ledger = Ledger.create(tmp_path / "swap.db")
-    ledger.set_cap("ward", unit="record", adjacency="replace-one", epsilon=20.0, delta=1e-5)
-    course = rounds()
-    spend(course, ledger, "ward", b"may")
-    each = [ps.dp.joint_mu(plan.schema, plan.noise.sigma, "replace-one") for plan in course.priced]  # type: ignore[union-attr]
-    assert ledger.account("ward").mu == pytest.approx(math.hypot(*each))
-    assert ledger.account("ward").mu < 2 * course.mu
 
 
 def test_a_round_without_a_sum_changes_nothing_but_the_count() -> None:
@@ -261,8 +274,7 @@ def test_rounds_refine_what_the_class_release_says() -> None:
 
 def test_rows_that_have_norm_one_already_need_no_transform() -> None:
     unit = [(X / np.linalg.norm(X, axis=1, keepdims=True), y) for X, y in shards()]
-    schema = replace(SOFTMAX, transform=())
-    plain = ps.simulate(rounds(schema), unit, rng=seeded(9))
+    plain = ps.simulate(rounds(replace(SOFTMAX, transform=())), unit, rng=seeded(9))
     turned = ps.simulate(rounds(), shards(), rng=seeded(9))
     for one, other in zip(plain, turned, strict=True):  # the same noise, and records that differ by a rounding
         assert np.abs(one.vector - other.vector).max() <= N * 4096
@@ -276,20 +288,16 @@ def test_recipes_are_read_off_the_releases_again() -> None:
     assert isinstance(recipe, SoftmaxRounds)
     assert recipe_of(releases[:1]).records == N  # nothing says better
     other = ps.simulate(rounds(expected_records=400), shards())
-    with pytest.raises(ReleaseError, match="of its course"):
-        recipe_of([*releases[:2], other[1]])
-    with pytest.raises(ReleaseError, match="of its course"):
-        recipe_of([releases[0], releases[0]])
-    with pytest.raises(ReleaseError, match="GradientSchema"):
-        recipe_of(releases[1:])
+    refused(ps.ReleaseError, "of its course", recipe_of, [*releases[:2], other[1]])
+    refused(ps.ReleaseError, "of its course", recipe_of, [releases[0], releases[0]])
+    refused(ps.ReleaseError, "GradientSchema", recipe_of, releases[1:])
 
 
 def test_releases_of_another_course_lead_nowhere() -> None:
     course, other = rounds(), rounds(epsilon=4.1)
     releases = ps.simulate(other, shards())
     for wrong in (releases[:1], [ps.simulate(course, shards())[0], releases[1]]):
-        with pytest.raises(PlanError, match="not of this course"):
-            course.next(wrong)
+        refused(ps.PlanError, "not of this course", course.next, wrong)
 
 
 def test_digests_tell_courses_apart() -> None:
@@ -331,8 +339,7 @@ NAB = SOFTMAX
     ],
 )
 def test_what_no_recipe_refines_is_refused_before_anything_is_spent(wrong: Any, said: str) -> None:
-    with pytest.raises(PlanError, match=said):
-        wrong()
+    refused(ps.PlanError, said, wrong)
 
 
 # What a party makes of a plan that a server sends
@@ -372,9 +379,9 @@ def test_a_server_that_sends_another_map_or_other_weights_is_refused(released: A
         value = releases[2].plan.published.read()[name]
         integers = value.integers.copy()
         integers.flat[0] += 64  # of 2^19: one entry, by 2^-13 of the largest
-        with pytest.raises(PlanError, match="not the one that follows"):
+        with pytest.raises(ps.PlanError, match="not the one that follows"):
             verify_next(course, sent(releases[2], **{name: Values(integers, value.exponent)}), releases[:2])
-        with pytest.raises(PlanError, match="not the one that follows"):
+        with pytest.raises(ps.PlanError, match="not the one that follows"):
             verify_next(course, sent(releases[2], **{name: Values.rounded(-value.real)}), releases[:2])
 
 
@@ -388,10 +395,8 @@ def test_a_server_that_claims_another_history_is_refused(released: Any) -> None:
         releases[1].plan,
         course.first,
     ):
-        with pytest.raises(PlanError, match="not the one that follows"):
-            verify_next(course, wrong, releases[:2])
-    with pytest.raises(PlanError, match="has ended"):
-        verify_next(course, plan, releases)
+        refused(ps.PlanError, "not the one that follows", verify_next, course, wrong, releases[:2])
+    refused(ps.PlanError, "has ended", verify_next, course, plan, releases)
 
 
 def test_parties_that_were_shown_different_releases_cannot_share_a_session(released: Any) -> None:
@@ -400,8 +405,7 @@ def test_parties_that_were_shown_different_releases_cannot_share_a_session(relea
     other = ps.simulate(course, shards(), rng=seeded(6))
     mine, theirs = course.next(releases[:1]), course.next(other[:1])
     assert mine.digest != theirs.digest
-    with pytest.raises(PlanError, match="not the one that follows"):
-        verify_next(course, theirs, releases[:1])
+    refused(ps.PlanError, "not the one that follows", verify_next, course, theirs, releases[:1])
 
 
 def test_walking_a_course_gives_nodes_with_their_history(released: Any) -> None:
@@ -417,17 +421,16 @@ def test_the_budget_of_a_round_is_shown_like_any_other(released: Any) -> None:
     budget = releases[1].budget
     assert [row.statistic for row in budget.rows] == ["g", "k"]
     assert budget.mu == pytest.approx(course.template.noise.mu)
-    assert isinstance(releases[1].plan.schema, GradientSchema)
-    assert releases[1].plan.schema.transform == (UnitNorm(),)
-    assert gaussian_mu(budget.epsilon, budget.delta) == pytest.approx(budget.mu)
+    assert isinstance(releases[1].plan.schema, ps.GradientSchema)
+    assert releases[1].plan.schema.transform == (ps.transforms.UnitNorm(),)
+    assert ps.dp.gaussian_mu(budget.epsilon, budget.delta) == pytest.approx(budget.mu)
 
 
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
 def test_the_honest_survivors_alone_carry_the_noise_of_a_round(schema: Any) -> None:
     """Sized for all clients, shares would be too small as soon as one vanishes: drawn, against the claim as written."""
     course = rounds(schema, model="distributed", epsilon=2.0)
-    first = ps.simulate(course, shards(schema), rng=seeded(1))[:1]
-    target = target_of(course.next(first))
+    target = target_of(course.next(ps.simulate(course, shards(schema), rng=seeded(1))[:1]))
     assert target.honest_shares == 4 < target.clients
     z = target.draw(600 // target.layout.size + 100, seeded(2)) / target.levels()
     assert z.std() == pytest.approx(1, abs=3.3 / math.sqrt(2 * z.size))

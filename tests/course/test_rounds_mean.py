@@ -1,7 +1,5 @@
 """A mean between the first release of a regression and its rounds: one more session under the same promise."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +9,12 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import read, spend, verify_next, write
-from privstats.course.recipe_reading import recipe_of
-from privstats.dp import Ledger, gaussian_epsilon
-from privstats.errors import PlanError, ReleaseError
-from privstats.estimates.ridge_recipe import RidgeRecipe
-from privstats.plan import Validity
+from privstats.course.recipes import recipe_of
+from privstats.estimates.recipes import RidgeRecipe
 from privstats.randomness import seeded
-from privstats.transforms import ConstantFeature, UnitNorm
+from tests import made
 from tests.course.cases import HELPERS, RIDGE, N, plan_of, rounds, shards
+from tests.made import refused
 
 TERMS: dict[str, Any] = {"epsilon": 8.0, "expected_records": 12}  # few, so that the recipe takes noise for strong
 
@@ -35,12 +30,9 @@ def with_mean(many: int = 3, **terms: Any) -> ps.Rounds:
 def test_the_mean_takes_a_twentieth_and_the_whole_keeps_its_promise(adjacency: str, retries: int) -> None:
     course = with_mean(retries=retries, adjacency=adjacency)
     whole = plan_of(RIDGE, adjacency=adjacency, epsilon=TERMS["epsilon"]).noise
-    assert whole is not None
     assert whole.mu * (1 - 1e-6) < course.mu <= whole.mu
     assert course.most == len(course.priced) == 5 + retries
     first, mean, *rest = (plan.noise for plan in course.priced)
-    assert first is not None
-    assert mean is not None
     assert (first.mu / whole.mu) ** 2 == pytest.approx(1 / 64, rel=1e-6)
     assert (mean.mu / whole.mu) ** 2 == pytest.approx(1 / 20, rel=1e-6)
     assert len({noise.mu for noise in rest if noise}) == 1
@@ -53,16 +45,13 @@ def test_the_mean_takes_a_twentieth_and_the_whole_keeps_its_promise(adjacency: s
 
 def test_what_it_sums_are_the_rows_directions() -> None:
     """Behind the first plan's transform; its grid is a mean's own, because the first one may be too coarse for it."""
-    course = with_mean()
-    assert course.mean is not None
-    schema = course.mean.schema
-    assert schema.transform == (ConstantFeature(1.0), UnitNorm())
+    schema = with_mean().mean.schema
+    assert schema.transform == (ps.transforms.ConstantFeature(1.0), ps.transforms.UnitNorm())
     X, y = shards(RIDGE)[0]
     rows = np.column_stack([X, np.ones(len(X))])
     found = ps.measure(schema, X, y).real().x
     np.testing.assert_allclose(found, (rows / np.linalg.norm(rows, axis=1)[:, None]).sum(axis=0), atol=len(X) / 4096)
-    coarse = replace(RIDGE, grid_bits=4)
-    assert rounds(coarse, 3, **TERMS).mean is not None
+    assert rounds(replace(RIDGE, grid_bits=4), 3, **TERMS).mean is not None
 
 
 def test_heads_read_the_recipe_off_the_releases_with_it_or_where_it_is_missing() -> None:
@@ -105,13 +94,11 @@ def test_rounds_behind_another_mean_than_is_given_are_refused() -> None:
     course = with_mean()
     releases, others = (ps.simulate(course, shards(RIDGE, seed=seed), rng=seeded(seed)) for seed in (1, 2))
     for wrong in ([releases[0], *releases[2:]], [releases[0], others[1], *releases[2:]], [others[0], *releases[1:]]):
-        with pytest.raises(ReleaseError, match="not measured behind this first release"):
+        with pytest.raises(ps.ReleaseError, match="not measured behind this first release"):
             recipe_of([each for each in wrong if each is not None])
-    with pytest.raises(ReleaseError, match="of its course"):
-        recipe_of([releases[0], releases[2], releases[1]])
+    refused(ps.ReleaseError, "of its course", recipe_of, [releases[0], releases[2], releases[1]])
     plain = ps.simulate(rounds(RIDGE, 3), shards(RIDGE), rng=seeded(1))
-    with pytest.raises(ReleaseError, match="not measured behind|of its course"):
-        recipe_of([plain[0], releases[1], *plain[1:]])
+    refused(ps.ReleaseError, "not measured behind|of its course", recipe_of, [plain[0], releases[1], *plain[1:]])
 
 
 @pytest.mark.ci
@@ -131,24 +118,20 @@ def test_a_course_of_an_older_version_that_lost_rounds_is_not_taken_for_one_that
     assert [each is None for each in releases[1 : lost + 2]] == [*[True] * lost, False]
     monkeypatch.undo()
     assert replace(course).mean is not None
-    with pytest.raises(ReleaseError, match="not measured behind this first release"):
-        ps.heads.RefinedRidge().fit_releases(releases)
+    refused(ps.ReleaseError, "not measured behind this first release", ps.heads.RefinedRidge().fit_releases, releases)
 
 
 def test_a_party_admits_each_plan_at_its_own_place_alone() -> None:
     course = with_mean()
     releases = ps.simulate(course, shards(RIDGE), rng=seeded(1))
     for place, release in enumerate(releases):
-        assert verify_next(course, release.plan, releases[:place]).place == place
+        assert ps.course.verify_next(course, release.plan, releases[:place]).place == place
     for place, plan in ((1, releases[2].plan), (2, releases[1].plan), (3, releases[1].plan)):
-        with pytest.raises(PlanError, match="not the one that follows"):
-            verify_next(course, plan, releases[:place])
-    with pytest.raises(PlanError, match="not of this course"):
-        course.next([releases[0], releases[2]])
-    with pytest.raises(PlanError, match="not of this course"):
+        refused(ps.PlanError, "not the one that follows", ps.course.verify_next, course, plan, releases[:place])
+    refused(ps.PlanError, "not of this course", course.next, [releases[0], releases[2]])
+    with pytest.raises(ps.PlanError, match="not of this course"):
         course.next([ps.simulate(with_mean(epsilon=8.1), shards(RIDGE), rng=seeded(1))[0]])
-    with pytest.raises(PlanError, match="release 2 is not of this course"):
-        course.next([releases[0], None, releases[1]])
+    refused(ps.PlanError, "release 2 is not of this course", course.next, [releases[0], None, releases[1]])
     assert course.next([None]) is None
 
 
@@ -174,7 +157,7 @@ def test_where_parties_prove_their_sums_there_is_none() -> None:
     plan = plan_of(RIDGE, epsilon=8.0, protocol="split", panel=HELPERS)
     assert ps.Rounds.within(plan, 3, expected_records=12).mean is not None
     with pytest.warns(UserWarning, match="experimental"):
-        proved = replace(plan, validity=Validity("norm", N))
+        proved = replace(plan, validity=ps.plan.Validity("norm", N))
     course = ps.Rounds.within(proved, 3, expected_records=12)
     assert course.mean is None
     assert course.most == 4
@@ -188,7 +171,9 @@ def test_the_first_plan_alone_gives_the_course_that_the_whole_gives(d: int, T: i
     for certainty in (5 * d**0.5, 40, 0.3 * d**1.5):
         for n in (int(certainty / 0.3), math.ceil(certainty / 0.3) + 1):
             whole = ps.Plan(
-                schema=schema, cohort=ps.Cohort(5, 4, n), privacy=plan_of(epsilon=gaussian_epsilon(0.3, 1e-5)).privacy
+                schema=schema,
+                cohort=ps.Cohort(5, 4, n),
+                privacy=plan_of(epsilon=ps.dp.gaussian_epsilon(0.3, 1e-5)).privacy,
             )
             inside = ps.Rounds.within(whole, T, retries=1)
             alone = ps.Rounds(inside.first, T, retries=1)
@@ -198,14 +183,10 @@ def test_the_first_plan_alone_gives_the_course_that_the_whole_gives(d: int, T: i
 
 def test_files_and_ledgers_hold_the_whole_course(tmp_path: Path) -> None:
     course = with_mean(retries=1)
-    write(tmp_path / "course.toml", course)
-    again = read(tmp_path / "course.toml")
-    assert again == course
-    assert again.digest == course.digest
-    assert again.mean == course.mean  # type: ignore[attr-defined]
-    ledger = Ledger.create(tmp_path / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=9.0, delta=1e-5)
-    assert spend(course, ledger, "ward", b"may").nodes == 6
+    ps.course.write(tmp_path / "course.toml", course)
+    assert ps.course.read(tmp_path / "course.toml").mean == course.mean  # type: ignore[attr-defined]
+    ledger = made.ledger(tmp_path / "spent.db", epsilon=9.0)
+    assert ps.course.spend(course, ledger, "ward", b"may").nodes == 6
     assert ledger.account("ward").mu == pytest.approx(course.mu)
 
 

@@ -1,7 +1,5 @@
 """Whatever speaks of the promise of a course states that of all its sessions; what is of one session says so."""
 
-from __future__ import annotations
-
 import html
 import json
 import math
@@ -18,10 +16,9 @@ import pytest
 import privstats as ps
 from privstats.cli.parts.party_facts import _spending
 from privstats.course import DisjointRounds, Single, spend, write
-from privstats.course.whole import whole_of
-from privstats.dp import Guarantee
+from privstats.course.promise import total_of
 from privstats.heads.provenance import Provenance
-from privstats.workflows.report import Finding, Statement, ethics_page, explanations, page_of, registry_entry
+from privstats.workflows.report import Finding, Statement, ethics_page, explanations, page_of
 from tests import made
 from tests.alignment.cohort import PROMISE, PUBLIC
 from tests.alignment.cohort import first as aligned
@@ -61,23 +58,18 @@ def outputs(course: Any, privstats: Any, folder: Path) -> dict[str, list[str]]:
     release.save(folder / "first.release")
     write(folder / "study.toml", course)
     unit, adjacency = first.privacy.unit, first.privacy.adjacency
-    ledger = ps.dp.Ledger.create(folder / "l.db")
-    ledger.set_cap("ward", unit=unit, adjacency=adjacency, epsilon=50.0, delta=first.privacy.delta)
+    ledger = made.ledger(folder / "l.db", epsilon=50.0, unit=unit, adjacency=adjacency, delta=first.privacy.delta)
     spend(course, ledger, "ward", b"may", sums_only=isinstance(course, DisjointRounds))
     finding = Finding(title="An audit", summary="Nothing was found.")
     statement = Statement(first, course=course, release=release, accounts=ledger.accounts(), findings=[finding])
     standing = SimpleNamespace(account="ward", begun=0, inside=0, gone=0, entering=0, leaving=0)
     party: Any = SimpleNamespace(folder=SimpleNamespace(course=course, ledger=ledger, standing=standing))
-    commands = [
-        ("course", "check", "study.toml"),
-        ("release", "show", "first.release", "--plan", "study.toml"),
-    ]
+    commands = [("course", "check", "study.toml"), ("release", "show", "first.release", "--plan", "study.toml")]
     shown = json.loads(privstats("course", "show", "study.toml", cwd=folder).stdout)
     return {
         "course show": [json.dumps({name: value for name, value in shown.items() if name != "nodes"})],
         "report.html": said(page_of(statement)),
         "ethics.html": said(ethics_page(statement)),
-        "registry": [json.dumps(registry_entry(statement)["deployment"]["privacy_loss"]["privacy_parameters"])],
         "notebook": said(course._repr_html_()),
         "a party's facts": [str(_spending(party, "ward"))],
         **{" ".join(words): privstats(*words, cwd=folder).stdout.splitlines() for words in commands},
@@ -88,7 +80,7 @@ def outputs(course: Any, privstats: Any, folder: Path) -> dict[str, list[str]]:
 def test_every_output_states_the_promise_of_the_whole_course(name: str, privstats: Any, tmp_path: Path) -> None:
     """The officer's page said "1.8 times as likely (epsilon 0.5899)" of a course that promises epsilon 3."""
     course = COURSES[name]
-    whole, part = whole_of(course), course.first.budget().epsilon
+    whole, part = total_of(course), course.first.budget().epsilon
     own, all_of_it = f"{part:.4g}", f"{whole.epsilon:.4g}"
     assert own != all_of_it
     found = explanations.found(course.first.noise.guarantee)
@@ -112,8 +104,7 @@ def test_a_finding_about_the_first_plan_says_so_and_one_about_a_model_does_not()
         text = " ".join(said(page_of(Statement(course.first, course=course, findings=[finding]))))
         assert ("An audit, of the first session" in text) != whole
         assert ("Of the first session alone, and of its own part of the promise, epsilon 1.376" in text) != whole
-        alone = " ".join(said(page_of(Statement(course.first, findings=[finding]))))
-        assert "first session" not in alone
+        assert "first session" not in " ".join(said(page_of(Statement(course.first, findings=[finding]))))
 
 
 @pytest.mark.parametrize("name", SEVERAL)
@@ -123,27 +114,26 @@ def test_a_model_of_all_sessions_states_what_they_promise_together(name: str) ->
     if isinstance(course, DisjointRounds):
         pytest.skip("a total of a stream names no single release")
     promise = Provenance.of([released(plan) for plan in plans])
-    assert f"epsilon {whole_of(course).epsilon:.6g} at" in str(promise)
+    assert f"epsilon {total_of(course).epsilon:.6g} at" in str(promise)
 
 
 def test_a_plan_alone_keeps_its_own_numbers() -> None:
     for plan in (SAMPLES["single"].first, made.plan(ps.ClassSchema(2, 2, "NA", 1.0), COHORT, made.promise(delta=0.0))):
-        whole, budget = whole_of(plan), plan.budget()
-        assert whole == whole_of(Single(plan))
+        whole, budget = total_of(plan), plan.budget()
+        assert whole == total_of(Single(plan))
         assert (whole.epsilon, whole.delta, whole.guarantee) == (budget.epsilon, budget.delta, plan.noise.guarantee)
     bare = made.plan(ps.ClassSchema(2, 2, "NA", 1.0), COHORT)
-    assert whole_of(ps.Stream(bare, 4)).guarantee == Guarantee(math.inf)
-    assert math.isinf(whole_of(bare).epsilon)
+    assert total_of(ps.Stream(bare, 4)).guarantee == ps.dp.Guarantee(math.inf)
+    assert math.isinf(total_of(bare).epsilon)
 
 
 def test_masks_of_every_session_can_fail() -> None:
     """The ethics page and the command counted one session's masks for a whole stream, and epsilon at a larger delta."""
-    cohort = ps.Cohort(2_000, 1_500, 20_000)
-    plan = replace(SAMPLES["stream"].plan, cohort=cohort, graph="sparse")
+    plan = replace(SAMPLES["stream"].plan, cohort=ps.Cohort(2_000, 1_500, 20_000), graph="sparse")
     stream = ps.Stream(plan, 4, "tree")
     failure = stream.first.masking.failure
     assert failure > 0
-    whole = whole_of(stream)
+    whole = total_of(stream)
     assert whole.delta == plan.privacy.delta + stream.most * failure
     assert whole.epsilon == stream.epsilon(plan.privacy.delta)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from privstats import ClassSchema, RidgeSchema
 from privstats.dp import Privacy, default_shares, joint_mu, optimal_shares, sensitivity, suggested_shares
-from privstats.dp.allocation import allocate
+from privstats.dp.sensitivities import allocate
 from privstats.errors import PlanError
 
 SCHEMAS = [

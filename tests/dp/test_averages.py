@@ -1,7 +1,5 @@
 """A person whose rows are averaged costs what one record costs, however many rows there are."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any
@@ -17,6 +15,7 @@ from privstats.encoding import PersonAverage, flatten, layout_of
 from privstats.errors import DataError, PlanError
 from privstats.schema.public_values import Published, Values
 from tests import made
+from tests.made import refused
 
 ADJACENCIES = ("add-remove", "replace-one")
 CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
@@ -97,9 +96,7 @@ def far(schema: Any, sigma: Any, moved: np.ndarray) -> float:
     seed=st.integers(0, 2**32),
 )
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
-def test_no_average_and_no_exchange_of_averages_passes_the_bound(
-    schema: Any, sizes: tuple[int, int], levels: list[float], seed: int
-) -> None:
+def test_no_average_and_no_exchange_of_averages_passes_the_bound(schema, sizes, levels, seed):
     """Whatever the noise of each statistic is, and whatever was published."""
     rng = np.random.default_rng(seed)
     said = published(schema, rng)
@@ -138,17 +135,12 @@ def test_many_equal_rows_are_one_row(schema: Any) -> None:
 def test_a_pure_promise_has_the_scales_of_a_record(schema: Any, adjacency: Any) -> None:
     averaged = plan_of(schema, delta=0, adjacency=adjacency).noise
     record = plan_of(schema, delta=0, adjacency=adjacency, unit="record", person_clip=None).noise
-    assert averaged is not None
-    assert record is not None
-    assert averaged.scales == record.scales
-    assert averaged.rows == record.rows
+    assert (averaged.scales, averaged.rows) == (record.scales, record.rows)
 
 
 @settings(deadline=None)
 @given(sizes=st.tuples(st.integers(0, 9), st.integers(0, 9)), seed=st.integers(0, 2**32), counts=st.booleans())
-def test_no_average_passes_the_distance_that_laplace_noise_pays(
-    sizes: tuple[int, int], seed: int, counts: bool
-) -> None:
+def test_no_average_passes_the_distance_that_laplace_noise_pays(sizes: tuple[int, int], seed: int, counts: bool):
     schema: Any = COUNTS if counts else ps.ClassSchema(2, 5, "NAD", 1.0, grid_bits=8)
     rng = np.random.default_rng(seed)
     one, other = (added(schema, *rows_of(schema, n, rng), None) for n in sizes)
@@ -162,8 +154,7 @@ def test_sums_of_which_nobody_knows_how_many_rows_are_no_average() -> None:
     """Undivided they would cost as many records as there are rows."""
     schema = ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0)
     unknown = ps.encoding.unflatten(schema, flatten(ps.measure(schema, [[0.5, 0.5]] * 3, [1.0] * 3)))
-    with pytest.raises(DataError, match="no number of records"):
-        PersonAverage().clipped(unknown)
+    refused(DataError, "no number of records", PersonAverage().clipped, unknown)
 
 
 def test_rows_whose_sums_pass_64_bits_have_the_exact_average() -> None:
@@ -172,8 +163,7 @@ def test_rows_whose_sums_pass_64_bits_have_the_exact_average() -> None:
     parts = [ps.measure(schema, np.full((n, 3), value), [0] * n) for n, value in ((3, 0.3), (4, -0.5), (2, 0.1))]
     found, shrunk = PersonAverage().clipped(*parts)
     totals = sum(part.A[0, 0] for part in parts)
-    assert found["A"][0, 0] == math.trunc(Fraction(int(totals), 9))
-    assert found["N"].tolist() == [4096, 0]
+    assert (found["A"][0, 0], found["N"].tolist()) == (math.trunc(Fraction(int(totals), 9)), [4096, 0])
     assert not shrunk
 
 
@@ -186,5 +176,4 @@ def test_rows_whose_sums_pass_64_bits_have_the_exact_average() -> None:
     ids=["groups", "chances"],
 )
 def test_sites_that_sum_in_their_own_way_average_nobody(schema: Any) -> None:
-    with pytest.raises(PlanError, match="groups of sites, and sites that differ in their probability, sum single rows"):
-        plan_of(schema)
+    refused(PlanError, "groups of sites, and sites that differ in their probability, sum single rows", plan_of, schema)

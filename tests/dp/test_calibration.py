@@ -9,10 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from privstats import ClassSchema, RidgeSchema
+import privstats as ps
 from privstats.dp import calibrate, client_mu, default_shares, gaussian_delta, gaussian_mu, joint_mu
-from privstats.encoding import layout_of
-from privstats.errors import PlanError
 from tests import made
 
 MODELS = ["central", "distributed", "local"]
@@ -25,11 +23,11 @@ def promise(**change):
 
 SCHEMAS = st.one_of(
     st.builds(
-        ClassSchema, st.integers(2, 5), st.integers(2, 20), st.sampled_from(["NA", "NAB", "NAS", "NAD", "NABD"]),
+        ps.ClassSchema, st.integers(2, 5), st.integers(2, 20), st.sampled_from(["NA", "NAB", "NAS", "NAD", "NABD"]),
         st.floats(0.1, 30), st.integers(11, 16), nonnegative=st.booleans(),
     ),
     st.builds(
-        RidgeSchema, st.integers(2, 20), st.integers(1, 3), clip_norm=st.floats(0.1, 30),
+        ps.RidgeSchema, st.integers(2, 20), st.integers(1, 3), clip_norm=st.floats(0.1, 30),
         target_bound=st.floats(0.1, 30), grid_bits=st.integers(11, 16), folds=st.integers(1, 4),
     ),
 )  # fmt: skip
@@ -56,7 +54,7 @@ def test_the_joint_mu_of_the_noise_is_the_promise_and_not_a_hair_more(schema, mo
 
 @pytest.mark.parametrize("client_clip", [None, 12.5])
 def test_the_client_unit_multiplies_the_noise(client_clip):
-    schema = ClassSchema(3, 8, "NAB", 1.0)
+    schema = ps.ClassSchema(3, 8, "NAB", 1.0)
     privacy = promise(unit="client", max_records_per_client=100, client_clip=client_clip)
     noise = calibrate(schema, privacy, honest_shares=1)
     record = calibrate(schema, promise(), honest_shares=1)
@@ -69,18 +67,17 @@ def test_the_client_unit_multiplies_the_noise(client_clip):
 
 
 def test_shares_of_the_fewest_honest_survivors_sum_to_the_guarantee():
-    schema = ClassSchema(3, 8, "NAB", 1.0)
+    schema = ps.ClassSchema(3, 8, "NAB", 1.0)
     noise = calibrate(schema, promise(model="distributed"), honest_shares=7)
-    for segment in layout_of(schema).segments:
+    for segment in ps.encoding.layout_of(schema).segments:
         assert 7 * noise.share_sigma(segment) ** 2 - 4 == pytest.approx(noise.grid_sigma(segment) ** 2, rel=1e-9)
 
 
 def test_more_survivors_than_the_fewest_only_strengthen_the_release():
-    schema = ClassSchema(3, 8, "NAB", 1.0)
+    schema = ps.ClassSchema(3, 8, "NAB", 1.0)
     noise = calibrate(schema, promise(model="distributed"), honest_shares=7)
     epsilons = [noise.released_epsilon(survivors) for survivors in (7, 8, 9, 10)]
-    assert epsilons[0] == pytest.approx(1.0, rel=1e-9)
-    assert epsilons == sorted(epsilons, reverse=True)
+    assert (epsilons[0], epsilons) == (pytest.approx(1.0, rel=1e-9), sorted(epsilons, reverse=True))
     assert noise.released_sigma(28)["A"] == pytest.approx(2 * noise.sigma["A"])
     central = calibrate(schema, promise(), honest_shares=7)
     assert central.released_sigma(3) == dict(central.sigma)
@@ -91,12 +88,12 @@ def test_more_survivors_than_the_fewest_only_strengthen_the_release():
 
 def test_every_member_of_a_panel_draws_all_of_the_noise():
     """What one member adds keeps the promise whatever the others know; a reader faces the noise of all of them."""
-    schema = ClassSchema(3, 8, "NAB", 1.0)
+    schema = ps.ClassSchema(3, 8, "NAB", 1.0)
     central = calibrate(schema, promise(), honest_shares=7)
     for members in (2, 3, 256):
         noise = calibrate(schema, promise(model="panel"), honest_shares=7, members=members)
         assert (noise.mu, noise.rows) == (central.mu, central.rows)
-        for segment in layout_of(schema).segments:
+        for segment in ps.encoding.layout_of(schema).segments:
             assert noise.share_sigma(segment) == central.share_sigma(segment)
             assert noise.tail_sigma(segment, 9, 1.0) == math.sqrt(members) * central.tail_sigma(segment, 9, 1.0)
         for survivors in (2, 20):
@@ -113,15 +110,15 @@ def test_every_member_of_a_panel_draws_all_of_the_noise():
     ],
 )
 def test_only_a_panel_has_members_and_it_has_two(model, members, told):
-    with pytest.raises(PlanError, match=told):
-        calibrate(ClassSchema(3, 8, "NAB", 1.0), promise(model=model), honest_shares=7, members=members)
+    with pytest.raises(ps.PlanError, match=told):
+        calibrate(ps.ClassSchema(3, 8, "NAB", 1.0), promise(model=model), honest_shares=7, members=members)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_the_tail_bound_covers_the_exact_tail_of_all_noise(model):
-    schema = ClassSchema(2, 2, "NA", 1.0)
+    schema = ps.ClassSchema(2, 2, "NA", 1.0)
     noise = calibrate(schema, promise(model=model), honest_shares=3)
-    segment = layout_of(schema).segments[1]
+    segment = ps.encoding.layout_of(schema).segments[1]
     clients = 5
     tail = noise.tail_sigma(segment, clients, 1.0)
     one = noise.share_sigma(segment)
@@ -139,7 +136,7 @@ def test_the_slack_of_summing_discrete_shares_is_below_the_margin():
         assert summed < 1e-66
         theta = 2 * sum(mpmath.exp(-2 * mpmath.pi**2 * 4 * j * j) for j in range(1, 5))
         assert mpmath.log((1 + theta) / (1 - theta)) < 2.1e-34
-    noise = calibrate(ClassSchema(10, 512, "NAS", 1.0), promise(model="distributed"), honest_shares=100)
+    noise = calibrate(ps.ClassSchema(10, 512, "NAS", 1.0), promise(model="distributed"), honest_shares=100)
     assert 0 < 2 * noise.slack < noise.epsilon * 2.0**-40
 
 
@@ -168,26 +165,26 @@ def bell_sum(y, s, reach):
 @pytest.mark.parametrize(
     ("schema", "change", "honest", "words"),
     [
-        (ClassSchema(2, 2, "NA", 1.0, 2), {}, 1, ["A is", "at least 64", "grid_bits"]),
-        (ClassSchema(2, 2, "NAB", 1.0, 6), {"model": "distributed"}, 6000,
+        (ps.ClassSchema(2, 2, "NA", 1.0, 2), {}, 1, ["A is", "at least 64", "grid_bits"]),
+        (ps.ClassSchema(2, 2, "NAB", 1.0, 6), {"model": "distributed"}, 6000,
          ["a noise share on A", "at least 4", "grid_bits"]),
-        (ClassSchema(2, 2, "NA", 1.0),
+        (ps.ClassSchema(2, 2, "NA", 1.0),
          {"epsilon": 100.0, "shares": {"N": 0.9999, "A": 0.0001}, "model": "distributed"}, 30000,
          ["share on N", "share of N"]),
-        (ClassSchema(2, 2, "NA", 1.0), {"model": "distributed"}, 0, ["min_survivors"]),
-        (ClassSchema(2, 2, "NAB", 1.0), {"shares": {"N": 0.5, "A": 0.5}}, 1, ["leave out B"]),
-        (ClassSchema(2, 2, "NA", 1.0), {"shares": {"N": 0.5, "A": 0.4, "D": 0.1}}, 1, ["name D"]),
+        (ps.ClassSchema(2, 2, "NA", 1.0), {"model": "distributed"}, 0, ["min_survivors"]),
+        (ps.ClassSchema(2, 2, "NAB", 1.0), {"shares": {"N": 0.5, "A": 0.5}}, 1, ["leave out B"]),
+        (ps.ClassSchema(2, 2, "NA", 1.0), {"shares": {"N": 0.5, "A": 0.4, "D": 0.1}}, 1, ["name D"]),
     ],
 )  # fmt: skip
 def test_a_promise_that_does_not_fit_the_schema_is_refused(schema, change, honest, words):
-    with pytest.raises(PlanError) as refused:
+    with pytest.raises(ps.PlanError) as refused:
         calibrate(schema, promise(**change), honest_shares=honest)
     for word in words:
         assert word in str(refused.value)
 
 
 def test_explicit_shares_are_kept():
-    schema = ClassSchema(2, 2, "NAB", 1.0)
+    schema = ps.ClassSchema(2, 2, "NAB", 1.0)
     noise = calibrate(schema, promise(shares={"B": 0.5, "A": 0.25, "N": 0.25}), honest_shares=1)
     assert [(row.statistic, row.share) for row in noise.rows] == [("N", 0.25), ("A", 0.25), ("B", 0.5)]
 
@@ -195,10 +192,9 @@ def test_explicit_shares_are_kept():
 @given(schema=SCHEMAS)
 def test_default_shares_cover_the_schema_and_sum_to_one(schema):
     shares = default_shares(schema)
-    assert list(shares) == list(schema.statistics)
-    assert sum(shares.values()) == pytest.approx(1)
+    assert (list(shares), sum(shares.values())) == (list(schema.statistics), pytest.approx(1))
     assert np.all(np.array(list(shares.values())) > 0)
 
 
 def test_the_class_default_is_the_measured_best():
-    assert default_shares(ClassSchema(2, 2, "NAB", 1.0)) == pytest.approx({"N": 0.02, "A": 0.85, "B": 0.13})
+    assert default_shares(ps.ClassSchema(2, 2, "NAB", 1.0)) == pytest.approx({"N": 0.02, "A": 0.85, "B": 0.13})

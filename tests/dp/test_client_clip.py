@@ -5,17 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from privstats import ClassSchema, RidgeSchema, measure
+import privstats as ps
 from privstats.dp import calibrate, client_norm, clip_client
 from privstats.encoding import flatten, layout_of, weighted_square_norm
-from privstats.errors import DataError
 from tests import made
 from tests.schema import samples
 
 SCHEMAS = [
-    ClassSchema(3, 4, "NAB", 1.0),
-    ClassSchema(2, 3, "NAS", 2.0),
-    RidgeSchema(3, 2, clip_norm=1.0, target_bound=4.0),
+    ps.ClassSchema(3, 4, "NAB", 1.0),
+    ps.ClassSchema(2, 3, "NAS", 2.0),
+    ps.RidgeSchema(3, 2, clip_norm=1.0, target_bound=4.0),
 ]
 
 
@@ -27,9 +26,9 @@ def promise(clip=5.0, **change):
 def records(schema, n, seed):
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, schema.features)) * rng.choice([0.1, 1, 10])
-    if isinstance(schema, RidgeSchema):
-        return flatten(measure(schema, X, rng.standard_normal((n, schema.targets)) * 3))
-    return flatten(measure(schema, X, rng.integers(0, schema.classes, n)))
+    if isinstance(schema, ps.RidgeSchema):
+        return flatten(ps.measure(schema, X, rng.standard_normal((n, schema.targets)) * 3))
+    return flatten(ps.measure(schema, X, rng.integers(0, schema.classes, n)))
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
@@ -69,7 +68,7 @@ def test_the_norm_is_what_the_noise_measures(schema):
 def test_without_a_clip_nothing_changes_and_a_foreign_shape_is_refused():
     vector = records(SCHEMAS[0], 5, 0)
     assert clip_client(SCHEMAS[0], promise(None), vector) is vector
-    with pytest.raises(DataError, match="shape"):
+    with pytest.raises(ps.DataError, match="shape"):
         clip_client(SCHEMAS[1], promise(), vector)
 
 

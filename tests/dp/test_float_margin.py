@@ -1,18 +1,15 @@
 """Rounding of floating point never makes a plan promise more than it keeps: held against forty digits."""
 
-from __future__ import annotations
-
 import itertools
 from typing import get_args
 
 import mpmath
 import pytest
 
-from privstats.dp import Privacy, calibrate, gaussian_mu
-from privstats.dp.models import MODELS, Model
-from privstats.schema import ClassSchema
+import privstats as ps
+from privstats.dp.privacy import MODELS, Model
 
-SCHEMA = ClassSchema(3, 5, "NAB", clip_norm=1.5)
+SCHEMA = ps.ClassSchema(3, 5, "NAB", clip_norm=1.5)
 EPSILONS = (0.01, 0.1, 0.3, 0.7, 1.0, 1.7, 3.0, 5.3, 8.0, 10.0, 30.0)
 DELTAS = (1e-12, 3e-8, 1e-6, 1e-5, 7e-5, 1e-3, 0.05)
 
@@ -33,8 +30,8 @@ def exact_mu(sigma: dict[str, float]) -> mpmath.mpf:
 def test_no_plan_exceeds_its_promise_in_the_last_digits(model: Model) -> None:
     with mpmath.workdps(40):
         for epsilon, delta in itertools.product(EPSILONS, DELTAS):
-            privacy = Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=delta)
-            noise = calibrate(SCHEMA, privacy, honest_shares=5, members=2 if model == "panel" else 1)
+            privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=delta)
+            noise = ps.dp.calibrate(SCHEMA, privacy, honest_shares=5, members=2 if model == "panel" else 1)
             spent = exact_delta(exact_mu(dict(noise.sigma)), epsilon)
             assert spent <= mpmath.mpf(delta), (epsilon, delta, float(spent / delta - 1))
             assert spent >= mpmath.mpf(delta) * (1 - mpmath.mpf(1e-9)), "the margin costs more than rounding does"
@@ -45,7 +42,7 @@ def test_the_margin_covers_twice_the_rounding_it_is_for() -> None:
     worst = mpmath.mpf(0)
     with mpmath.workdps(40):
         for epsilon, delta in itertools.product(EPSILONS, DELTAS):
-            mu = mpmath.mpf(gaussian_mu(epsilon, delta))
+            mu = mpmath.mpf(ps.dp.gaussian_mu(epsilon, delta))
             a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
             gain = epsilon * mills(b) + mills(a) - mills(b)
             worst = max(worst, mu / gain)

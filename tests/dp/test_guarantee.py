@@ -20,10 +20,8 @@ def test_the_curve_of_pure_epsilon_is_that_of_randomised_response(epsilon):
     hit = 1 / (1 + math.exp(-epsilon))
     corners = ([0.0, 1 - hit, 1.0], [0.0, hit, 1.0])
     exact = np.interp(RATES, *corners)
-    found = np.array([kept.tpr(rate) for rate in RATES])
-    np.testing.assert_allclose(found, exact, atol=1e-12)
-    assert kept.tpr(0.0) == 0.0
-    assert kept.auc == pytest.approx(np.trapezoid(corners[1], corners[0]))
+    np.testing.assert_allclose(np.array([kept.tpr(rate) for rate in RATES]), exact, atol=1e-12)
+    assert (kept.tpr(0.0), kept.auc) == (0.0, pytest.approx(np.trapezoid(corners[1], corners[0])))
     assert kept.operating_point()[2] == pytest.approx(2 * hit - 1, abs=1e-12)
 
 

@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.dp import destinations, doubtful_counts, drop_probability, noise_copies, rounded_gaussian, suppressed
-from privstats.randomness import seeded
-from privstats.schema import COUNT_SCALE
 from tests import made
 
 
@@ -19,7 +17,7 @@ def test_classes_below_the_minimum_go_and_the_minimum_itself_stays():
 @pytest.mark.parametrize("count", [10, 18, 20, 23, 40])
 def test_the_drop_probability_is_the_frequency_of_drops(count):
     sigma, n = 4.0, 200_000
-    noise = rounded_gaussian(sigma * COUNT_SCALE, n, seeded(count)) / COUNT_SCALE
+    noise = rounded_gaussian(sigma * ps.schema.COUNT_SCALE, n, ps.randomness.seeded(count)) / ps.schema.COUNT_SCALE
     dropped = len(suppressed(count + noise, 20)) / n
     assert dropped == pytest.approx(drop_probability(count, 20, sigma), abs=5 * 0.5 / np.sqrt(n))
 
@@ -34,7 +32,7 @@ def test_false_drops_of_a_distributed_release_are_as_frequent_as_its_own_noise_s
     )
     held = ps.measure(plan.schema, np.zeros((30_000, 2)), np.repeat(np.arange(500), 60))
     shards = [held, *[ps.measure(plan.schema, np.zeros((0, 2)), np.zeros(0, int))] * 19]
-    releases = [ps.session.aggregate_unmasked(plan, shards, seeded(seed)) for seed in range(12)]
+    releases = [ps.session.aggregate_unmasked(plan, shards, ps.randomness.seeded(seed)) for seed in range(12)]
     measured = sum(len(release.suppressed) for release in releases) / (12 * 500)
     said = drop_probability(60, 20, releases[0].sigma["N"])
     assert said == drop_probability(60, 20, plan.noise.released_sigma(20)["N"]) == pytest.approx(0.111, abs=0.001)
@@ -43,8 +41,7 @@ def test_false_drops_of_a_distributed_release_are_as_frequent_as_its_own_noise_s
 
 
 def test_without_noise_the_minimum_is_sharp():
-    assert drop_probability(19, 20, 0) == 1.0
-    assert drop_probability(20, 20, 0) == 0.0
+    assert (drop_probability(19, 20, 0), drop_probability(20, 20, 0)) == (1.0, 0.0)
 
 
 @given(least=st.floats(1, 1e4), sigma=st.floats(0.01, 1e3), p=st.floats(1e-6, 0.4))

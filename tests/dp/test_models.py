@@ -1,7 +1,5 @@
 """Who draws the noise is a row of one table: it says what the mechanisms do, and nobody else compares a name."""
 
-from __future__ import annotations
-
 import ast
 import math
 from pathlib import Path
@@ -10,16 +8,14 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from privstats import ClassSchema
+import privstats as ps
 from privstats.dp import Privacy, calibrate, discrete_gaussian, draw_central, draw_member, draw_share, rounded_gaussian
-from privstats.dp.models import MODELS, Model
-from privstats.encoding import layout_of
-from privstats.randomness import seeded
+from privstats.dp.privacy import MODELS, Model
 from tests.mutation.catalogue import MUTANTS
 from tests.mutation.plans import plan_of
 
 ROOT = Path(__file__).parents[2]
-SCHEMA = ClassSchema(3, 4, "NAB", 1.0)
+SCHEMA = ps.ClassSchema(3, 4, "NAB", 1.0)
 HONEST, CLIENTS, MEMBERS = 7, 11, 3
 DRAWS = {"server": draw_central, "client": draw_share, "member": draw_member}
 
@@ -32,36 +28,18 @@ def noise(model: str):
 
 LEVELS = [
     ("central", rounded_gaussian, lambda total: total, lambda one: one + 0.5, 1.0),
-    (
-        "distributed",
-        discrete_gaussian,
-        lambda total: math.sqrt((total * total + 4) / HONEST),
-        lambda one: math.sqrt(CLIENTS) * one,
-        math.sqrt(CLIENTS / HONEST),
-    ),
-    (
-        "local",
-        rounded_gaussian,
-        lambda total: total,
-        lambda one: math.sqrt(CLIENTS) * (one + 0.5),
-        math.sqrt(CLIENTS),
-    ),
-    (
-        "panel",
-        rounded_gaussian,
-        lambda total: total,
-        lambda one: math.sqrt(MEMBERS) * (one + 0.5),
-        math.sqrt(MEMBERS),
-    ),
-]
+    ("distributed", discrete_gaussian, lambda total: math.sqrt((total * total + 4) / HONEST),
+        lambda one: math.sqrt(CLIENTS) * one, math.sqrt(CLIENTS / HONEST)),
+    ("local", rounded_gaussian, lambda total: total, lambda one: math.sqrt(CLIENTS) * (one + 0.5), math.sqrt(CLIENTS)),
+    ("panel", rounded_gaussian, lambda total: total, lambda one: math.sqrt(MEMBERS) * (one + 0.5), math.sqrt(MEMBERS)),
+]  # fmt: skip
 """Of each model: the law, sigma of a draw, the tail of a sum and what a release has beyond its sigma."""
 
 
 def test_every_model_has_its_proof_on_the_page_and_a_bug_that_is_looked_for_under_it():
     page = (ROOT / "docs" / "privacy.md").read_text("utf-8")
     assert [model for model in MODELS if f"\n| {model} |" not in page] == []
-    planted = {plan_of(mutant.plan).privacy.model for mutant in MUTANTS.values() if mutant.plan}
-    assert planted == set(MODELS)
+    assert {plan_of(mutant.plan).privacy.model for mutant in MUTANTS.values() if mutant.plan} == set(MODELS)
 
 
 def test_the_table_has_a_row_for_every_model_and_no_other():
@@ -71,15 +49,15 @@ def test_the_table_has_a_row_for_every_model_and_no_other():
 
 @pytest.mark.parametrize(("model", "sampler", "sigma", "tail", "surplus"), LEVELS)
 def test_each_row_gives_the_levels_of_its_model_to_the_last_bit(model, sampler, sigma, tail, surplus):
-    made, layout = noise(model), layout_of(SCHEMA)
+    made, layout = noise(model), ps.encoding.layout_of(SCHEMA)
     for segment in layout.segments:
         assert made.share_sigma(segment) == sigma(made.grid_sigma(segment))
         assert made.tail_sigma(segment, CLIENTS, 1.0) == tail(made.share_sigma(segment))
     assert made.released_sigma(CLIENTS) == {name: value * surplus for name, value in made.sigma.items()}
     draw = DRAWS[MODELS[model].drawn_by]
-    rng = seeded(1)
+    rng = ps.randomness.seeded(1)
     plain = [sampler(made.share_sigma(segment), segment.size, rng) for segment in layout.segments]
-    np.testing.assert_array_equal(draw(made, layout, seeded(1)), np.concatenate(plain))
+    np.testing.assert_array_equal(draw(made, layout, ps.randomness.seeded(1)), np.concatenate(plain))
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -92,7 +70,7 @@ def test_who_does_not_draw_in_a_model_is_refused(model):
     for drawer, draw in DRAWS.items():
         if drawer != MODELS[model].drawn_by:
             with pytest.raises(ValueError, match=words[drawer]):
-                draw(noise(model), layout_of(SCHEMA), seeded(1))
+                draw(noise(model), ps.encoding.layout_of(SCHEMA), ps.randomness.seeded(1))
 
 
 def comparisons(source: str) -> list[int]:
@@ -138,9 +116,9 @@ def test_no_other_module_compares_the_name_of_a_model():
     modules = [path for room in ("privstats", "threat_models") for path in (ROOT / room).rglob("*.py")]
     assert len(modules) > 100
     known = {
-        ROOT / "privstats" / "dp" / "models.py",
+        ROOT / "privstats" / "dp" / "privacy.py",
         ROOT / "threat_models" / "audits" / "target.py",  # read through the table, a fault in it would not show
-        ROOT / "privstats" / "plan" / "certificate_checker.py",  # shares no code, so it has no table to ask
+        ROOT / "privstats" / "review" / "certificate_checker.py",  # shares no code, so it has no table to ask
         ROOT / "privstats" / "optional_dependencies.py",  # a package of Dask's has the name of a model
     }
     found = {str(path.relative_to(ROOT)): comparisons(path.read_text()) for path in modules if path not in known}

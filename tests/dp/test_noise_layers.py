@@ -1,7 +1,5 @@
 """Excess noise in layers: what is left keeps the variance that the promise needs, at every level and in every mix."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from fractions import Fraction
 from itertools import accumulate, pairwise
@@ -17,8 +15,9 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats import randomness
-from privstats.dp.noise_layers import layer_sigmas, level_at, levels_of
+from privstats.dp.calibration import layer_sigmas, level_at, levels_of
 from privstats.errors import PlanError
+from tests.made import refused
 
 SCHEMA = ps.ClassSchema(2, 3, "NAB", clip_norm=1.0)
 PROMISE = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -58,9 +57,7 @@ def test_levels_rise_from_the_fewest_to_all_and_skip_few(cohort: tuple[int, int,
 
 
 @given(cohorts(), st.floats(64.0, 1e9), st.data())
-def test_whatever_each_client_opens_the_honest_keep_the_promised_variance(
-    cohort: tuple[int, int, int], sigma: float, data: st.DataObject
-) -> None:
+def test_whatever_each_client_opens_the_honest_keep_the_promised_variance(cohort, sigma, data):
     """Theorem 6: a client opens at most what it may with all honest clients of the sum and all colluders beside it."""
     clients, least, colluders = cohort
     levels = levels_of(clients, least, colluders)
@@ -91,8 +88,7 @@ def test_a_layer_is_the_same_on_machines_whose_roots_differ_in_the_last_digits()
 
 
 def pmf(sigma: float, reach: int) -> np.ndarray:
-    at = np.arange(-reach, reach + 1)
-    weights = np.exp(-(at**2) / (2 * sigma * sigma))
+    weights = np.exp(-(np.arange(-reach, reach + 1) ** 2) / (2 * sigma * sigma))
     return weights / weights.sum()
 
 
@@ -217,11 +213,9 @@ def test_a_layer_is_drawn_as_the_page_says_in_another_implementation() -> None:
 
 def test_more_layers_than_there_are_cannot_be_drawn() -> None:
     plan = plan_of(ps.Cohort(10, 7, 1_000, 1))
-    with pytest.raises(ValueError, match="has 3 layers, got 4"):
-        ps.dp.draw_layers(plan.noise, plan.layout, [randomness.seeded(0)] * 4)
+    refused(ValueError, "has 3 layers, got 4", ps.dp.draw_layers, plan.noise, plan.layout, [randomness.seeded(0)] * 4)
     kept = plan_of(ps.Cohort(10, 7, 1_000, 1), excess_noise="kept")
-    with pytest.raises(ValueError, match="has 0 layers, got 1"):
-        ps.dp.draw_layers(kept.noise, kept.layout, [randomness.seeded(0)])
+    refused(ValueError, "has 0 layers, got 1", ps.dp.draw_layers, kept.noise, kept.layout, [randomness.seeded(0)])
 
 
 def test_layers_too_narrow_for_the_proof_are_refused() -> None:

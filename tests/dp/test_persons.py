@@ -1,7 +1,5 @@
 """No person is worth more than the promise, however many rows there are and whoever stands in for whom."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -11,22 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.dp.units import apart
-from privstats.encoding import flatten
-from privstats.errors import PlanError
+from privstats.dp.sensitivities import apart
 from privstats.workflows.report import explanations
 from tests import made
+from tests.dp.test_averages import ADJACENCIES, CLASSES, SUMMED, rows_of
+from tests.made import refused, worth
 
-CLASSES = ps.ClassSchema(3, 4, "NAB", 1.0)
-SCHEMAS: tuple[Any, ...] = (
-    CLASSES,
-    ps.ClassSchema(2, 3, "NAS", 2.0, grid_bits=6),
-    ps.ClassSchema(2, 3, "NABD", 2.0, nonnegative=True),
-    ps.RidgeSchema(3, 2, clip_norm=1.0, target_bound=4.0, folds=2),
-    ps.MeanSchema(3, 1.0, grid_bits=6),
-    ps.CountSchema((ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60))), (("sex", "age"), ("age",))),
-)
-ADJACENCIES = ("add-remove", "replace-one")
+SCHEMAS = SUMMED[:6]
 
 
 def plan_of(schema: Any, clip: Any = 5.0, **changes: Any) -> ps.Plan:
@@ -34,29 +23,10 @@ def plan_of(schema: Any, clip: Any = 5.0, **changes: Any) -> ps.Plan:
     return made.plan(schema, ps.Cohort(3, 3, 1000), made.promise(**terms))
 
 
-def rows_of(schema: Any, n: int, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Rows of one person: alike, of one line or of none, at most as long as the bounds or far beyond."""
-    if schema.task == "counts":
-        return {"sex": rng.choice(["f", "m"], n), "age": rng.choice([1.0, 50.0, 70.0, -2.0], n)}, None
-    base, spread = rng.standard_normal(schema.features), rng.choice([0.0, 0.1, 10.0])
-    X = (base + spread * rng.standard_normal((n, schema.features))) * rng.choice([0.01, 1.0, 100.0])
-    y = rng.integers(0, 2, n) * rng.integers(0, 2) if schema.task != "ridge" else rng.standard_normal((n, 2)) * 3
-    return X, y
-
-
 def added(plan: ps.Plan, X: Any, y: Any) -> np.ndarray:
     n = len(X["sex"]) if isinstance(X, dict) else len(X)
     found = ps.moments.exact_moments(plan.schema, X, y, persons=["only"] * n, person_clip=plan.person_clip)
-    return flatten(found)
-
-
-def far(plan: ps.Plan, moved: np.ndarray) -> float:
-    """How many times mu a change of the sums is worth, by the noise of the plan alone."""
-    layout, noise = plan.layout, plan.noise
-    assert noise is not None
-    parts = zip(layout.segments, layout.slices, strict=True)
-    square = math.fsum(float(((moved[place] / noise.grid_sigma(each)) ** 2).sum()) for each, place in parts)
-    return math.sqrt(square) / noise.mu
+    return ps.encoding.flatten(found)
 
 
 @settings(deadline=None)
@@ -67,14 +37,12 @@ def far(plan: ps.Plan, moved: np.ndarray) -> float:
     clip=st.sampled_from([1.0, 2.0, math.sqrt(5), 5.0]),
     seed=st.integers(0, 2**32),
 )
-def test_no_person_and_no_exchange_of_persons_passes_the_promise(
-    schema: Any, adjacency: str, sizes: tuple[int, int], clip: float, seed: int
-) -> None:
+def test_no_person_and_no_exchange_of_persons_passes_the_promise(schema, adjacency, sizes, clip, seed):
     plan, rng = plan_of(schema, clip, adjacency=adjacency), np.random.default_rng(seed)
     one, other = (added(plan, *rows_of(schema, n, rng)) for n in sizes)
-    assert far(plan, one) <= 1 + 1e-12
+    assert worth(plan, one) <= 1 + 1e-12
     if adjacency == "replace-one":
-        assert far(plan, one - other) <= 1 + 1e-12
+        assert worth(plan, one - other) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize("clip", [1.0, math.sqrt(5), 3.0])
@@ -84,7 +52,7 @@ def test_a_person_of_many_rows_comes_as_near_as_the_grid_allows(schema: Any, cli
     plan = plan_of(schema, clip)
     X, y = rows_of(schema, 60, np.random.default_rng(3))
     coarse = schema.task != "counts" and schema.grid_bits < 8
-    assert far(plan, added(plan, X, y)) > (0.95 if coarse else 0.999)
+    assert worth(plan, added(plan, X, y)) > (0.95 if coarse else 0.999)
 
 
 @pytest.mark.parametrize(
@@ -98,13 +66,12 @@ def test_a_person_of_many_rows_comes_as_near_as_the_grid_allows(schema: Any, cli
 def test_the_worst_exchange_is_attained(schema: Any, pair: list[tuple[Any, Any]]) -> None:
     plan = plan_of(schema, 2.0, adjacency="replace-one")
     one, other = (added(plan, np.repeat(X, 9, axis=0), np.repeat(y, 9)) for X, y in pair)
-    assert 0.999 < far(plan, one - other) <= 1
+    assert 0.999 < worth(plan, one - other) <= 1
 
 
 def test_a_statistic_alone_is_attained_under_both_adjacencies() -> None:
     """Of a mean of opposed rows, of counts in other cells, and of rows without a length: all of the norm is in N."""
     plan = plan_of(CLASSES, 2.0, adjacency="replace-one")
-    assert plan.noise is not None
     counts = added(plan, np.zeros((50, 4)), np.zeros(50, int)) - added(plan, np.zeros((50, 4)), np.ones(50, int))
     N = np.linalg.norm(counts[plan.layout.slices[0]] / plan.layout.segments[0].scale)
     assert 0.999 < N / plan.noise.rows[0].sensitivity <= 1
@@ -138,20 +105,17 @@ def test_a_person_at_several_parties_has_so_many_times_mu_and_no_more(adjacency:
     plan = plan_of(ps.MeanSchema(2, 1.0), clip, adjacency=adjacency, **most)
     one, other = (added(plan, np.repeat([[side, 0.0]], 9, axis=0), np.zeros(9, int)) for side in (1.0, -1.0))
     moved = parties * (one if adjacency == "add-remove" else one - other)  # the sums of parties add up
-    assert 0.999 * parties < far(plan, moved) <= parties
-    assert plan.noise is not None
+    assert 0.999 * parties < worth(plan, moved) <= parties
     assert explanations.of_group(plan, plan.noise, parties).mu == pytest.approx(parties * plan.noise.mu)
 
 
 def test_more_rows_than_count_in_full_cost_no_more() -> None:
     """k says which rows count in full; the promise holds for any number of them."""
     plan = plan_of(CLASSES, 2, max_records_per_person=2)
-    assert plan.person_clip is not None
     assert plan.person_clip.records == 2.0
     X = np.array([[1.0, 0, 0, 0]])
-    lengths = [far(plan, added(plan, np.repeat(X, n, axis=0), np.zeros(n, int))) for n in (1, 2, 3, 500)]
-    assert lengths[0] == pytest.approx(0.5)
-    assert lengths[1:] == pytest.approx([1.0, 1.0, 1.0], abs=1e-3)
+    lengths = [worth(plan, added(plan, np.repeat(X, n, axis=0), np.zeros(n, int))) for n in (1, 2, 3, 500)]
+    assert (lengths[0], lengths[1:]) == (pytest.approx(0.5), pytest.approx([1.0, 1.0, 1.0], abs=1e-3))
 
 
 @pytest.mark.parametrize(
@@ -169,10 +133,8 @@ def test_more_rows_than_count_in_full_cost_no_more() -> None:
     ],
 )
 def test_a_promise_per_person_is_whole(changes: dict[str, Any], words: str) -> None:
-    with pytest.raises(PlanError, match=words):
-        plan_of(CLASSES, **changes)
+    refused(ps.PlanError, words, plan_of, CLASSES, **changes)
 
 
 def test_only_persons_are_clipped_as_persons() -> None:
-    with pytest.raises(PlanError, match="unit='record' shortens no person"):
-        ps.dp.person_clip(CLASSES, made.promise())
+    refused(ps.PlanError, "unit='record' shortens no person", ps.dp.person_clip, CLASSES, made.promise())

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from privstats.dp import Privacy
-from privstats.errors import PlanError
+import privstats as ps
+from tests.made import refused
 
 GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-6}
 
@@ -46,8 +46,8 @@ GOOD = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilo
     ],
 )
 def test_a_promise_that_cannot_be_kept_is_refused_by_name(change, field):
-    with pytest.raises(PlanError, match=field) as refused:
-        Privacy(**GOOD | change)
+    with pytest.raises(ps.PlanError, match=field) as refused:
+        ps.Privacy(**GOOD | change)
     assert "\n" not in str(refused.value)
 
 
@@ -67,30 +67,26 @@ def test_a_promise_that_cannot_be_kept_is_refused_by_name(change, field):
     ],
 )
 def test_a_refusal_gives_the_reason_of_its_own_side(change, reason):
-    with pytest.raises(PlanError, match=reason):
-        Privacy(**GOOD | change)
+    refused(ps.PlanError, reason, ps.Privacy, **GOOD | change)
 
 
 def test_what_must_be_decided_has_no_default():
     for field in GOOD:
-        with pytest.raises(TypeError, match=field):
-            Privacy(**{name: value for name, value in GOOD.items() if name != field})
+        refused(TypeError, field, ps.Privacy, **{name: value for name, value in GOOD.items() if name != field})
 
 
 def test_a_unit_is_worth_one_record_its_limit_or_its_clip():
     client = GOOD | {"unit": "client", "max_records_per_client": 40}
-    assert Privacy(**GOOD).group == 1
-    assert Privacy(**client).group == 40
-    assert Privacy(**client, client_clip=6).group == 6
+    assert (ps.Privacy(**GOOD).group, ps.Privacy(**client).group) == (1, 40)
+    assert ps.Privacy(**client, client_clip=6).group == 6
 
 
 def test_promises_are_values():
     shares = {"N": 0.1, "A": 0.9}
-    promise = Privacy(**GOOD, shares=shares)
+    promise = ps.Privacy(**GOOD, shares=shares)
     shares["N"] = 0.9
-    assert promise.shares == {"N": 0.1, "A": 0.9}
-    assert promise == Privacy(**GOOD, shares={"A": 0.9, "N": 0.1})
-    assert hash(promise) == hash(Privacy(**GOOD, shares={"A": 0.9, "N": 0.1}))
+    assert (promise.shares, promise) == ({"N": 0.1, "A": 0.9}, ps.Privacy(**GOOD, shares={"A": 0.9, "N": 0.1}))
+    assert hash(promise) == hash(ps.Privacy(**GOOD, shares={"A": 0.9, "N": 0.1}))
 
 
 UNEVEN = [{"N": 0.336012, "A": 0.124643, "B": 0.539344}, {"N": 0.023536, "A": 0.299274, "B": 0.677189}]
@@ -104,7 +100,7 @@ def to_six_digits(weights):
 def test_a_promise_made_from_the_shares_of_another_is_the_same(shares):
     """Else a plan and its own file differ in a last bit: parties disagree, and nobody can load the release."""
     assume(abs(math.fsum(shares.values()) - 1) < 1e-6)
-    once = Privacy(**GOOD, shares=shares).shares
-    assert Privacy(**GOOD, shares=once).shares == once
-    assert Privacy(**GOOD, shares=dict(reversed(shares.items()))).shares == once
+    once = ps.Privacy(**GOOD, shares=shares).shares
+    assert ps.Privacy(**GOOD, shares=once).shares == once
+    assert ps.Privacy(**GOOD, shares=dict(reversed(shares.items()))).shares == once
     assert math.fsum(once.values()) == pytest.approx(1, abs=1e-15)

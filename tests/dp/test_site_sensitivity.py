@@ -4,8 +4,6 @@ And the mistakes that are near: twice under replace-one is too much, once is too
 records.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -15,8 +13,8 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.dp import client_mu, group_mu, joint_mu
-from privstats.errors import PlanError
-from privstats.moments.sites import site_moments
+from privstats.kinds.sites import site_moments
+from tests.made import refused
 
 P, R, BITS = 3, 2.0, 12
 STEPS = 1 << BITS
@@ -143,8 +141,7 @@ def test_noise_is_scaled_to_what_the_plan_promises():
 @pytest.mark.parametrize("unit", ["record", "client"])
 def test_several_pulls_are_refused_under_a_promise(unit):
     more = {"max_records_per_client": 9} if unit == "client" else {}
-    with pytest.raises(PlanError, match="give pulls=\\(0,\\)"):
-        plan_of(unit, pulls=(0.4, 4.0), **more)
+    refused(ps.PlanError, "give pulls=\\(0,\\)", plan_of, unit, pulls=(0.4, 4.0), **more)
 
 
 @pytest.mark.parametrize(("features", "pulls", "least"), [(5, 1, 3), (5, 2, 9), (5, 3, 15), (5, 4, 21), (2, 2, 6)])
@@ -152,15 +149,14 @@ def test_the_counting_rule_without_noise(features, pulls, least):
     kind = ps.SitesSchema(features, R, pulls=(0.0,) if pulls == 1 else tuple(range(1, pulls + 1)))
     for sites, survivors, colluders in ((least, least, 0), (least + 1, least, 0), (least + 1, least + 1, 1)):
         ps.Plan(schema=kind, cohort=ps.Cohort(sites, survivors, 100, colluders), privacy=ps.NoPrivacy())
-        with pytest.raises(PlanError, match=f"at least {least} for exact sums"):
+        with pytest.raises(ps.PlanError, match=f"at least {least} for exact sums"):
             ps.Plan(schema=kind, cohort=ps.Cohort(sites, survivors - 1, 100, colluders), privacy=ps.NoPrivacy())
 
 
 def test_groups_need_sites():
     assert plan_of(groups=6, sites=18).schema.groups == 6
-    with pytest.raises(PlanError, match="at least 3 groups = 18"):
-        plan_of(groups=6, sites=17)
+    refused(ps.PlanError, "at least 3 groups = 18", plan_of, groups=6, sites=17)
     kind = ps.SitesSchema(P, R, groups=6)
     ps.Plan(schema=kind, cohort=ps.Cohort(24, 23, 100), privacy=ps.NoPrivacy())
-    with pytest.raises(PlanError, match="smallest group at worst is 2"):
+    with pytest.raises(ps.PlanError, match="smallest group at worst is 2"):
         ps.Plan(schema=kind, cohort=ps.Cohort(24, 22, 100), privacy=ps.NoPrivacy())

@@ -3,8 +3,6 @@
 And the mistake that was nearly made: under replace-one mu^2 is four times that of add-remove, not twice.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -13,9 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.dp import client_mu, joint_mu
-from privstats.moments import ClassMoments
-from privstats.moments.within import within_moments
+from privstats.kinds.within import within_moments
 
 C, D, R, BITS = 3, 4, 2.0, 12
 STEPS = 1 << BITS
@@ -34,7 +30,7 @@ def client(*groups):
         N[label] += count
         A[label] += count * row
         B += count * np.outer(row, row)
-    return ClassMoments(PLAIN, N, A, B)
+    return ps.ClassMoments(PLAIN, N, A, B)
 
 
 def distances(kind, one, other):
@@ -49,7 +45,7 @@ def reached(kind, one, other, weights):
 
 
 def claim(kind, adjacency, weights=WEIGHTS):
-    return joint_mu(kind, {name: weight**-0.5 for name, weight in weights.items()}, adjacency)
+    return ps.dp.joint_mu(kind, {name: weight**-0.5 for name, weight in weights.items()}, adjacency)
 
 
 def unit(place, sign=1):
@@ -132,16 +128,16 @@ def test_four_times_is_never_passed_and_a_client_is_its_records():
         assert claim(kind, "replace-one") <= 2 * claim(kind, "add-remove")
         assert claim(kind, "replace-one", {"A": 1.0}) > 1.9 * claim(kind, "add-remove", {"A": 1.0})
         sigmas = {name: weight**-0.5 for name, weight in WEIGHTS.items()}
-        assert client_mu(kind, sigmas, "add-remove", 7) == pytest.approx(7 * claim(kind, "add-remove"))
+        assert ps.dp.client_mu(kind, sigmas, "add-remove", 7) == pytest.approx(7 * claim(kind, "add-remove"))
 
 
 def test_a_plan_with_noise_holds_and_costs_what_the_docs_say():
     """About four times the sensitivity of B for a free offset; a plan under DP is an ordinary plan."""
-    free = joint_mu(schema(0.0, 50), {"B": 1.0}, "add-remove")
-    assert free == pytest.approx(4 * joint_mu(PLAIN, {"B": 1.0}, "add-remove"), rel=1e-5)
+    free = ps.dp.joint_mu(schema(0.0, 50), {"B": 1.0}, "add-remove")
+    assert free == pytest.approx(4 * ps.dp.joint_mu(PLAIN, {"B": 1.0}, "add-remove"), rel=1e-5)
     privacy = ps.Privacy(model="central", unit="record", adjacency="replace-one", epsilon=2.0, delta=1e-5)
     plan = ps.Plan(schema=schema(10.0, 50), cohort=ps.Cohort(3, 3, 400), privacy=privacy)
-    assert plan.budget().mu == pytest.approx(joint_mu(plan.schema, plan.noise.sigma, "replace-one"))
+    assert plan.budget().mu == pytest.approx(ps.dp.joint_mu(plan.schema, plan.noise.sigma, "replace-one"))
     rng = np.random.default_rng(0)
     release = ps.simulate(plan, [(rng.normal(size=(100, D)), rng.integers(0, C, 100)) for _ in range(3)])
     assert abs(release.moments.N.sum() - 300) < 6 * math.sqrt(C) * release.sigma["N"]

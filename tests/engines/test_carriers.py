@@ -3,8 +3,6 @@
 One schedule, loopback and HTTP: who sends, in which order, and what the network does to a report on its way.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass

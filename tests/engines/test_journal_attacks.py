@@ -1,7 +1,5 @@
 """What a crash, a second process, a full disk or a late message could do to a journal, and does not."""
 
-from __future__ import annotations
-
 import copy
 import os
 import threading
@@ -14,35 +12,11 @@ from privstats.engines.faults import Fault
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.journal import server as journal_server
 from privstats.engines.loopback import run
-from privstats.errors import (
-    AggregationError,
-    LedgerError,
-    LocalProtocolError,
-    NothingToResumeError,
-    RemoteProtocolError,
-    SessionEndedError,
-)
-from privstats.secagg.interactive import messages
+from privstats.errors import LedgerError, LocalProtocolError, NothingToResumeError, SessionEndedError
 from privstats.secagg.interactive.state import STEPS
+from tests.engines.test_journal import KEY, begun, resumed, resumed_client
 from tests.faults import full_disk, interrupted
-from tests.secagg.interactive.cohorts import Cohort, cohort_of, forge, play_until
-
-KEY = b"k" * 32
-
-
-def resumed(cohort: Cohort, directory: Path) -> JournaledServer:
-    return JournaledServer.resume(
-        directory, KEY, parameters=cohort.parameters, roster=cohort.roster, identity=cohort.aggregator
-    )
-
-
-def place_of(cohort: Cohort, index: int) -> dict:
-    return {
-        "parameters": cohort.parameters,
-        "index": index,
-        "identity": cohort.identities[index],
-        "roster": cohort.roster,
-    }
+from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 
 
 class TestServer:
@@ -66,8 +40,7 @@ class TestServer:
 
     @pytest.mark.parametrize("what", ["another key", "another roster", "a damaged snapshot", "a damaged record"])
     def test_a_resume_that_fails_leaves_no_lock(self, tmp_path: Path, what: str) -> None:
-        cohort = cohort_of()
-        with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        with begun(tmp_path) as (cohort, server):
             server.receive(0, cohort.clients[0].receive(server.outbox.to(0))[0][1])
         key, roster = KEY, cohort.roster
         if what == "another key":
@@ -79,17 +52,14 @@ class TestServer:
             whole = path.read_bytes()
             path.write_bytes(whole[:50] + bytes([whole[50] ^ 1]) + whole[51:])
         with pytest.raises(LocalProtocolError, match="does not open"):
-            JournaledServer.resume(
-                tmp_path, key, parameters=cohort.parameters, roster=roster, identity=cohort.aggregator
-            )
+            resumed(cohort, tmp_path, key, roster=roster)
         if "damaged" in what:
             path.write_bytes(whole)
         with resumed(cohort, tmp_path) as server:
             assert server.waiting_for == frozenset(range(1, 6))
 
     def test_a_second_creator_removes_nothing(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        with begun(tmp_path) as (cohort, server):
             (tmp_path / "snapshot").rename(tmp_path / "hidden")  # as before its first write
             with pytest.raises(LocalProtocolError, match="in use"):
                 JournaledServer.create(tmp_path, KEY, cohort_of().server)
@@ -99,8 +69,7 @@ class TestServer:
 
     def test_a_full_disk_gives_up_memory_and_not_the_disk(self, tmp_path: Path) -> None:
         """An upload that is in memory only would be taken for a repeat at the client's next attempt."""
-        cohort = cohort_of()
-        with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        with begun(tmp_path) as (cohort, server):
             upload = cohort.clients[0].receive(server.outbox.to(0))[0][1]
             with full_disk(), pytest.raises(LocalProtocolError, match=r"be written.*close it and resume \(No space"):
                 server.receive(0, upload)
@@ -111,60 +80,8 @@ class TestServer:
             assert not server.receive(0, upload)
             assert 0 not in server.waiting_for
 
-    def test_an_interrupted_step_is_taken_up_from_the_disk(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
-            play(cohort, server, until="unmask")
-            for client, message in server.outbox:
-                server.receive(client, cohort.clients[client].receive(message)[0][1])
-            with interrupted("privstats.secagg.interactive.unmasking.reduce"):
-                server.end_step()
-            with pytest.raises(LocalProtocolError, match="was interrupted"):
-                server.end_step()
-        with resumed(cohort, tmp_path) as server:
-            server.end_step()
-            total, survivors = server.result
-        assert np.array_equal(total.lift(), cohort.sum_over(survivors))
-
-    def test_an_abort_is_for_good(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
-            server.receive(0, cohort.clients[0].receive(server.outbox.to(0))[0][1])
-            step_status = server.step_status()
-            assert (step_status.answered, step_status.waiting_for) == ((0,), (1, 2, 3, 4, 5))
-            with pytest.raises(AggregationError) as abort:
-                server.end_step()
-        assert str(step_status.abort) == str(abort.value)
-        with resumed(cohort, tmp_path) as server:
-            assert server.step == "failed"
-
-    def test_a_repeat_costs_no_disk(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
-            answer = cohort.clients[0].receive(server.outbox.to(0))[0][1]
-            server.receive(0, answer)
-            size = next(tmp_path.glob("segment.*")).stat().st_size
-            for _ in range(3):
-                assert not server.receive(0, answer)
-            assert next(tmp_path.glob("segment.*")).stat().st_size == size
-        with resumed(cohort, tmp_path) as server:
-            assert not server.receive(0, answer)
-
-    def test_faults_and_waiting_survive(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
-            play(cohort, server, until="mask")
-            cohort.clients[3].receive(server.outbox.to(3))
-            short = messages.Mask(
-                cohort.server._state.session, 3, cohort.clients[3]._state.reply_to, memoryview(b"short")
-            )
-            with pytest.raises(RemoteProtocolError, match="wrong_length"):
-                server.receive(3, forge(cohort, 3, short))
-            assert [(fault.peer, fault.code) for fault in server.faults] == [(3, "wrong_length")]
-
     def test_two_calls_at_once_are_one(self, tmp_path: Path, monkeypatch) -> None:
-        cohort = cohort_of()
-        with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+        with begun(tmp_path) as (cohort, server):
             answer = cohort.clients[0].receive(server.outbox.to(0))[0][1]
             refusals: list[str] = []
             append = server._files.append_many
@@ -188,25 +105,12 @@ class TestServer:
             return made[-1]
 
         for _ in range(3):
-            with JournaledServer.resume_or_create(
-                tmp_path / "new",
-                KEY,
-                make,
-                parameters=cohort.parameters,
-                roster=cohort.roster,
-                identity=cohort.aggregator,
-            ) as server:
+            with JournaledServer.resume_or_create(tmp_path / "new", KEY, make, **cohort.place()) as server:
                 assert server.start().to(0) == server.outbox.to(0)
         assert len(made) == 1
+        other = cohort.place() | {"parameters": cohort_of(5).parameters}
         with pytest.raises(LocalProtocolError, match="another plan"):
-            JournaledServer.resume_or_create(
-                tmp_path / "other",
-                KEY,
-                make,
-                parameters=cohort_of(5).parameters,
-                roster=cohort.roster,
-                identity=cohort.aggregator,
-            )
+            JournaledServer.resume_or_create(tmp_path / "other", KEY, make, **other)
 
 
 class TestClient:
@@ -217,25 +121,24 @@ class TestClient:
             with pytest.raises(LedgerError, match="locked"):
                 client.receive(outbox[0])
             assert client.answer == b""
-        place = place_of(cohort, 0)
-        with JournaledClient.resume(tmp_path / "client", KEY, **place, on_upload=told.append) as client:
+        with resumed_client(cohort, tmp_path / "client", on_upload=told.append) as client:
             assert client.step == "mask"
             ((_, upload),) = client.receive(outbox[0])
             assert client.receive(outbox[0]) == [("server", upload)]
-        with JournaledClient.resume(tmp_path / "client", KEY, **place, on_upload=told.append) as client:
+        with resumed_client(cohort, tmp_path / "client", on_upload=told.append) as client:
             assert client.receive(outbox[0]) == [("server", upload)]
         assert [len(name) for name in told] == [32]
 
     def test_an_upload_repeated_after_a_crash_is_the_same_to_the_byte(self, tmp_path: Path) -> None:
         """The ledger was told and the process died before the state was saved: the ledger hears the same name again."""
         cohort, told = cohort_of(), []
-        outbox, place = play_until(cohort, "mask"), place_of(cohort, 0)
+        outbox = play_until(cohort, "mask")
         with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0], on_upload=told.append) as client:
             with interrupted("privstats.engines.journal.client_file.write_sealed"):
                 client.receive(outbox[0])
             with pytest.raises(LocalProtocolError, match="was interrupted"):
                 client.receive(outbox[0])
-        with JournaledClient.resume(tmp_path / "client", KEY, **place, on_upload=told.append) as client:
+        with resumed_client(cohort, tmp_path / "client", on_upload=told.append) as client:
             client.receive(outbox[0])
         assert len(told) == 2
         assert told[0] == told[1]
@@ -249,7 +152,7 @@ class TestClient:
             spent.append(1)
             return cohort.clients[0]
 
-        place = place_of(cohort, 0)
+        place = cohort.place(0)
         for _ in range(3):
             JournaledClient.resume_or_create(tmp_path / "client", KEY, make, **place).close()
         with JournaledClient.resume_or_create(str(tmp_path / "client"), KEY, make, **place) as client:
@@ -263,16 +166,7 @@ class TestClient:
             JournaledClient.resume(tmp_path / "elsewhere", KEY, **place)
         assert len(spent) == 1
         with pytest.raises(LocalProtocolError, match="another plan or place"):
-            JournaledClient.resume_or_create(tmp_path / "new", KEY, make, **place_of(cohort, 1))
-
-    def test_a_resume_that_fails_leaves_no_lock(self, tmp_path: Path) -> None:
-        cohort = cohort_of()
-        JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]).close()
-        with pytest.raises(LocalProtocolError, match="does not open"):
-            JournaledClient.resume(tmp_path / "client", b"x" * 32, **place_of(cohort, 0))
-        with pytest.raises(LocalProtocolError, match="place 1"):
-            JournaledClient.resume(tmp_path / "client", KEY, **(place_of(cohort, 0) | {"index": 1}))
-        JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)).close()
+            JournaledClient.resume_or_create(tmp_path / "new", KEY, make, **cohort.place(1))
 
 
 class TestLoopback:
@@ -331,25 +225,15 @@ def test_a_path_that_is_none_is_refused_in_one_sentence(tmp_path: Path) -> None:
         JournaledClient.create(tmp_path / "nowhere" / "client", KEY, cohort_of().clients[0])
 
 
-def test_a_plan_in_place_of_parameters_is_refused_in_one_sentence(tmp_path: Path) -> None:
-    cohort = cohort_of()
-    with pytest.raises(LocalProtocolError, match="got str: of a plan, give plan.masking"):
-        JournaledServer.resume(tmp_path, KEY, parameters="plan", roster=cohort.roster, identity=cohort.aggregator)
-    with pytest.raises(LocalProtocolError, match="got str: of a plan, give plan.masking"):
-        JournaledClient.resume(tmp_path / "client", KEY, **(place_of(cohort, 0) | {"parameters": "plan"}))
-
-
 def test_two_processes_cannot_resume_one_state(tmp_path: Path) -> None:
     cohort = cohort_of()
     JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]).close()
-    with JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)) as client:
+    with resumed_client(cohort, tmp_path / "client") as client:
         pid = os.fork()
         if pid == 0:
             code = 2
             try:
-                assert "in use" in refusal(
-                    lambda: JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0))
-                )
+                assert "in use" in refusal(lambda: resumed_client(cohort, tmp_path / "client"))
                 assert "another process" in refusal(client.receive, b"")
                 code = 0
             finally:

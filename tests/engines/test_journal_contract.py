@@ -4,8 +4,6 @@ How a kill at every single wait for the disk ends is in ``test_journal_kills``; 
 files beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,17 +43,17 @@ def resumed(kind: Any, path: Path, place: dict[str, Any]) -> Callable[..., Any]:
 def client(place: Path) -> Role:
     cohort = cohort_of()
     opening = play_until(cohort, "mask")[0]
-    named = {"parameters": cohort.parameters, "index": 0, "identity": cohort.identities[0], "roster": cohort.roster}
     JournaledClient.create(place / "client", KEY, cohort.clients[0]).close()
-    return Role(resumed(JournaledClient, place / "client", named), lambda machine: machine.receive(opening)[0][1])
+    return Role(
+        resumed(JournaledClient, place / "client", cohort.place(0)), lambda machine: machine.receive(opening)[0][1]
+    )
 
 
 def server(place: Path) -> Role:
     cohort = cohort_of()
     for index, message in play_until(cohort, "unmask").items():
         cohort.server.receive(index, cohort.clients[index].receive(message)[0][1])
-    named = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
-    return serving(place, Server.resume(cohort.server.export(KEY), KEY, **named), named)
+    return serving(place, Server.resume(cohort.server.export(KEY), KEY, **cohort.place()), cohort.place())
 
 
 def leader(place: Path) -> Role:

@@ -1,7 +1,5 @@
 """What a box key's end does at both ends: after it no list is answered, nothing is sealed, and nothing lies there."""
 
-from __future__ import annotations
-
 import time
 from types import SimpleNamespace
 

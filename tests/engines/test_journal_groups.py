@@ -1,7 +1,5 @@
 """Groups of messages: one wait for the disk, no answer before it, and a kill inside a group loses nothing answered."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A leader killed at any moment from before its offer on: one box key, one panel, one run."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,8 @@ from privstats.engines.journal.panel_member import HpkeKey
 from privstats.errors import LocalProtocolError, NothingToResumeError
 from privstats.secagg import Offer, Panel
 from privstats.secagg.upload.leader import Leader
-from tests.engines.test_journal_uploads import KEY, Killed
+from tests.engines.killed import Killed
+from tests.engines.test_journal_uploads import KEY
 from tests.faults import interrupted
 from tests.secagg.upload.cohorts import Uploads, uploads_of
 

@@ -1,7 +1,5 @@
 """What could leave a journaled machine before it is on disk, be written elsewhere, or be removed by who has let go."""
 
-from __future__ import annotations
-
 import os
 import threading
 from pathlib import Path
@@ -10,8 +8,9 @@ import numpy as np
 import pytest
 
 from privstats.engines.journal import JournaledClient, JournaledServer, server_files
-from privstats.errors import LocalProtocolError, SessionEndedError
-from tests.engines.test_journal_attacks import KEY, place_of, play, refusal, resumed
+from privstats.errors import LocalProtocolError
+from tests.engines.test_journal import KEY, begun, resumed, resumed_client
+from tests.engines.test_journal_attacks import play, refusal
 from tests.faults import full_disk, interrupted
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.interactive.test_secrets import leaks, shown
@@ -25,8 +24,7 @@ def answer_all(cohort: Cohort, server: JournaledServer, but: int = -1) -> None:
 
 def test_messages_of_a_step_that_could_not_be_written_do_not_leave(tmp_path: Path) -> None:
     """The disk held the step before: resumed, it closed with others and sealed other messages under one nonce."""
-    cohort = cohort_of()
-    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+    with begun(tmp_path) as (cohort, server):
         play(cohort, server, until="mask")
         answer_all(cohort, server, but=5)
         with full_disk(), pytest.raises(LocalProtocolError, match="could not be written"):
@@ -78,7 +76,7 @@ def test_a_journal_keeps_its_place_when_the_process_moves(tmp_path: Path, monkey
         monkeypatch.chdir(tmp_path / "elsewhere")
         client.receive(opening)
     assert list((tmp_path / "elsewhere").iterdir()) == []
-    with JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)) as client:
+    with resumed_client(cohort, tmp_path / "client") as client:
         assert client.step == "done"
     monkeypatch.chdir(tmp_path)
     with JournaledServer.create("server", KEY, cohort_of().server) as server:
@@ -97,7 +95,7 @@ def test_two_names_of_one_journal_are_one_journal(tmp_path: Path) -> None:
         JournaledClient.create(tmp_path / "here" / "client", KEY, cohort.clients[0]),
         pytest.raises(LocalProtocolError, match="in use"),
     ):
-        JournaledClient.resume(tmp_path / "there" / "client", KEY, **place_of(cohort, 0))
+        resumed_client(cohort, tmp_path / "there" / "client")
 
 
 def test_a_closed_object_removes_nobodys_journal(tmp_path: Path) -> None:
@@ -114,8 +112,7 @@ def test_a_closed_object_removes_nobodys_journal(tmp_path: Path) -> None:
 
 
 def test_a_journal_that_was_given_up_can_be_discarded(tmp_path: Path) -> None:
-    cohort = cohort_of()
-    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+    with begun(tmp_path) as (cohort, server):
         answer_all(cohort, server)
         with interrupted(server, "_compact"):
             server.end_step()
@@ -135,7 +132,7 @@ def test_a_lock_goes_with_its_object_also_where_a_child_lives_on(tmp_path: Path)
         os._exit(0)
     try:
         client.close()
-        JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)).close()
+        resumed_client(cohort, tmp_path / "client").close()
     finally:
         os.close(write)
         os.close(read)
@@ -160,45 +157,29 @@ def test_leaving_the_block_waits_for_the_last_call_and_lets_go(tmp_path: Path, m
         inside.wait(5)
         threading.Timer(0.05, goes_on.set).start()
     worker.join()
-    with JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0)) as client:
+    with resumed_client(cohort, tmp_path / "client") as client:
         assert client.step == "agree"
 
 
-def test_an_old_message_sent_again_costs_no_disk(tmp_path: Path) -> None:
+def test_a_message_sent_again_costs_no_disk(tmp_path: Path) -> None:
     """In the next step its sender is awaited again, so a recorded message was written down at every repeat."""
-    cohort = cohort_of()
-    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+    with begun(tmp_path) as (cohort, server):
         old = {client: cohort.clients[client].receive(message)[0][1] for client, message in server.outbox}
-        for client, message in old.items():
-            server.receive(client, message)
-        server.end_step()
-        size = next(tmp_path.glob("segment.*")).stat().st_size
-        for client, message in old.items():
-            assert not server.receive(client, message)
-        assert next(tmp_path.glob("segment.*")).stat().st_size == size
-
-
-def test_an_abandoned_session_is_over_for_a_resumed_server_and_for_its_clients(tmp_path: Path) -> None:
-    cohort = cohort_of()
-    outbox = dict(cohort_of().server.start())
-    with JournaledServer.create(tmp_path / "server", KEY, cohort.server) as server:
-        outbox = dict(server.outbox)
-        with JournaledClient.create(tmp_path / "client", KEY, cohort.clients[0]) as client:
-            server.receive(0, client.receive(outbox[0])[0][1])
-            farewell = dict(server.abandon("too_few_clients"))
-            assert client.ended == ""
-            assert client.receive(farewell[0]) == []
-            assert (client.step, client.ended) == ("failed", "too_few_clients")
-    with resumed(cohort, tmp_path / "server") as server:
-        assert server.step == "failed"
-        assert dict(server.abandon()) == farewell
-    with pytest.raises(SessionEndedError, match="must not come back"):
-        JournaledClient.resume(tmp_path / "client", KEY, **place_of(cohort, 0))
+        for ends in (False, True):
+            for client, message in old.items():
+                server.receive(client, message)
+            if ends:
+                server.end_step()
+            size = next(tmp_path.glob("segment.*")).stat().st_size
+            for client, message in old.items():
+                assert not server.receive(client, message)
+            assert next(tmp_path.glob("segment.*")).stat().st_size == size
+    with resumed(cohort, tmp_path) as server:
+        assert not server.receive(0, old[0])
 
 
 def test_an_abort_that_could_not_be_written_does_not_leave(tmp_path: Path) -> None:
-    cohort = cohort_of()
-    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+    with begun(tmp_path) as (cohort, server):
         with full_disk(), pytest.raises(LocalProtocolError, match="could not be written"):
             server.abandon()
         with pytest.raises(LocalProtocolError, match="close it and resume"):
@@ -208,8 +189,7 @@ def test_an_abort_that_could_not_be_written_does_not_leave(tmp_path: Path) -> No
 
 
 def test_a_finished_session_tells_so_after_a_restart(tmp_path: Path) -> None:
-    cohort = cohort_of()
-    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
+    with begun(tmp_path) as (cohort, server):
         play(cohort, server, until="done")
         before = dict(server.abandon())
         size = next(tmp_path.glob("segment.*")).stat().st_size
@@ -223,13 +203,3 @@ def test_a_finished_session_tells_so_after_a_restart(tmp_path: Path) -> None:
 def test_the_seed_of_the_noise_is_shown_by_no_printer() -> None:
     seed = b"\x01the seed of the central noise\x02\x03"
     assert not leaks(shown(server_files.Snapshot(1, seed, b"state")), seed)
-
-
-def test_a_log_that_is_gone_is_an_error_and_not_an_empty_one(tmp_path: Path) -> None:
-    """With it went synced uploads, and the note that the sum had been handed out."""
-    cohort = cohort_of()
-    with JournaledServer.create(tmp_path, KEY, cohort.server) as server:
-        answer_all(cohort, server)
-    next(tmp_path.glob("segment.*")).unlink()
-    with pytest.raises(LocalProtocolError, match=r"segment\.1 is missing"):
-        resumed(cohort, tmp_path)

@@ -1,7 +1,5 @@
 """Noise of a panel through kills: one draw of every member in what leaves, and what left is repeated, never redrawn."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path
@@ -13,12 +11,13 @@ import privstats as ps
 from privstats.dp import Ledger
 from privstats.encoding import RingVector
 from privstats.engines.journal import JournaledHelper
-from privstats.engines.network.host import Ended
+from privstats.engines.network.round_host import Ended
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Helper, HelperKeys, Identity
 from privstats.secagg.prg import ctr_keystream
+from tests.engines.killed import Killed
 from tests.engines.network.fake import FolderNet, study_of
-from tests.engines.test_journal_uploads import KEY, Journals, Killed, shown
+from tests.engines.test_journal_uploads import KEY, Journals, shown
 from tests.secagg.interactive.cohorts import RING
 from tests.secagg.upload.cohorts import batch_of, list_of, uploads_of
 

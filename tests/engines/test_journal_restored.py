@@ -1,10 +1,9 @@
 """A journal that was put back from a backup, or copied, is refused in every role unless its operator vouches for it."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 import pytest
@@ -13,7 +12,7 @@ from privstats.engines.journal import JournaledClient, JournaledHelper, Journale
 from privstats.engines.journal.client_file import forget_answer, never
 from privstats.engines.journal.rollback import Counter
 from privstats.engines.records import read_sealed, write_sealed
-from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError, RestoredError, SessionEndedError
+from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError, RestoredError
 from privstats.secagg.interactive import messages
 from privstats.secagg.wire import to_bitmap
 from tests.engines.test_journal import resumed, resumed_client
@@ -25,6 +24,46 @@ from tests.secagg.upload.cohorts import answer_of, list_of, uploads_of
 
 COPIED = "was restored from a backup or copied after its box key was bound"
 RESTORED = "was restored from a backup or copied after it was written, so another copy of this"
+
+
+BEGAN = "holds nothing, and a .* of this run began on this machine before, as .*/counts/"
+Root: TypeAlias = Callable[[Path], Path]
+
+
+@pytest.fixture(params=["alone", "with its folder"])
+def root(request) -> Root:
+    """What is put back of a machine's place: it alone, or all of the party's folder with the counters beside it."""
+    return (lambda place: place) if request.param == "alone" else (lambda place: place.parent)
+
+
+@pytest.fixture
+def party(tmp_path: Path) -> Path:
+    """A party's folder, in which its sessions and the counters beside them lie."""
+    (tmp_path / "party" / "sessions").mkdir(parents=True)
+    return tmp_path / "party"
+
+
+def path_in(party: Path) -> Path:
+    return party / "sessions" / "client"
+
+
+def backed_up(place: Path, name: Path | None = None) -> Path:
+    return Path(shutil.copytree(place, name or place.with_name("backup"), dirs_exist_ok=True))
+
+
+def test_attack_a_helper_that_is_put_back_answers_a_second_list(party: Path, root: Root) -> None:
+    journals = Journals(party, helpers=1)
+    home = journals.home(1)
+    shown(journals).close()
+    backup = backed_up(root(home))
+    with journals.helper(1) as helper:
+        answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
+    put_back(backup, root(home))
+    for _ in range(2):  # a refusal leaves it as it is
+        with pytest.raises(RestoredError, match=COPIED):
+            journals.helper(1)
+    with journals.helper(1, restored=True) as double:
+        answer_of(journals.run, double, list_of(journals.run, (0, 1, 2, 3)))
 
 
 @pytest.fixture
@@ -46,17 +85,6 @@ def backup_of(journals: Journals, tmp_path: Path) -> Path:
     return shutil.copytree(journals.home(1), tmp_path / "backup")
 
 
-def test_a_helper_that_answered_and_is_put_back_answers_no_second_list(journals, tmp_path) -> None:
-    shown(journals).close()
-    backup = backup_of(journals, tmp_path)
-    with journals.helper(1) as helper:
-        answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
-    put_back(backup, journals.home(1))
-    for _ in range(2):  # a refusal leaves it as it is
-        with pytest.raises(LocalProtocolError, match=COPIED):
-            journals.helper(1)
-
-
 def test_a_helper_that_was_shown_a_part_and_is_put_back_before_it_is_refused(journals, tmp_path) -> None:
     with journals.helper(1):
         backup = backup_of(journals, tmp_path)
@@ -64,29 +92,6 @@ def test_a_helper_that_was_shown_a_part_and_is_put_back_before_it_is_refused(jou
     put_back(backup, journals.home(1))
     with pytest.raises(LocalProtocolError, match=COPIED):
         journals.helper(1)
-
-
-def test_a_helper_that_is_put_back_from_before_it_was_bound_is_bound_no_second_time(journals, tmp_path) -> None:
-    backup = backup_of(journals, tmp_path)
-    with shown(journals) as helper:
-        answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
-    put_back(backup, journals.home(1))
-    with pytest.raises(RestoredError, match=COPIED):
-        journals.helper(1)
-    with journals.helper(1, bound=False, restored=True) as helper:
-        assert helper.state == "offered"
-
-
-def test_who_vouches_for_it_goes_on_where_it_lies(journals, tmp_path) -> None:
-    shown(journals).close()
-    backup = backup_of(journals, tmp_path)
-    shutil.rmtree(journals.home(1))
-    shutil.copytree(backup, journals.home(1))
-    (journals.files(1) / "another file").touch()  # so that the folder is another one for certain
-    with journals.helper(1, restored=True) as helper:
-        assert helper.state == "bound"
-    with journals.helper(1) as helper:
-        answer_of(journals.run, helper, list_of(journals.run, (0, 1, 2, 3, 4)))
 
 
 def test_a_key_that_was_not_bound_may_lie_anywhere(journals, tmp_path) -> None:
@@ -122,28 +127,25 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "folder" / "client"
 
 
-def test_attack_a_client_that_is_put_back_signs_a_second_list(path: Path) -> None:
+def test_attack_a_client_that_is_put_back_signs_a_second_list(party: Path, root: Root) -> None:
     """Two lists that differ in one client unmask that client; the double of the refusal is the word of the operator."""
-    cohort = cohort_of()
+    cohort, path = cohort_of(), path_in(party)
     play_until(cohort, "agree")
     JournaledClient.create(path, KEY, cohort.clients[0]).close()
-    backup = path.read_bytes()
+    backup = backed_up(root(path.parent))
     lists = listed(cohort, (0, 1, 2, 3, 4, 5)), listed(cohort, (0, 1, 2, 3, 4))
-    with resumed_client(cohort, path, 0) as client:
+    with resumed_client(cohort, path) as client:
         assert len(client.receive(lists[0])) == 1
         with pytest.raises(RemoteProtocolError):
             client.receive(lists[1])
-    path.write_bytes(backup)
+    put_back(backup, root(path.parent))
+    went_back = (party / "sessions.counts" / "client").read_text() == "1\n"
+    assert went_back == (root(path.parent) == party), "the counter beside it, too"
     for _ in range(2):  # a refusal leaves it as it is
         with pytest.raises(RestoredError, match=RESTORED):
-            resumed_client(cohort, path, 0)
-    with vouched(cohort, path) as double:
+            resumed_client(cohort, path)
+    with resumed_client(cohort, path, restored=True) as double:
         assert len(double.receive(lists[1])) == 1
-
-
-def vouched(cohort: Cohort, path: Path) -> JournaledClient:
-    place = {"parameters": cohort.parameters, "identity": cohort.identities[0], "roster": cohort.roster}
-    return JournaledClient.resume(path, KEY, index=0, restored=True, **place)
 
 
 @pytest.mark.parametrize("end", ["unmasks", "is given up", "is forgotten"])
@@ -152,7 +154,7 @@ def test_a_client_that_has_ended_is_not_put_back(path: Path, end: str) -> None:
     outbox = play_until(cohort, "unmask")
     JournaledClient.create(path, KEY, cohort.clients[0]).close()
     backup = path.read_bytes()
-    with resumed_client(cohort, path, 0) as client:
+    with resumed_client(cohort, path) as client:
         if end == "is given up":
             client.discard()
         else:
@@ -161,20 +163,7 @@ def test_a_client_that_has_ended_is_not_put_back(path: Path, end: str) -> None:
         forget_answer(path, KEY)
     path.write_bytes(backup)
     with pytest.raises(RestoredError, match=RESTORED):
-        resumed_client(cohort, path, 0)
-
-
-def test_a_client_that_must_never_begin_is_not_put_back_either(path: Path) -> None:
-    cohort = cohort_of()
-    JournaledClient.create(path, KEY, cohort.clients[0]).close()
-    backup = path.read_bytes()
-    path.unlink()
-    never(path, KEY)
-    with pytest.raises(SessionEndedError):
-        resumed_client(cohort, path, 0)
-    path.write_bytes(backup)
-    with pytest.raises(RestoredError, match=RESTORED):
-        resumed_client(cohort, path, 0)
+        resumed_client(cohort, path)
 
 
 def test_a_last_answer_may_be_put_back_and_copied(path: Path, tmp_path: Path) -> None:
@@ -197,14 +186,14 @@ def test_a_client_that_was_copied_is_refused_until_its_operator_vouches(path: Pa
     JournaledClient.create(path, KEY, cohort.clients[0]).close()
     copy = Path(shutil.copytree(path.parent, tmp_path / "copy")) / "client"
     with pytest.raises(RestoredError, match=RESTORED):
-        resumed_client(cohort, copy, 0)
-    with vouched(cohort, copy) as client:
+        resumed_client(cohort, copy)
+    with resumed_client(cohort, copy, restored=True) as client:
         assert client.step == "share"
-    with resumed_client(cohort, copy, 0) as client:
+    with resumed_client(cohort, copy) as client:
         client.receive(outbox[0])
     copy.write_bytes(path.read_bytes())  # what was vouched for is the newest from there on
     with pytest.raises(RestoredError, match=RESTORED):
-        resumed_client(cohort, copy, 0)
+        resumed_client(cohort, copy)
 
 
 def test_a_client_that_no_release_wrote_is_refused(path: Path) -> None:
@@ -215,7 +204,7 @@ def test_a_client_that_no_release_wrote_is_refused(path: Path) -> None:
     assert saved.pop("mark") == {"count": 1, "folder": path.parent.stat().st_ino}
     write_sealed(path, KEY, msgspec.msgpack.encode(saved))
     with pytest.raises(LocalProtocolError, match="a journal from before the first release of privstats"):
-        resumed_client(cohort, path, 0)
+        resumed_client(cohort, path)
 
 
 # --- a server ---
@@ -250,19 +239,21 @@ DECISIONS: dict[str, Callable[[Cohort, JournaledServer], object]] = {
 
 
 @pytest.mark.parametrize("decision", DECISIONS)
-def test_a_server_that_is_put_back_from_before_a_decision_is_refused(tmp_path: Path, decision: str) -> None:
-    cohort = cohort_of()
-    server, backup = backup_of_server(cohort, tmp_path / "journal", 1)
-    with server:
+def test_a_server_that_is_put_back_from_before_a_decision_is_refused(party: Path, root: Root, decision: str) -> None:
+    cohort, journal = cohort_of(), party / "journal"
+    with JournaledServer.create(journal, KEY, cohort.server) as server:
+        played(cohort, server, 1)
+    backup = backed_up(root(journal))
+    with resumed(cohort, journal) as server:
         DECISIONS[decision](cohort, server)
-    put_back(backup, tmp_path / "journal")
+    put_back(backup, root(journal))
     for _ in range(2):
         with pytest.raises(RestoredError, match=RESTORED):
-            resumed(cohort, tmp_path / "journal")
+            resumed(cohort, journal)
     named = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.aggregator}
-    with JournaledServer.resume(tmp_path / "journal", KEY, restored=True, **named) as server:
+    with JournaledServer.resume(journal, KEY, restored=True, **named) as server:
         assert server.step == "share"
-    resumed(cohort, tmp_path / "journal").close()
+    resumed(cohort, journal).close()
 
 
 def test_a_log_that_lacks_the_last_answers_is_a_log_before_they_arrived(tmp_path: Path) -> None:
@@ -314,60 +305,40 @@ def test_the_next_session_in_the_same_directory_is_not_taken_for_an_older_one(tm
 # --- a leader ---
 
 
-def test_a_leader_that_is_put_back_from_before_it_led_leads_no_second_server(tmp_path: Path) -> None:
-    run, home = uploads_of(), tmp_path / "home"
+def test_a_leader_that_is_put_back_from_before_it_led_leads_no_second_server(
+    party: Path, root: Root, tmp_path: Path
+) -> None:
+    run, home = uploads_of(), party / "home"
+    empty = backed_up(party)
     with offered(run, home) as leader:
         panel = panel_of(run, [leader.offered, *(keys.offer for keys in run.keys[1:])])
-        early = shutil.copytree(home, tmp_path / "early")
+        early = backed_up(root(home), tmp_path / "early")
         with pytest.raises(ZeroDivisionError):  # the process fails between the two
             leader.lead(panel, lambda _: 1 // 0)
-    bound = shutil.copytree(home, tmp_path / "bound")
+    bound = backed_up(root(home), tmp_path / "bound")
     leader_of(run, home).close()
     with leader_of(run, home) as leader:
         leader.lead(panel, maker(run, panel)).close()
-    led = shutil.copytree(home, tmp_path / "led")
+    led = backed_up(root(home), tmp_path / "led")
     for backup in (early, bound):
-        put_back(Path(backup), home)
+        put_back(backup, root(home))
         for _ in range(2):
             with pytest.raises(RestoredError, match=COPIED):
                 leader_of(run, home)
     with JournaledLeader.resume(home, KEY, restored=True, **place_of(run)) as leader:
         leader.lead(panel, maker(run, panel)).close()
-    put_back(Path(led), home)  # the journal of the run itself
+    put_back(led, root(home))  # the journal of the run itself
     with leader_of(run, home) as leader, pytest.raises(RestoredError, match="another copy of this server"):
         leader.lead(panel, maker(run, panel))
     with JournaledLeader.resume(home, KEY, restored=True, **place_of(run)) as leader:
         leader.lead(panel, maker(run, panel)).close()
-
-
-def test_a_leader_that_was_copied_once_it_was_bound_is_refused(tmp_path: Path) -> None:
-    run, home = uploads_of(), tmp_path / "home"
-    with offered(run, home) as leader:
-        panel = panel_of(run, [leader.offered, *(keys.offer for keys in run.keys[1:])])
-        with pytest.raises(ZeroDivisionError):
-            leader.lead(panel, lambda _: 1 // 0)
-    copy = Path(shutil.copytree(home, tmp_path / "copy"))
-    with pytest.raises(RestoredError, match=COPIED):
-        leader_of(run, copy)
-    with JournaledLeader.resume(copy, KEY, restored=True, **place_of(run)) as leader:
-        leader.lead(panel, maker(run, panel)).close()
+    shutil.rmtree(home)
+    put_back(empty, party)
+    with pytest.raises(RestoredError, match=BEGAN):
+        offered(run, home)
 
 
 # --- the count itself ---
-
-
-def test_a_count_that_cannot_be_written_keeps_the_answer_here(path: Path) -> None:
-    cohort = cohort_of()
-    outbox = play_until(cohort, "share")
-    with JournaledClient.create(path, KEY, cohort.clients[0]) as client:
-        counts = Counter.of(path.parent, path.name).path
-        counts.unlink()
-        counts.mkdir()
-        with pytest.raises(LocalProtocolError, match="nothing was sent.*Is a directory: .*folder.counts"):
-            client.receive(outbox[0])
-    counts.rmdir()
-    with resumed_client(cohort, path, 0) as client:
-        assert client.step == "check"
 
 
 NOT_WRITTEN = "could not be written.*repair that.*Is a directory: .*counts"
@@ -384,11 +355,11 @@ def test_a_count_that_cannot_be_written_is_one_sentence_as_a_client_resumes(path
     cohort, counts = cohort_of(), Counter.of(path.parent, path.name).path
     JournaledClient.create(path, KEY, cohort.clients[0]).close()
     blocked(counts)
-    for resume in (lambda: resumed_client(cohort, path, 0), lambda: vouched(cohort, path)):
+    for resume in (lambda: resumed_client(cohort, path), lambda: resumed_client(cohort, path, restored=True)):
         with pytest.raises(LocalProtocolError, match=NOT_WRITTEN):
             resume()
     counts.rmdir()
-    resumed_client(cohort, path, 0).close()
+    resumed_client(cohort, path).close()
 
 
 def test_a_count_that_cannot_be_written_is_one_sentence_as_a_client_is_kept_from_beginning(path: Path) -> None:

@@ -1,7 +1,5 @@
 """Journals of whole sessions: one release of one sum, one spend of one upload, whatever is killed in between."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Callable
@@ -17,7 +15,6 @@ from privstats.dp import Ledger
 from privstats.encoding import flatten
 from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.engines.journal.server_files import ServerFiles
-from privstats.engines.loopback import run
 from privstats.errors import AggregationError, LedgerError, LocalProtocolError
 from privstats.randomness import Generator
 from tests.faults import interrupted
@@ -95,16 +92,6 @@ def test_a_central_release_is_drawn_once_however_often_it_is_asked_for(tmp_path:
         _ = server.result
 
 
-def test_two_sessions_do_not_share_their_noise(tmp_path: Path) -> None:
-    found = []
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        parties = Parties(tmp_path / name)
-        with parties.finished() as server:
-            found.append(server.release(parties.plan, "uncharged"))
-    assert not np.array_equal(found[0].vector, found[1].vector)
-
-
 def test_a_resumed_server_does_not_hand_the_exact_sum_out_again(tmp_path: Path) -> None:
     parties = Parties(tmp_path)
     with parties.finished() as server:
@@ -114,17 +101,6 @@ def test_a_resumed_server_does_not_hand_the_exact_sum_out_again(tmp_path: Path) 
         with pytest.raises(LocalProtocolError, match="not handed out again"):
             _ = server.result
         server.release(parties.plan, "uncharged")
-
-
-def test_a_sum_that_needs_no_noise_is_known_after_every_restart(tmp_path: Path) -> None:
-    parties = Parties(tmp_path, "distributed")
-    with parties.finished() as server:
-        total, survivors = server.result
-    with parties.server() as server:
-        assert server.result[1] == survivors
-        assert server.result[0].pack() == total.pack()
-        first = server.release(parties.plan, parties.charge)
-        assert server.release(parties.plan, parties.charge) == first
 
 
 def test_a_kill_between_the_spend_and_the_release_charges_once(tmp_path: Path) -> None:
@@ -172,15 +148,6 @@ def test_there_is_no_release_without_a_sum(tmp_path: Path) -> None:
     parties = Parties(tmp_path)
     with parties.server() as server, pytest.raises(LocalProtocolError, match="no result"):
         server.release(parties.plan, "uncharged")
-
-
-def test_journaled_machines_run_in_the_loopback_and_release(tmp_path: Path) -> None:
-    parties = Parties(tmp_path)
-    clients = [JournaledClient.create(tmp_path / f"client {index}", KEY, parties.client(index)) for index in range(5)]
-    with parties.server() as server:
-        outcome = run(server, clients, dropouts={server.steps[2]: {4}})
-        assert outcome.survivors == (0, 1, 2, 3)
-        assert server.release(parties.plan, "uncharged").survivors == (0, 1, 2, 3)
 
 
 def test_a_client_killed_at_every_step_spends_once_and_finishes_once(tmp_path: Path) -> None:
@@ -266,7 +233,7 @@ def test_attack_a_copied_journal_that_ends_in_another_sum(tmp_path: Path, monkey
     noise = (stolen("ours") - exact) / np.concatenate(levels)
     assert np.abs(noise).max() > 0.5
     assert 0.6 < noise.std() < 3
-    monkeypatch.setattr("privstats.engines.journal.session_outputs.noise_of", lambda seed, *sums: Generator(seed))
+    monkeypatch.setattr("privstats.engines.journal.server_view.noise_of", lambda seed, *sums: Generator(seed))
     assert np.array_equal(stolen("double"), exact)
 
 

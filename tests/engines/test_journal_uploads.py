@@ -1,19 +1,12 @@
 """The one upload, killed at any moment: the exact sum, one report per client, one answer per helper, or nothing."""
 
-from __future__ import annotations
-
 import os
 import shutil
-import signal
-import socket
-import struct
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -31,72 +24,13 @@ from privstats.secagg import Helper, Panel
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.leader import Leader
+from tests.engines.killed import Killed
 from tests.faults import Fuse, full_disk, interrupted
 from tests.faults import Killed as Cut
 from tests.secagg.upload.cohorts import Uploads, answer_of, batch_of, body_of, list_of, refused, uploads_of
 
 KEY = b"k" * 32
-
-
-class Killed:
-    """A journaled machine in a process of its own, which SIGKILL ends and ``make`` starts again."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self.make = make
-        self.start()
-
-    def start(self) -> None:
-        self.socket, child = socket.socketpair()
-        for end in (self.socket, child):
-            end.settimeout(20)  # a test that fails leaves nobody waiting for ever
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                machine = self.make()
-                while True:
-                    name, arguments = receive(child)
-                    send(child, self.call(machine, name, arguments))
-            finally:
-                os._exit(1)
-        child.close()
-
-    @staticmethod
-    def call(machine: Any, name: str, arguments: list) -> Any:
-        found = getattr(machine, name)
-        found = found(*arguments) if callable(found) else found
-        if name == "result":
-            return found[0].pack(), found[1]
-        return [list(each) for each in found] if found is not None and name != "step" else found
-
-    def __call__(self, name: str, *arguments: Any) -> Any:
-        send(self.socket, (name, arguments))
-        return receive(self.socket)
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        self.socket.close()
-
-    def again(self) -> None:
-        self.kill()
-        self.start()
-
-
-def send(channel: socket.socket, item: object) -> None:
-    data = msgspec.msgpack.encode(item)
-    channel.sendall(struct.pack(">Q", len(data)) + data)
-
-
-def receive(channel: socket.socket) -> Any:
-    (length,) = struct.unpack(">Q", exactly(channel, 8))
-    return msgspec.msgpack.decode(exactly(channel, length))
-
-
-def exactly(channel: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        data += channel.recv(size - len(data)) or pytest.fail("the process ended")
-    return data
+pytestmark = pytest.mark.usefixtures("both_suites")
 
 
 class Journals:
@@ -120,12 +54,7 @@ class Journals:
 
     def offered(self, number: int):
         with JournaledHelper.offer(
-            self.home(number),
-            KEY,
-            identity=self.run.members[number],
-            place=number,
-            noise=self.noise,
-            **self.common,
+            self.home(number), KEY, identity=self.run.members[number], place=number, noise=self.noise, **self.common
         ) as made:
             assert made.state == "offered"
             return made.offered
@@ -207,27 +136,6 @@ def test_journaled_machines_run_in_the_loopback(tmp_path: Path) -> None:
 # --- the client ---
 
 
-def test_a_client_killed_before_and_after_its_report_sends_the_same_bytes(tmp_path: Path) -> None:
-    uploads = uploads_of()
-    place = {
-        "parameters": uploads.parameters,
-        "index": 0,
-        "identity": uploads.identities[0],
-        "roster": uploads.roster,
-    }
-    JournaledClient.create(tmp_path / "client", KEY, uploads.client(0)).close()
-    sent = []
-    for _ in range(3):
-        with JournaledClient.resume(tmp_path / "client", KEY, **place) as client:
-            sent.append(client.start())
-            assert client.answer == sent[0][0][1]
-    assert sent == [uploads.clients[0].start()] * 3
-    with JournaledClient.resume(tmp_path / "client", KEY, **place) as client:
-        client.discard()
-    with pytest.raises(LocalProtocolError, match="has ended"):
-        JournaledClient.resume(tmp_path / "client", KEY, **place)
-
-
 def test_a_charged_client_tells_before_its_report_leaves(tmp_path: Path) -> None:
     uploads, told = uploads_of(), []
 
@@ -245,7 +153,8 @@ def test_a_charged_client_tells_before_its_report_leaves(tmp_path: Path) -> None
         deaf.start()
     assert deaf.answer == b""
     again = type(client).resume(sealed, KEY, on_upload=told.append, **place)
-    assert again.start() == uploads.clients[0].start()
+    ((_, report),) = again.start()
+    assert not uploads.leader.receive(0, report)
     assert told == [again.upload]
     with JournaledClient.create(tmp_path / "c", KEY, uploads.client(0), on_upload=told.append) as journaled:
         journaled.start()
@@ -438,19 +347,6 @@ def test_old_blocks_of_keys_and_log_do_not_open_once_the_run_has_ended(tmp_path:
         (journals.files(1) / name).write_bytes(data)
     with pytest.raises(NothingToResumeError):
         journals.helper(1)
-
-
-def test_a_lost_journal_cannot_be_asked_again(tmp_path: Path) -> None:
-    journals = Journals(tmp_path)
-    shutil.rmtree(journals.home(1))
-    with pytest.raises(NothingToResumeError, match="holds no run"):
-        journals.helper(1)
-    journals.offered(1)
-    with (
-        journals.helper(1, bound=False) as helper,
-        pytest.raises(LocalProtocolError, match="does not hold this member"),
-    ):
-        helper.bind(journals.panel)
 
 
 def test_a_batch_that_comes_again_gets_its_answer_again_and_is_kept_once(tmp_path: Path) -> None:

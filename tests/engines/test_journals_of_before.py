@@ -1,7 +1,5 @@
 """Journals that were written before segments, byte for byte as commit b4270147 left them, are read and go on."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

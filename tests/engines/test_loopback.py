@@ -1,18 +1,16 @@
 """The loopback engine: whatever the network does, the session ends in the exact sum or in a named abort."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.engines.faults import Fault, Network
+from privstats.engines.faults import Fault
 from privstats.engines.loopback import run
 from privstats.errors import AggregationError, LedgerError, PlanError
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.upload import batching
-from tests.secagg.interactive.cohorts import Cohort, cohort_of
+from tests.secagg.interactive.cohorts import cohort_of
 from tests.secagg.upload.cohorts import uploads_of
 
 KINDS = ["drop", "duplicate", "truncate", "flip", "extend", "replay", "late"]
@@ -89,12 +87,6 @@ def test_costs_are_attributed(cohort_pair) -> None:
     assert min(outcome.client_cpu) > 0
 
 
-def test_a_late_opening_finds_the_client_at_another_step() -> None:
-    cohort: Cohort = cohort_of()
-    outcome = run(cohort.server, cohort.clients, faults=[Fault("share", 1, "down", "late")])
-    assert outcome.survivors == (0, 2, 3, 4, 5)
-
-
 def test_a_fault_at_an_unknown_step_is_refused() -> None:
     cohort = cohort_of()
     with pytest.raises(PlanError, match=r"faults names unknown steps \['masked'\]: the steps are advertise, share"):
@@ -105,12 +97,6 @@ def test_a_fault_at_an_unknown_step_is_refused() -> None:
 def test_an_unknown_fault_is_refused(fault) -> None:
     with pytest.raises(PlanError, match="choose one of"):
         Fault(*fault)
-
-
-def test_a_network_without_faults_carries_everything() -> None:
-    network = Network([])
-    assert network.carry("mask", 0, "up", b"bytes") == [b"bytes"]
-    assert network.overdue() == []
 
 
 def test_parts_travel_to_the_helpers_while_reports_still_come(monkeypatch: pytest.MonkeyPatch) -> None:

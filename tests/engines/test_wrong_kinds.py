@@ -1,7 +1,5 @@
 """What is of the wrong kind is refused by every machine, plain or journaled, and the session goes on to its sum."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,14 +1,12 @@
 """The temperature is where confidence meets the hits."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 
-from privstats.estimates.calibration import temperature
-from privstats.schema.calibration import FACTORS
+from privstats.estimates.softmax import temperature
+from privstats.kinds.calibration import FACTORS
 
 
 def sums(sharpness: float, n: int = 20_000, classes: int = 5) -> np.ndarray:
@@ -80,6 +78,5 @@ def test_confidence_that_is_too_high_at_every_factor_takes_the_first_one() -> No
 def test_sums_that_say_nothing_leave_the_temperature_at_one():
     """Separable records are right and as sure at every factor: the boldest one was taken."""
     assert temperature(np.zeros(11), 0.0, FACTORS) == 1.0
-    level = np.r_[30.0, 30.0, np.zeros(9)]
-    assert temperature(level, 0.0, FACTORS) == 1.0
+    assert temperature(np.r_[30.0, 30.0, np.zeros(9)], 0.0, FACTORS) == 1.0
     assert temperature(np.r_[0.0, np.ones(10)], 0.0, FACTORS) == pytest.approx(1 / FACTORS[0])

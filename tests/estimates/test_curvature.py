@@ -1,7 +1,5 @@
 """Curvature from gradients: found where it shows, and the first release's where noise explains as much."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -33,8 +31,7 @@ def test_differences_of_gradients_show_a_direction_that_the_release_hid():
     assert found.values.max() > 5 * DIAGONAL.max()  # a part of it: of twenty dimensions the walk has seen seven
     top = found.vectors[:, found.values.argmax()]
     assert top @ K @ top > 0.5
-    everywhere = history(K, 0.01, rounds=40).curvature(DIAGONAL)
-    assert everywhere.values.max() == pytest.approx(0.8, rel=0.1)
+    assert history(K, 0.01, rounds=40).curvature(DIAGONAL).values.max() == pytest.approx(0.8, rel=0.1)
 
 
 @pytest.mark.parametrize("seed", range(5))

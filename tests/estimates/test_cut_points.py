@@ -1,7 +1,5 @@
 """Cut points found in noisy counts: where records are, how cells are cut anew, and what becomes of odd columns."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import pairwise
@@ -137,8 +135,7 @@ def test_a_spike_among_spread_values_has_a_cut_on_either_side_and_the_rest_is_cu
 
 
 def test_whole_numbers_are_cut_between_all_of_them_that_are_frequent():
-    values = np.repeat([0.0, 1.0, 2.0, 3.0], [400, 300, 200, 100])
-    cuts = played(values, 4.0)
+    cuts = played(np.repeat([0.0, 1.0, 2.0, 3.0], [400, 300, 200, 100]), 4.0)
     assert len(np.unique(np.searchsorted(cuts, [0, 1, 2, 3], side="right"))) >= 3
 
 
@@ -185,8 +182,7 @@ def test_a_second_mode_is_kept_beside_the_run_and_what_lies_between_is_one_cell(
     found = scanned(range(11), counts, 5.0)
     assert [(int(low), int(high)) for low, high in found.cells] == [(0, 1), (8, 9)]
     again = refined(found, 8)
-    assert len(again) == 9
-    assert [edge for edge in again if 1 <= edge <= 8] == [1.0, 8.0]
+    assert (len(again), [edge for edge in again if 1 <= edge <= 8]) == (9, [1.0, 8.0])
     assert sum(edge < 1 for edge in again) == 5  # of seven parts, the more where the more records are
 
 
@@ -218,8 +214,7 @@ def test_counts_of_noise_alone_leave_what_was_known_even(seed, sigma):
     before = Occupied(((Fraction(0), Fraction(32)),), (Fraction(32 * 50),))
     edges = refined(before, 32)
     noise = np.random.default_rng(seed).normal(0, sigma, 32)
-    counts = [50 + round(each) for each in noise.tolist()]
-    after = updated(before, edges, counts, sigma)
+    after = updated(before, edges, [50 + round(each) for each in noise.tolist()], sigma)
     assert np.linalg.norm([float(mass) - 50 for mass in after.mass]) < 0.75 * np.linalg.norm(noise)
 
 

@@ -1,7 +1,5 @@
 """A fixed schedule of steps, where n mu is so small that the filters of a regression would guess every size."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -11,15 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.refinement.prototype import play_ridge
-from privstats.estimates.regression import (
-    DescentState,
-    RidgeState,
-    RidgeWhitening,
-    ridge_refined,
-    ridge_started,
-)
-from privstats.estimates.ridge_recipe import RidgeRecipe
-from privstats.estimates.spectrum import NoisyGram, denoised_solve
+from privstats.estimates.denoise import NoisyGram, denoised_solve
+from privstats.estimates.recipes import RidgeRecipe
+from privstats.estimates.regression import DescentState, RidgeState, RidgeWhitening, ridge_refined, ridge_started
 
 descents = st.builds(
     RidgeRecipe,
@@ -126,7 +118,7 @@ def test_a_small_cohort_learns_more_by_a_schedule_than_by_filters(d, n, decay, m
         X *= np.minimum(1, 1.5 / np.linalg.norm(X, axis=1))[:, None]
         y = X @ rng.standard_normal(d)
         y = np.clip(y / y.std() + 0.3 * rng.standard_normal(len(y)), -3, 3)
-        monkeypatch.setattr("privstats.estimates.ridge_recipe._LEAST_CERTAINTY", 40.0 if fixed else 0.0)
+        monkeypatch.setattr("privstats.estimates.recipes._LEAST_CERTAINTY", 40.0 if fixed else 0.0)
         recipe = RidgeRecipe(d, n, 0.0325, 1.5, 3.0, 24, mean=False)
         *_, weights = play_ridge(recipe, X[:n], y[:n], np.random.default_rng(seed))
         errors[fixed].append(float(np.square(y[n:] - X[n:] @ weights).mean()))

@@ -1,6 +1,4 @@
-"""The bank: hypotheses that are right win, and what none of them covers does no harm."""
-
-from __future__ import annotations
+"""The filters: damped Newton without noise, still where noise hides everything; of a bank the right hypothesis wins."""
 
 import math
 
@@ -9,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.estimates.filter_bank import KalmanBank
+from privstats.estimates.filter_bank import Filter, KalmanBank, advanced
 
 D = 6
 CURVATURE = np.full(D, 1 / D)
@@ -41,8 +39,7 @@ def test_before_any_gradient_weights_explain_what_the_hypothesis_says():
 @pytest.mark.parametrize("energy", [0.01, 0.3, 3.0])
 def test_the_targets_energy_is_read_off_the_release_where_noise_lets_it(energy):
     known, hidden = filters(energy=(energy, 1e-3)), filters(energy=(energy, 1e3))
-    size = known.deviation(np.zeros(D), CURVATURE)
-    assert size == pytest.approx(math.sqrt(energy), rel=0.3)
+    assert known.deviation(np.zeros(D), CURVATURE) == pytest.approx(math.sqrt(energy), rel=0.3)
     assert hidden.deviation(np.zeros(D), CURVATURE) == pytest.approx(
         filters().deviation(np.zeros(D), CURVATURE), rel=1e-3
     )
@@ -60,8 +57,7 @@ def test_counts_tell_how_large_residuals_are(deviation):
 
 def test_gradients_lead_to_the_optimum():
     best = np.linspace(-1, 1, D)
-    points = walked(filters(), 8, 1.0, best)
-    np.testing.assert_allclose(points[-1], best, atol=0.02)
+    np.testing.assert_allclose(walked(filters(), 8, 1.0, best)[-1], best, atol=0.02)
 
 
 def test_hidden_curvature_is_noticed_before_steps_run_away():
@@ -91,8 +87,7 @@ def test_one_curved_direction_does_not_stop_the_others():
 
 def test_one_curved_direction_is_as_likely_as_that_all_are():
     start, single = filters(6.0), KalmanBank.of(CURVATURE, np.ones(D), 6.0, (1.0, 1e3), 2.0, single=True)
-    assert len(single.others) == 3 * len(start.evidence) // 4
-    assert len(start.others) == 0
+    assert (len(single.others), len(start.others)) == (3 * len(start.evidence) // 4, 0)
     for stretch in set(start.stretch):
         assert single.belief[single.stretch == stretch].sum() == pytest.approx(
             start.belief[start.stretch == stretch].sum()
@@ -129,3 +124,67 @@ def test_whatever_a_round_says_beliefs_stay_numbers(energy, error, share, stretc
         assert np.isfinite(told.mean).all()
         assert 0 < told.deviation(told.mean, CURVATURE) < math.inf
         point = told.mean
+
+
+CAUTION = 0.5
+
+
+def start(C: int, k: int, seed: int) -> tuple[Filter, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    state = Filter(rng.standard_normal((C, k)), rng.uniform(0.1, 4, k), np.zeros((C, k)))
+    return state, rng.standard_normal((C, k)), rng.uniform(0.01, 2, k)
+
+
+@given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 10_000))
+def test_without_noise_it_is_damped_newton_whatever_is_believed(C, k, seed):
+    state, gradient, curvature = start(C, k, seed)
+    after = advanced(state, gradient, 0.0, curvature, caution=CAUTION)
+    np.testing.assert_allclose(after.weights, state.weights - gradient / curvature / (1 + CAUTION))
+    np.testing.assert_allclose(after.variance, state.variance * CAUTION / (1 + CAUTION))
+
+
+@given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 10_000))
+def test_noise_without_bound_moves_nothing(C, k, seed):
+    state, gradient, curvature = start(C, k, seed)
+    after = advanced(state, gradient, 1e30, curvature, caution=CAUTION, centred=True)
+    np.testing.assert_allclose(after.weights, state.weights, atol=1e-12)
+    np.testing.assert_allclose(after.variance, state.variance)
+
+
+@given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 10_000), st.floats(0, 1e6), st.floats(0, 1e6))
+def test_it_gets_surer_and_more_so_with_less_noise(C, k, seed, one, other):
+    state, gradient, curvature = start(C, k, seed)
+    less, more = (
+        advanced(state, gradient, level, curvature, caution=CAUTION).variance for level in sorted((one, other))
+    )
+    assert (less <= more).all()
+    assert (more <= state.variance).all()
+    assert (less > 0).all()
+
+
+@given(st.integers(2, 6), st.integers(1, 8), st.integers(0, 10_000), st.floats(0, 10))
+def test_centred_steps_leave_the_mean_over_classes_alone(C, k, seed, noise):
+    state, gradient, curvature = start(C, k, seed)
+    after = advanced(state, gradient, noise, curvature, caution=CAUTION, momentum=0.3, centred=True)
+    np.testing.assert_allclose(after.weights.mean(axis=0), state.weights.mean(axis=0), atol=1e-9)
+
+
+@given(st.integers(0, 10_000))
+def test_on_a_quadratic_it_converges(seed):
+    rng = np.random.default_rng(seed)
+    optimum, curvature = rng.standard_normal((3, 5)), rng.uniform(0.1, 1, 5)
+    state = Filter(np.zeros((3, 5)), np.ones(5), np.zeros((3, 5)))
+    for _ in range(12):
+        state = advanced(state, (state.weights - optimum) * curvature, 0.0, curvature, caution=CAUTION, momentum=0.3)
+    np.testing.assert_allclose(state.weights, optimum, atol=0.02)
+
+
+def test_under_noise_it_ends_nearer_to_the_optimum_than_plain_newton():
+    rng = np.random.default_rng(0)
+    optimum, curvature, sigma = rng.standard_normal((10, 50)), np.full(50, 0.5), 1.0
+    state, plain = Filter(np.zeros((10, 50)), np.ones(50), np.zeros((10, 50))), np.zeros((10, 50))
+    for _ in range(6):
+        noise = sigma * rng.standard_normal((10, 50))
+        state = advanced(state, (state.weights - optimum) * curvature + noise, sigma**2, curvature, caution=CAUTION)
+        plain = plain - ((plain - optimum) * curvature + noise) / curvature
+    assert np.square(state.weights - optimum).sum() < 0.3 * np.square(plain - optimum).sum()

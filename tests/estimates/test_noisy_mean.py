@@ -1,7 +1,5 @@
 """What a noisy mean of directions tells of their second moments, and where a regression's course measures one."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -10,13 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.refinement.prototype import play_ridge
-from privstats.estimates.regression import (
-    DescentState,
-    RidgeWhitening,
-    ridge_refined,
-)
-from privstats.estimates.ridge_recipe import MEAN_SHARE, RidgeRecipe
-from privstats.estimates.spectrum import NoisyGram, NoisyMean
+from privstats.estimates.denoise import NoisyGram, NoisyMean
+from privstats.estimates.recipes import MEAN_SHARE, RidgeRecipe
+from privstats.estimates.regression import DescentState, RidgeWhitening, ridge_refined
 
 sizes = st.integers(1, 40)
 
@@ -31,8 +25,7 @@ def of(recipe: RidgeRecipe, mean: NoisyMean | None) -> RidgeWhitening:
 @given(sizes, st.floats(0, 2), st.floats(0, 1), st.integers(0, 1_000))
 def test_it_is_a_spectrum_of_sum_one_whose_first_vector_is_the_mean_or_all_alike(d, length, noise, seed):
     way = np.random.default_rng(seed).standard_normal(d)
-    mean = NoisyMean(way * (length / np.linalg.norm(way)), noise)
-    vectors, values = mean.spectrum
+    vectors, values = NoisyMean(way * (length / np.linalg.norm(way)), noise).spectrum
     np.testing.assert_allclose(vectors @ vectors.T, np.eye(d), atol=1e-12)
     assert math.isclose(values.sum(), 1, rel_tol=1e-12)
     assert values.min() >= (1 - 0.98) / d
@@ -47,8 +40,7 @@ def test_it_is_a_spectrum_of_sum_one_whose_first_vector_is_the_mean_or_all_alike
 
 
 def test_without_noise_it_is_the_second_moments_of_rows_that_vary_alike_about_their_mean():
-    rng = np.random.default_rng(0)
-    rows = rng.standard_normal((20_000, 40))
+    rows = np.random.default_rng(0).standard_normal((20_000, 40))
     rows[:, 0] += 6
     rows /= np.linalg.norm(rows, axis=1)[:, None]
     vectors, values = NoisyMean(rows.mean(axis=0), 0.0).spectrum

@@ -1,7 +1,5 @@
 """The regression's recipe: budgets add up, rows are bounded, and without noise it ends at least squares."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -10,13 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.estimates.regression import (
-    RidgeWhitening,
-    ridge_refined,
-    ridge_started,
-)
-from privstats.estimates.ridge_recipe import RidgeRecipe
-from privstats.estimates.spectrum import NoisyGram, denoised_solve
+from privstats.estimates.denoise import NoisyGram, denoised_solve
+from privstats.estimates.recipes import RidgeRecipe
+from privstats.estimates.regression import RidgeWhitening, ridge_refined, ridge_started
 
 recipes = st.builds(
     RidgeRecipe,
@@ -78,8 +72,7 @@ def test_noise_that_many_rounds_average_out_widens_the_clip_to_one_and_a_quarter
 @given(st.integers(1, 8), st.floats(-2, 4), st.integers(0, 10_000))
 def test_rows_are_shortened_to_norm_one_and_never_stretched(d, level, seed):
     X, y = data(40, d, seed)
-    recipe = RidgeRecipe(d, 40, 1.0, 5.0, 5.0, 4)
-    whitening = RidgeWhitening.of(recipe, sums_of(X, y, 10.0**level, seed))
+    whitening = RidgeWhitening.of(RidgeRecipe(d, 40, 1.0, 5.0, 5.0, 4), sums_of(X, y, 10.0**level, seed))
     norm = np.linalg.norm(X @ whitening.matrix, axis=1)
     np.testing.assert_allclose(np.linalg.norm(whitening.rows(X), axis=1), np.minimum(norm, 1.0))
     assert (whitening.curvature > 0).all()
@@ -108,8 +101,7 @@ def test_one_curved_direction_is_considered_where_rounds_are_many_and_noise_is_n
 
 
 def test_a_step_is_as_long_whatever_rows_of_one_length_keep():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((20_000, 4))
+    X = np.random.default_rng(0).standard_normal((20_000, 4))
     X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = X @ np.array([1.0, -1.0, 0.5, 0.0])
     recipe, sums = RidgeRecipe(4, 20_000, 1.0, 1.0, 9.0, 4), replace(sums_of(X, y), sigma_G=1.0)

@@ -1,7 +1,5 @@
 """No file of records makes a machine allocate what its header claims: sizes are checked before anything is read."""
 
-from __future__ import annotations
-
 import os
 import struct
 import tracemalloc
@@ -12,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from privstats.engines.network.stream_inbox import read_batch
+from privstats.contrib.streams.inbox import read_batch
 from privstats.errors import DataError
 from privstats.files import arrays
 from privstats.files.arrays import read_arrays
-from privstats.moments import table_files
-from privstats.moments.files import file_rows
-from privstats.moments.record_files import RecordFile, read_archive
+from privstats.intake import table_files
+from privstats.intake.record_files import RecordFile, read_archive
+from privstats.moments.arrays import file_rows
 from privstats.randomness import Generator
 from tests.threat_models.test_data import plan_of
 from threat_models.audits.known_inputs import known_inputs

@@ -1,11 +1,10 @@
 """Whatever happens to a file on its way: it is the same, or it is refused in one sentence; forgers meet a signature."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json
 import operator
+import os
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +20,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats import heads
 from privstats.errors import DataError, HeadError
-from privstats.files.envelope import FORMATS, Content, whole_content
+from privstats.files.envelope import FORMATS, Content, full_content, is_signed_by, sign_beside, signature_path
 from privstats.heads.persistence import FORMAT as HEADS
 from privstats.schema.public_values import Published, Values
 
@@ -319,10 +318,42 @@ def test_a_head_of_no_known_origin_says_so_after_a_file_too(tmp_path):
 )
 def test_different_contents_are_sealed_differently(one, other, manifests):
     def sealed(manifest, tensors, dtype):
-        return whole_content(b"x")(Content(manifest, {name: np.array(v, dtype) for name, v in tensors.items()}))
+        return full_content(b"x")(Content(manifest, {name: np.array(v, dtype) for name, v in tensors.items()}))
 
     first, second = sealed(manifests[0], one, np.uint8), sealed(manifests[1], other, np.uint8)
     assert (first == second) == ((manifests[0], one) == (manifests[1], other))
     assert first == sealed(manifests[0], dict(reversed(one.items())), np.uint8)
     if one:
         assert first != sealed(manifests[0], one, np.int8)
+
+
+ULM, BONN = ps.secagg.Identity.generate(os.urandom), ps.secagg.Identity.generate(os.urandom)
+
+
+@pytest.fixture
+def page(tmp_path):
+    path = tmp_path / "report.html"
+    path.write_bytes(b"<p>a page</p>")
+    sign_beside(path, path.read_bytes(), ULM, ps.DataError)
+    return path
+
+
+def test_a_signature_is_of_its_key_and_of_the_bytes(page):
+    assert is_signed_by(page, ULM.public, ps.DataError)
+    assert not is_signed_by(page, BONN.public, ps.DataError)
+    page.write_bytes(b"<p>another</p>")
+    assert not is_signed_by(page, ULM.public, ps.DataError)
+
+
+@pytest.mark.parametrize(("field", "value"), [("sha256", "0" * 64), ("sha256", None), ("ed25519", "0" * 128)])
+def test_no_field_of_a_signature_may_say_something_else(page, field, value):
+    found = json.loads(signature_path(page).read_text())
+    signature_path(page).write_text(json.dumps({**found, field: value}))
+    assert not is_signed_by(page, ULM.public, ps.DataError)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": "privstats-signature", "version": 2}', "[" * 4000])
+def test_what_is_no_signature_is_one_sentence(page, text):
+    signature_path(page).write_text(text)
+    with pytest.raises(ps.DataError, match=r"report\.html\.sig is no signature of version 1"):
+        is_signed_by(page, ULM.public, ps.DataError)

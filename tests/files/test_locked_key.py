@@ -1,7 +1,5 @@
 """A locked identity: what a guess at its passphrase costs, and files of before, which are read and rewritten."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path
@@ -109,7 +107,7 @@ def test_a_file_of_before_is_read_and_rewritten_on_request(tmp_path: Path) -> No
 def test_an_open_file_is_locked_and_a_link_stays_one(tmp_path: Path) -> None:
     ME.save(tmp_path / "me.pem")
     (tmp_path / "link.pem").symlink_to("me.pem")
-    with pytest.raises(LocalProtocolError, match="is not locked: give the passphrase that shall lock it"):
+    with pytest.raises(LocalProtocolError, match="is not locked: give the passphrase to lock it with"):
         Identity.relock(tmp_path / "link.pem")
     Identity.relock(tmp_path / "link.pem", new=WORDS)
     assert (tmp_path / "link.pem").is_symlink()

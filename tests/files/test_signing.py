@@ -1,7 +1,5 @@
 """Keys in every form that people hold them in, and the one file that holds a private one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -12,9 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from privstats.errors import LocalProtocolError, PrivstatsError, ReleaseError
-from privstats.files.signing import Named, Signs, public_key, read_public, signing_key
+from privstats.files.signing import Named, Signs, public_key, read_public, signing_key, verify
 from privstats.secagg import Identity
-from privstats.secagg.keys import verify
 
 SEED = bytes(range(32))
 KEY = Ed25519PrivateKey.from_private_bytes(SEED)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 from dataclasses import replace
@@ -15,9 +17,11 @@ from privstats import inference as inf
 from privstats.course import document, verify_next
 from privstats.course.promise import Promise
 from privstats.errors import PlanError, ReleaseError, SchemaError
-from privstats.estimates.hazard import shrunk_hazards
+from privstats.estimates.score import shrunk_hazards
 from privstats.randomness import seeded
 from tests.hazard.worlds import BETA, course_of, halves, played, promise, published, schema, world
+
+EVEN = np.tile([1 << 14, 1 << 15, 3 << 14, 1 << 16], 6)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,7 @@ def test_the_same_counts_give_curves_and_tests(releases: list[Any]) -> None:
     curves = table.kaplan_meier()
     assert set(curves) == {"0", "1"}
     assert curves["0"].told_to == 18
-    assert len(curves["0"].timeline) == 6
+    assert len(curves["0"].timeline) == 24  # four cells in a bin
     assert (curves["0"].survival_function_ > curves["1"].survival_function_).all()
     assert table.logrank().p_value < 1e-4
     assert table.proportionality().p_value > 0.001
@@ -71,6 +75,23 @@ def test_ratios_that_change_with_time_are_found() -> None:
     assert found.p_value < 0.01
 
 
+def test_a_plan_that_does_not_say_what_a_bin_is_runs_as_it_did_and_its_table_says_so_first() -> None:
+    whole = ps.Hazard.whole(schema=schema(), cohort=ps.Cohort(2, 2, 16_000), privacy=promise(8.0))
+    course = ps.Hazard.within(whole, "arm")
+    assert "times" not in whole.to_toml()
+    assert (course.first.noise.mu / course.mu) ** 2 == pytest.approx(0.06, rel=1e-6)
+    text = " ".join(str(inf.hazards(played(course, world(8_000), 1)).summary()).split())
+    assert text.index("Who left inside a bin counts in it whole: biased where groups") < text.index(
+        "not a causal effect"
+    )
+    assert "nobody leaves inside a bin, or all groups leave alike" in text
+    said = inf.hazards(played(course_of(8_000, 8.0), world(8_000), 1)).summary()
+    assert "Who left inside" not in str(said)
+    assert "hazards even inside a cell of the counts, or nobody leaves inside it" in " ".join(str(said).split())
+    with pytest.raises(PlanError, match="times must be said: .*'discrete' where a bin is one visit"):
+        ps.Hazard.start(schema(), ps.Cohort(2, 2, 16_000), promise(8.0))
+
+
 @pytest.mark.parametrize("model", ["distributed", "panel"])
 def test_other_trust_models_run_through_the_protocol(model: Any) -> None:
     table = world(6_000, 2)
@@ -79,7 +100,7 @@ def test_other_trust_models_run_through_the_protocol(model: Any) -> None:
         members = tuple(ps.secagg.Identity(bytes([place + 1]) * 32).public.hex() for place in range(3))
         panel = {"protocol": "split", "panel": members}
     cohort, privacy = ps.Cohort(2, 2, 12_000), promise(20.0, model=model)
-    whole = ps.Hazard.whole(schema=schema(), cohort=cohort, privacy=privacy, **panel)
+    whole = ps.Hazard.whole(schema=schema(times="continuous"), cohort=cohort, privacy=privacy, **panel)
     course = ps.Hazard.within(whole, "arm")
     found = inf.hazards(ps.simulate(course, [(part, None) for part in halves(table)], rng=seeded(3)))
     low, high = found.conf_int(0.001).T
@@ -104,6 +125,44 @@ def test_a_masked_course_is_read_the_same_from_files_and_from_the_command_line(
     again = privstats("table", *names[1:], names[0], "--reader", "hazards", cwd=tmp_path)
     assert again.returncode == 2
     assert "give them in order" in again.stderr
+
+
+def test_the_table_says_which_share_of_the_events_counts() -> None:
+    """A hazard of .4 in six bins: most events come after the cap; of .07 nearly none does."""
+    shares = {}
+    for hazard in (0.07, 0.4):
+        people = world(8_000, hazard=hazard)
+        table = inf.hazards(played(course_of(8_000, 8.0), people, 1))
+        X = np.column_stack([people[name] for name in ("arm", "age", "dose")])
+        last = np.floor(1 / (hazard * np.exp(X @ BETA)))  # bins before the cap
+        died = (people["died"] == 1) & (people["months"] < 18)
+        shares[hazard] = (table.events_within, float((people["months"][died] < 3 * last[died]).mean()))
+        assert ("of the first part of the follow-up" in " ".join(str(table.summary()).split())) == (hazard == 0.4)
+    for said, true in shares.values():
+        assert said == pytest.approx(true, abs=0.06)
+    assert shares[0.4][0] < 0.8
+
+
+def test_where_the_cap_binds_every_way_to_read_a_ratio_says_so() -> None:
+    """A star in the table and the figures and its sentence, first below the rows; the share in frames and csv."""
+    table = inf.hazards(played(course_of(8_000, 30.0), world(8_000, hazard=0.2), 1))
+    assert table.told.all()
+    share = f"{table.events_within:.0%}"
+    said = table.summary()
+    assert all(row[1].endswith("*") and row[-1] == share for row in said.rows)
+    assert said.foot[0] == f"* {table.remark}."
+    assert table.remark in said.methods
+    rows = list(csv.DictReader(io.StringIO(said.as_csv())))
+    assert [float(row["ratio"]) for row in rows] == pytest.approx(table.hazard_ratios, rel=1e-3)
+    assert {row["counted"] for row in rows} == {share}
+    assert {row["counted"] for row in table.to_rows()} == {table.events_within}
+    figure = inf.plot_forest(table)
+    assert table.remark in " ".join(figure.get_supxlabel().split())
+    assert all("*" in each.get_text() for each in figure.axes[-1].get_yticklabels())
+    free = inf.hazards(played(course_of(8_000, 30.0), world(8_000), 1))
+    assert free.remark == ""
+    assert "*" not in str(free)
+    assert "counted" in free.to_rows()[0]
 
 
 def test_hidden_ratios_are_not_told() -> None:
@@ -149,16 +208,19 @@ def test_parties_verify_the_weights(releases: list[Any]) -> None:
     course = course_of(8_000, 8.0)
     plan = course.next(tuple(releases[:2]))
     assert verify_next(course, plan, releases[:2]).place == 2
-    off = replace(plan, published=published(plan.published.read()["w"].real + 0.01))
-    with pytest.raises(PlanError, match="not the one that follows"):
-        verify_next(course, off, releases[:2])
+    held = plan.published.read()
+    w, clock = held["w"].real, held["c"].integers
+    other = np.where(clock < 1 << 16, clock // 2, clock)
+    for off in (published(w + 0.01, clock), published(w, other)):
+        with pytest.raises(PlanError, match="not the one that follows"):
+            verify_next(course, replace(plan, published=off), releases[:2])
 
 
 def test_all_sessions_together_keep_the_promise() -> None:
     course = course_of(1_000, 3.0)
     assert course.epsilon(1e-6) <= 3.0
     assert course.mu == pytest.approx(math.hypot(*(plan.noise.mu for plan in course.priced)))
-    assert (course.first.noise.mu / course.mu) ** 2 == pytest.approx(0.06, rel=1e-6)
+    assert (course.first.noise.mu / course.mu) ** 2 == pytest.approx(0.12, rel=1e-6)
     for changed in ({"rounds": 40}, {"retries": 1}, {"promise": Promise(2.999, 1e-6)}):
         with pytest.raises(PlanError, match="promise says epsilon .* and all rounds together cost epsilon"):
             replace(course, **changed)
@@ -196,12 +258,18 @@ def test_hazards_start_where_the_counts_are_clear_and_together_where_they_are_no
     [
         (lambda: course_of(100, 1.0, by="age_"), "by must be one of the columns arm, age, dose, got 'age_'"),
         (lambda: course_of(100, 1.0, rounds=0), "rounds must be a whole number"),
-        (lambda: ps.Hazard.start(schema(), ps.Cohort(2, 2, 9), ps.NoPrivacy()), "need differential privacy"),
-        (lambda: ps.Hazard.start(schema(), ps.Cohort(2, 2, 9), promise(1.0, delta=0.0)), "delta = 0|Laplace"),
+        (
+            lambda: ps.Hazard.start(schema(times="continuous"), ps.Cohort(2, 2, 9), ps.NoPrivacy()),
+            "need differential privacy",
+        ),
+        (
+            lambda: ps.Hazard.start(schema(times="continuous"), ps.Cohort(2, 2, 9), promise(1.0, delta=0.0)),
+            "delta = 0|Laplace",
+        ),
         (lambda: ps.Hazard.whole(schema=ps.MeanSchema(2, 1.0), cohort=ps.Cohort(2, 2, 9)), "takes a HazardSchema"),
         (lambda: ps.Hazard(course_of(100, 1.0).first), "plan must be a Plan of a HazardSchema"),
         (
-            lambda: ps.Hazard(replace(course_of(100, 1.0).plan, published=published(np.ones(9)))),
+            lambda: ps.Hazard(replace(course_of(100, 1.0).plan, published=published(np.ones(9), EVEN))),
             "publishes other weights than its schema starts from",
         ),
         (

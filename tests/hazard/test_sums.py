@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.dp import joint_mu
-from privstats.errors import DataError, RecordError, SchemaError
+from privstats.errors import DataError, PlanError, RecordError, SchemaError
 from privstats.estimates.score import damped_step
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
@@ -21,6 +22,8 @@ from threat_models.audits.hazards import Trajectories, added_by, worst_trajector
 
 FINE = schema(grid_bits=20)
 CONSTANT = ps.transforms.ConstantFeature(1.0)
+INSIDE = schema(grid_bits=20, times="continuous")
+CLOCK = np.tile([9_000, 9_000, 60_000, 1 << 16], 6)
 W = np.concatenate([[0.4, -0.3, 0.2], np.full(6, math.log(0.07))])
 
 
@@ -28,15 +31,17 @@ def one(months: float, died: int, *, arm: float = 0.0, age: float = 0.0, dose: f
     return {"arm": [arm], "age": [age], "dose": [dose], "months": [months], "died": [died]}
 
 
+@pytest.mark.parametrize("clock", [None, CLOCK])
 @pytest.mark.parametrize("hazard", [0.07, 0.4])
-def test_sums_are_score_and_information_over_all_periods(hazard: float) -> None:
+def test_sums_are_score_and_information_over_all_periods(hazard: float, clock: Any) -> None:
     """At .4 a bin most people pass the cap."""
     table, w = world(1_500, hazard=hazard), W + np.r_[0, 0, 0, np.full(6, math.log(hazard / 0.07))]
-    found = ps.measure(FINE, table, published=published(w))
-    g, H = defined(FINE, table, w)
-    assert np.abs(found.real().g - g).max() < 2e-6 * len(table["died"])
+    plan = FINE if clock is None else INSIDE
+    found = ps.measure(plan, table, published=published(w, clock))
+    g, H = defined(plan, table, w, clock)
+    assert np.abs(found.real().g - g).max() < (2e-6 if clock is None else 2e-5) * len(table["died"])  # f has 16 bits
     assert np.abs(found.real().H - H).max() < 2e-5 * np.abs(H).max()
-    parts = [ps.measure(FINE, part, published=published(w)) for part in halves(table)]
+    parts = [ps.measure(plan, part, published=published(w, clock)) for part in halves(table)]
     assert parts[0] + parts[1] == found
     assert found.records == 1_500
 
@@ -72,16 +77,71 @@ def bounds_of(plan: ps.HazardSchema, moments: ps.moments.Moments) -> tuple[int, 
 @given(st.data())
 def test_a_person_keeps_the_bounds_whatever_is_published(data: st.DataObject) -> None:
     bits, a = data.draw(st.sampled_from([2, 6, 12, 20])), data.draw(st.sampled_from([0.5, 1.0, 1.25]))
-    plan = schema(grid_bits=bits, transform=(ps.transforms.ConstantFeature(a),))
+    times, unit = data.draw(st.sampled_from([("continuous", None), ("continuous", 1.0), ("discrete", None)]))
+    plan = schema(grid_bits=bits, transform=(ps.transforms.ConstantFeature(a),), times=times, time_unit=unit)
     whole = st.integers(-(1 << 19) + 1, (1 << 19) - 1)
     w = Values(np.array(data.draw(st.lists(whole, min_size=9, max_size=9)), np.int64), data.draw(st.integers(-8, 30)))
     entry = st.floats(-9, 9) | st.sampled_from([1e300, -1e300, 5e-324])
     person = {name: [data.draw(entry)] for name in NAMES}
-    months, died = data.draw(st.sampled_from([0.0, 4.0, 17.9, 18.0, 99.0])), data.draw(st.integers(0, 1))
-    person |= {"months": [months], "died": [died]}
-    g, H = bounds_of(plan, ps.moments.exact_moments(plan, person, published=Published.of({"w": w})))
+    months = data.draw(st.floats(0, 19) | st.sampled_from([0.0, 4.0, 17.9, 18.0, 99.0, 1e308]))
+    person |= {"months": [months], "died": [data.draw(st.integers(0, 1))]}
+    values = {"w": w, **({"c": data.draw(clocks(plan))} if times == "continuous" else {})}
+    added = ps.moments.exact_moments(plan, person, published=Published.of(values))
+    g, H = bounds_of(plan, added)
     assert g <= 16**bits
     assert 16**bits >= H
+    assert np.trace(np.asarray(added.H, np.float64)) <= 4.0**bits
+    whole_bins = ps.moments.exact_moments(
+        replace(plan, times=None, time_unit=None), person, published=Published.of({"w": w})
+    )
+    assert (np.abs(added.H) <= np.abs(whole_bins.H)).all()  # who is seen in part adds no more than seen whole
+
+
+@st.composite
+def clocks(draw: st.DrawFn, plan: ps.HazardSchema) -> Values:
+    """Any that parties admit, corners among them."""
+    steps = st.sampled_from([0, 1, (1 << 16) - 1, 1 << 16]) | st.integers(0, 1 << 16)
+    sizes = np.bincount(plan.in_bin)
+    parts = [[*sorted(draw(st.lists(steps, min_size=n - 1, max_size=n - 1))), 1 << 16] for n in sizes.tolist()]
+    return Values(np.concatenate(parts).astype(np.int64), 16)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [CLOCK - 1, CLOCK[::-1], np.maximum(CLOCK - 9_001, 0) * 0 + (1 << 17), -CLOCK, np.tile([2, 1, 3, 65_536], 6)],
+)
+def test_a_clock_that_does_not_rise_from_0_to_1_in_every_bin_is_refused(wrong: Any) -> None:
+    with pytest.raises(PlanError, match="must rise from 0 to 1 inside every bin"):
+        ps.measure(INSIDE, world(20), published=published(W, wrong))
+    with pytest.raises(PlanError, match="c of shape \\(24,\\)"):
+        ps.measure(INSIDE, world(20), published=published(W, CLOCK[:-4]))
+
+
+def test_the_score_is_unbiased_at_the_truth_however_columns_say_who_leaves() -> None:
+    """Half leave within two months of an arm, in a twentieth of them of the other: whole bins are off by 30 errors."""
+    rng = np.random.default_rng(2)
+    table = world(60_000, 5, hazard=0.2, censored=1e9)
+    leaves = rng.exponential(np.where(table["arm"] == 1, 3.0, 60.0))
+    table |= {"months": np.minimum(table["months"], leaves), "died": (table["months"] <= leaves) * 1}
+    w = np.concatenate([BETA, np.full(6, math.log(0.2))])
+    even = np.tile([1 << 14, 1 << 15, 3 << 14, 1 << 16], 6)
+    off = []
+    for plan, clock in ((schema(times="continuous"), even), (schema(), None)):
+        found = ps.measure(plan, table, published=published(w, clock)).real()
+        off.append(float(np.abs(found.g / np.sqrt(np.diag(found.H))).max()))
+    assert off[0] < 3.5
+    assert off[1] > 15
+
+
+def test_times_in_whole_units_are_read_as_their_middles() -> None:
+    plan = schema(times="continuous", time_unit=1.0, grid_bits=20)
+    assert plan.marks == tuple(range(19))  # no mark falls between two units
+    even = np.tile(np.rint(np.arange(1, 4) * 65_536 / 3), 6)
+    exact = schema(times="continuous", grid_bits=20)
+    quarters = np.tile([1 << 14, 1 << 15, 3 << 14, 1 << 16], 6)
+    of_unit = ps.measure(plan, one(4.0, 0), published=published(W, even)).real()
+    of_middle = ps.measure(exact, one(4.5, 0), published=published(W, quarters)).real()
+    assert np.abs(of_unit.g - of_middle.g).max() < 1e-5
 
 
 def test_the_bounds_are_met_and_never_passed() -> None:
@@ -92,7 +152,7 @@ def test_the_bounds_are_met_and_never_passed() -> None:
     w = np.concatenate([np.zeros(3), np.full(256, math.log((1 - 2.0**-14) / 256) * 2**5)])
     sigma = {"g": 2 / math.sqrt(0.7), "H": 4 / math.sqrt(0.3)}
     row = np.array([[length, 0.0, 0.0]])
-    person = Trajectories(w, row, np.array([255.5]), np.array([0]))
+    person = Trajectories(w, None, row, np.array([255.5]), np.array([0]))
     (moved,) = added_by(plan, person)
     twice = np.where(np.arange(259)[:, None] == np.arange(259), 1, 2)[np.triu_indices(259)]
     g = float(np.square(moved[:259] / plan.scale_of("g")).sum())
@@ -106,9 +166,10 @@ def test_the_bounds_are_met_and_never_passed() -> None:
     assert joint_mu(plan, sigma, "replace-one") ** 2 == pytest.approx(3.4)  # the Poisson row would say 3.1
 
 
+@pytest.mark.parametrize("times", ["continuous", "discrete"])
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-def test_the_audit_s_search_does_not_beat_the_bound(adjacency: ps.dp.Adjacency) -> None:
-    plan = replace(schema(), feature_names=("x0", "x1", "x2"))
+def test_the_audit_s_search_does_not_beat_the_bound(adjacency: ps.dp.Adjacency, times: str) -> None:
+    plan = replace(schema(times=times), feature_names=("x0", "x1", "x2"))
     sigma = {"g": 2 / math.sqrt(0.7), "H": 4 / math.sqrt(0.3)}
     found = max(worst_trajectories(plan, sigma, adjacency, seeded(start), 30)[0] for start in range(6))
     assert 0.8 < found / joint_mu(plan, sigma, adjacency) <= 1
@@ -196,10 +257,7 @@ def test_columns_are_read_by_name_in_any_container() -> None:
         ({"transform": (ps.transforms.ConstantFeature(1.8),)}, "at most clip_norm / sqrt 2, got 1.8"),
         ({"transform": (ps.transforms.ConstantFeature(1e308),)}, "at most clip_norm / sqrt 2, got 1e\\+308"),
         ({"transform": ()}, "transform must end in ConstantFeature"),
-        (
-            {"transform": (ps.Cells((ps.Truth("arm"),)), CONSTANT)},
-            "must not start with Cells",
-        ),
+        ({"transform": (ps.Cells((ps.Truth("arm"),)), CONSTANT)}, "must not start with Cells"),
         ({"bins": ps.Bins("months", (3, 6, 9))}, "left truncation"),
         ({"bins": ps.Bins("months", (0, 6, 9), missing=True)}, "missing or negative time has no bin"),
         ({"bins": ps.Bins("months", tuple(range(400)))}, "at most 256 bins"),
@@ -209,6 +267,9 @@ def test_columns_are_read_by_name_in_any_container() -> None:
         ({"feature_names": None}, "feature_names must name the columns"),
         ({"expected_events": 50}, "6 bins for 50 expected events.* take at most 5"),
         ({"expected_events": 0}, "expected_events must be at least 1"),
+        ({"times": "daily"}, "times must be 'continuous' or 'discrete', got 'daily'"),
+        ({"time_unit": 1.0}, "time_unit 1 is of continuous times"),
+        ({"times": "continuous", "time_unit": 2.0}, "every edge of bins a multiple of it"),
     ],
 )
 def test_what_no_sum_of_hazards_can_be_is_refused(changed: dict[str, object], words: str) -> None:

@@ -32,6 +32,20 @@ def schema(**changes: Any) -> ps.HazardSchema:
     return ps.HazardSchema(**{**usual, **changes})
 
 
+def in_months(unit: float | None) -> ps.HazardSchema:
+    """Deaths in two bins of six months, of one column."""
+    return ps.HazardSchema(
+        2,
+        clip_norm=2.0,
+        bins=ps.Bins("months", (0, 6, 12)),
+        event="died",
+        feature_names=("age",),
+        transform=(ps.transforms.ConstantFeature(1.0),),
+        times="continuous",
+        time_unit=unit,
+    )
+
+
 def world(
     count: int,
     seed: int = 0,
@@ -52,12 +66,16 @@ def world(
     return table | {"months": np.minimum(times, leaves), "died": (times <= leaves).astype(int)}
 
 
-def published(w: Any) -> Published:
-    return Published.of({"w": Values.rounded(np.asarray(w, float))})
+def published(w: Any, clock: Any = None) -> Published:
+    values = {"w": Values.rounded(np.asarray(w, float))}
+    return Published.of(values if clock is None else {**values, "c": Values(np.asarray(clock, np.int64), 16)})
 
 
-def defined(plan: ps.HazardSchema, table: dict[str, np.ndarray], w: Any) -> tuple[np.ndarray, np.ndarray]:
+def defined(
+    plan: ps.HazardSchema, table: dict[str, np.ndarray], w: Any, clock: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
     """g and H in floating point, person by person and bin by bin."""
+    passed = None if clock is None else np.asarray(clock) / 2**16 + plan.in_bin
     X, w = np.column_stack([table[name] for name in plan.feature_names]), Values.rounded(np.asarray(w, float)).real
     edges, bins = np.array(plan.bins.edges), plan.periods
     g, H = np.zeros(len(w)), np.zeros((len(w), len(w)))
@@ -70,8 +88,10 @@ def defined(plan: ps.HazardSchema, table: dict[str, np.ndarray], w: Any) -> tupl
             if total > 1:
                 break
             died = place == last and event == 1 and time < edges[-1]
-            g += (mu / np.expm1(mu) if died else -mu) * u
-            H += mu**2 / np.expm1(mu) * np.outer(u, u)
+            whole = clock is None or place < last or died or time >= edges[-1]
+            f = 1.0 if whole else np.interp(time, plan.marks, np.append(0, passed)) - place
+            g += (mu / np.expm1(mu) if died else -mu * np.expm1(f * mu) / np.expm1(mu)) * u
+            H += mu**2 / np.expm1(mu) * (1 - (1 - f) * np.exp(f * mu)) * np.outer(u, u)
     return g, H
 
 
@@ -81,7 +101,7 @@ def promise(epsilon: float, **changes: Any) -> ps.Privacy:
 
 def course_of(records: int, epsilon: float, **changes: Any) -> ps.Hazard:
     asked: dict[str, Any] = {"by": "arm", **changes}
-    return ps.Hazard.start(schema(), ps.Cohort(2, 2, 2 * records), promise(epsilon), **asked)
+    return ps.Hazard.start(schema(times="continuous"), ps.Cohort(2, 2, 2 * records), promise(epsilon), **asked)
 
 
 def halves(table: dict[str, np.ndarray]) -> list[dict[str, np.ndarray]]:

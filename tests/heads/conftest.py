@@ -1,7 +1,5 @@
 """Releases for head tests: exact float moments plus Gaussian noise of a known level, without the protocol."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -109,15 +107,7 @@ def class_release(
     return FakeRelease(Plan(schema), Moments(**noisy), {s: sigma.get(s, 0.0) for s in schema.statistics}, suppressed)
 
 
-def ridge_release(
-    X: np.ndarray,
-    Y: np.ndarray,
-    sigma: dict[str, float] | None = None,
-    rng: np.random.Generator | None = None,
-    *,
-    folds: int = 1,
-    transform: tuple[Any, ...] = (),
-) -> FakeRelease:
+def ridge_release(X, Y, sigma=None, rng=None, *, folds=1, transform=()):
     """A release of ridge sums of rows that already went through ``transform``; record i lies in fold i mod F."""
     Y = Y.reshape(len(Y), -1)
     parts = [(X[f::folds], Y[f::folds]) for f in range(folds)]
@@ -162,9 +152,7 @@ def record_noise(epsilon: float, radius: float = 1.0, delta: float = 1e-5) -> di
     return {name: bounds[name] / (mu * share**0.5) for name, share in shares.items()}
 
 
-def gaussian_blobs(
-    n: int = 600, d: int = 6, classes: int = 4, seed: int = 0, spread: float = 2.0
-) -> tuple[np.ndarray, np.ndarray]:
+def gaussian_blobs(n=600, d=6, classes=4, seed=0, spread=2.0):
     """Rows of Gaussian classes with their own means and covariances, and their labels."""
     rng = np.random.default_rng(seed)
     means = spread * rng.standard_normal((classes, d))

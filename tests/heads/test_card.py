@@ -1,27 +1,18 @@
 """A model card says what the head knows of itself, and never more."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from msgspec.structs import replace
 from sklearn.exceptions import NotFittedError
 
+import privstats as ps
 from privstats import heads
 from privstats.heads.registry import HEADS
 from privstats.transforms import CentreRows, UnitNorm
 from tests.heads.conftest import class_release
 from tests.heads.test_provenance import CLOSED, TERMS, X, Y, fitted
 
-SECTIONS = [
-    "Intended use",
-    "Inputs",
-    "Outputs",
-    "Provenance",
-    "Parameters",
-    "Evaluation",
-    "Limits",
-]
+SECTIONS = ["Intended use", "Inputs", "Outputs", "Provenance", "Parameters", "Evaluation", "Limits"]
 
 
 @pytest.mark.parametrize("how", ["exact", "private"])
@@ -103,3 +94,23 @@ def test_a_card_says_what_becomes_of_a_rare_class_and_what_to_do():
         assert "priors='uniform'" in card
     even = heads.LDA(priors="uniform").fit(rng.normal(size=(2000, 2)) + y[:, None], y)
     assert "rare" not in even.card()
+
+
+def test_a_score_on_a_card_has_intervals_a_rare_class_and_a_picture_of_the_reliability():
+    rng = np.random.default_rng(0)
+    y = (rng.random(2_000) < 0.1).astype(int)
+    X = rng.normal(size=(2_000, 2)) + y[:, None]
+    head = ps.heads.LDA().fit(X[:1_000], y[:1_000])
+    plan = ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, 1_000), privacy=ps.NoPrivacy())
+    found = ps.inference.head_score(ps.simulate(plan, [(X[k::2], y[k::2]) for k in (1_000, 1_001)]))
+    card = head.card(scores=found)
+    at = found.at(found.prevalence)
+    assert at.threshold == 0.1
+    flagged = head.predict_proba(X[1_000:])[:, 1] >= 0.1
+    assert at.sensitivity.value == pytest.approx(flagged[y[1_000:] == 1].mean())
+    assert at.specificity.value == pytest.approx(1 - flagged[y[1_000:] == 0].mean())
+    assert f"| sensitivity from 0.1 on | {at.sensitivity.value:.4g} ({at.sensitivity.low:.4g} to " in card
+    bars = [line for line in card.splitlines() if line.endswith(" records") and " to " in line]
+    assert len(bars) == len(found.calibration.records)
+    assert all("|" in line for line in bars)
+    assert '`predict(X, threshold="prevalence")` gives 1 from a probability of' in card

@@ -1,7 +1,5 @@
 """Heads behind declared columns: raw tables in, and out to files, torch and ONNX."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -11,8 +9,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import DataError, HeadError
 from privstats.transforms.columns import column_of
+from tests.made import refused
 
 COLUMNS = (
     ps.Numeric("age", (30, 40, 50, 60, 70), gaps=(-9,)),
@@ -58,8 +56,7 @@ def test_a_head_learns_from_a_table_and_predicts_one(head):
     model = fitted(head)
     X, y = table(seed=1)
     assert model.score(X, y) > 0.7
-    assert [step.kind for step in model.preprocessing_.transform] == ["cells"]
-    assert model.n_features_in_ == 5
+    assert ([step.kind for step in model.preprocessing_.transform], model.n_features_in_) == (["cells"], 5)
     assert model.feature_names_in_.tolist() == ["age", "sex", "ward", "smoker", "seen"]
 
 
@@ -81,11 +78,9 @@ def test_columns_come_in_any_order_and_container(lda):
         frame.astype({"sex": "category", "ward": "category"}),
     ):
         assert (lda.predict_proba(each) == expected).all()
-    ordered = np.array([X[column.name] for column in COLUMNS], object).T
-    assert (lda.predict_proba(ordered) == expected).all()
+    assert (lda.predict_proba(np.array([X[column.name] for column in COLUMNS], object).T) == expected).all()
     np.testing.assert_allclose(lda.predict_proba(frame.iloc[5:6]), expected[5:6])  # BLAS adds one row in another order
-    with pytest.raises(DataError, match="lacks the column 'sex'"):
-        lda.predict(frame.drop(columns="sex"))
+    refused(ps.DataError, "lacks the column 'sex'", lda.predict, frame.drop(columns="sex"))
 
 
 def test_a_file_of_a_head_holds_the_columns_and_reads_unseen_texts_elsewhere(lda, tmp_path):
@@ -113,10 +108,8 @@ def test_a_module_takes_codes(lda):
     scores = ps.heads.to_module(lda)(torch.from_numpy(codes)).numpy()
     np.testing.assert_allclose(scores, lda.decision_function(table(seed=2)[0]) if scores.ndim == 1 else scores)
     assert (scores.argmax(axis=1) == lda.predict(table(seed=2)[0])).all()
-    with pytest.raises(HeadError, match="compared as float64"):
-        ps.heads.to_module(lda, precision="float32")
-    with pytest.raises(HeadError, match="behind the transform 'cells'"):
-        ps.heads.to_linear(lda)
+    refused(ps.errors.HeadError, "compared as float64", ps.heads.to_module, lda, precision="float32")
+    refused(ps.errors.HeadError, "behind the transform 'cells'", ps.heads.to_linear, lda)
 
 
 def test_a_graph_takes_codes_and_says_what_they_are(lda, tmp_path):
@@ -125,8 +118,7 @@ def test_a_graph_takes_codes_and_says_what_they_are(lda, tmp_path):
     X["age"][:5] = [30, np.nextafter(30, 0), 1e300, -0.0, 70]
     lda.to_onnx(tmp_path / "ward.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "ward.onnx")
-    codes = lda.preprocessing_.ordered(X)
-    label, chances = session.run(["label", "probabilities"], {"rows": codes})
+    label, chances = session.run(["label", "probabilities"], {"rows": lda.preprocessing_.ordered(X)})
     assert (label == lda.predict(X)).all()
     np.testing.assert_allclose(chances, lda.predict_proba(X), atol=1e-9)
     held = {each.key: each.value for each in onnx.load(tmp_path / "ward.onnx").metadata_props}

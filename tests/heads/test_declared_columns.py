@@ -1,7 +1,5 @@
 """One party's raw table: declared columns in place of a clip norm, with nothing else to choose."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -132,7 +130,7 @@ def test_a_record_without_a_target_is_left_out_and_refuses_no_regression() -> No
     y = [*odd, *targets(X)[len(odd) :].tolist()]
     terms = {**TERMS, "epsilon": 100.0, "columns": CLOSED.columns, "expected_records": N, "target_bound": 2.0}
     with pytest.warns(UnreadableRecordsWarning, match=f"{len(odd)} of the records cannot be read and are left out"):
-        found = ps.heads.Ridge().fit_private(X, y, **terms)
+        found = ps.heads.Ridge(solver="aggregate").fit_private(X, y, **terms)
     sums = found.release_.moments
     assert sums.G[-1, -1] / 0.25 == pytest.approx(N - len(odd), abs=10)
 
@@ -140,11 +138,11 @@ def test_a_record_without_a_target_is_left_out_and_refuses_no_regression() -> No
 def test_ridge_reads_all_releases_of_its_course_and_no_others() -> None:
     X, _ = records()
     terms = {**TERMS, "columns": TABLE.columns, "expected_records": N, "target_bound": 2.0}
-    found = ps.heads.Ridge().fit_private(X, targets(X), **terms)
+    found = ps.heads.Ridge(solver="aggregate").fit_private(X, targets(X), **terms)
     *counts, last = found.releases_
     again = ps.heads.Ridge().fit_release([*counts, last])
     np.testing.assert_array_equal(again.predict(X), found.predict(X))
-    other = ps.heads.Ridge().fit_private(X, targets(X), **terms).releases_
+    other = ps.heads.Ridge(solver="aggregate").fit_private(X, targets(X), **terms).releases_
     with pytest.raises(ReleaseError, match="cut points of these sums do not follow from these counts"):
         ps.heads.Ridge().fit_release([*other[:-1], last])
     for wrong in ([], [last], counts, [*counts, None], [last, last]):
@@ -152,7 +150,27 @@ def test_ridge_reads_all_releases_of_its_course_and_no_others() -> None:
             ps.heads.Ridge().fit_release(wrong)
 
 
-@pytest.mark.parametrize("head", [ps.heads.Ridge(), ps.heads.RefinedRidge()])
+@pytest.mark.parametrize("declared", [True, False])
+def test_one_party_alone_refines_its_ridge_by_rounds_at_the_same_charge(declared: bool) -> None:
+    X: Any = records()[0]
+    goals = targets(X)
+    rows = {"columns": CLOSED.columns} if declared else {"clip_norm": 1.0}
+    X = X if declared else np.random.default_rng(0).uniform(-0.5, 0.5, (len(goals), 3))
+    terms = {**TERMS, **rows, "expected_records": N, "target_bound": 2.0}
+    found, refined = (head.fit_private(X, goals, **terms) for head in (ps.heads.Ridge(), ps.heads.RefinedRidge()))
+    assert (found.solver_, len(found.releases_)) == ("rounds", len(refined.releases_))
+    assert found.provenance_.epsilon == refined.provenance_.epsilon
+    again = ps.heads.RefinedRidge().fit_releases(found.releases_)
+    np.testing.assert_array_equal(found.predict(X), again.predict(X))
+    if not declared:  # a number that would be read off the records stands in no plan
+        del terms["expected_records"]
+        assert ps.heads.Ridge().fit_private(X, goals, **terms).solver_ == "aggregate"
+    single = ps.heads.Ridge(solver="aggregate").fit_private(X, goals, **terms)
+    assert single.release_.plan.schema.task == "ridge"
+    assert single.provenance_.epsilon == pytest.approx(found.provenance_.epsilon, rel=1e-6)
+
+
+@pytest.mark.parametrize("head", [ps.heads.Ridge(solver="plain"), ps.heads.RefinedRidge()])
 def test_a_regression_says_what_does_not_go_together(head: Any) -> None:
     X, _ = records()
     wrong: list[tuple[dict[str, Any], str]] = [
@@ -162,7 +180,7 @@ def test_a_regression_says_what_does_not_go_together(head: Any) -> None:
         ({"columns": TABLE.columns, "expected_records": N, "clip_norm": 2.0, "target_bound": 2.0}, "leave clip_norm"),
     ]
     if isinstance(head, ps.heads.Ridge):
-        wrong.append(({"clip_norm": 1.0, "target_bound": 2.0, "expected_records": N}, "serves declared columns alone"))
+        wrong.append(({"clip_norm": 1.0, "target_bound": 2.0, "expected_records": N}, "serves declared columns, and"))
     for given, said in wrong:
         with pytest.raises(PrivstatsError, match=said):
             clone(head).fit_private(X, targets(X), **TERMS, **given)

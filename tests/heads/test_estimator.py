@@ -1,7 +1,5 @@
 """Every head keeps scikit-learn's contract, and the release path keeps the user's labels and public map."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -9,11 +7,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
+import privstats as ps
 from privstats import heads
-from privstats.errors import DataError, MissingStatisticError, ReleaseError
+from privstats.errors import DataError, HeadError, MissingStatisticError, ReleaseError
 from privstats.heads.registry import HEADS, named
 from privstats.transforms import CentreRows, UnitNorm
 from tests.heads.conftest import FakeRelease, GramMoments, class_release, quick
+from tests.made import refused
 
 CLASSIFIERS = [quick(name) for name in named("classes")]
 CLOSED_FORMS = [quick(name) for name in named("classes", trained=False)]
@@ -80,32 +80,26 @@ def test_missing_statistic_names_itself_and_what_would_work(head, blobs):
 def test_wrong_moments_name_the_right_head(blobs):
     X, y = blobs()
     release = class_release(X, y)
-    with pytest.raises(ReleaseError, match="RidgeClassifier"):
-        heads.Ridge().fit_release(release)
+    refused(ReleaseError, "RidgeClassifier", heads.Ridge().fit_release, release)
     ridge = FakeRelease(release.plan, GramMoments(X[None], X[None], X[None]), {})
-    with pytest.raises(ReleaseError, match=r"heads\.Ridge"):
-        heads.LDA().fit_release(ridge)
+    refused(ReleaseError, r"heads\.Ridge", heads.LDA().fit_release, ridge)
 
 
 def test_values_that_are_not_finite_are_refused(blobs):
     X, y = blobs()
     release = class_release(X, y)
     release.moments.A[0, 0] = np.nan
-    with pytest.raises(ReleaseError, match="statistic A"):
-        heads.LDA().fit_release(release)
+    refused(ReleaseError, "statistic A", heads.LDA().fit_release, release)
 
 
 def test_wrong_dimension_at_predict_is_refused(blobs):
     X, y = blobs()
-    fitted = heads.LDA().fit_release(class_release(X, y))
-    with pytest.raises(ValueError, match="features"):
-        fitted.predict(X[:, :-1])
+    refused(ValueError, "features", heads.LDA().fit_release(class_release(X, y)).predict, X[:, :-1])
 
 
 def test_labels_must_name_every_class_once(blobs):
     X, y = blobs(classes=4)
-    with pytest.raises(DataError, match="4 classes"):
-        heads.LDA().fit_release(class_release(X, y), labels=["a", "b", "c", "c"])
+    refused(DataError, "4 classes", heads.LDA().fit_release, class_release(X, y), labels=["a", "b", "c", "c"])
 
 
 def test_head_applies_the_transform_and_the_clip_of_its_release(blobs):
@@ -123,10 +117,8 @@ def test_head_applies_the_transform_and_the_clip_of_its_release(blobs):
 def test_transform_of_bad_rows_is_refused(blobs):
     X, y = blobs()
     fitted = heads.LDA().fit_release(class_release(X, y, transform=(CentreRows(),)))
-    with pytest.raises(DataError, match="finite"):
-        fitted.predict(np.full_like(X, np.nan))
-    with pytest.raises(DataError, match="features"):
-        fitted.predict(X[:, :-1])
+    refused(DataError, "finite", fitted.predict, np.full_like(X, np.nan))
+    refused(DataError, "features", fitted.predict, X[:, :-1])
 
 
 def test_torch_rows_are_numpy_rows(blobs):
@@ -141,3 +133,30 @@ def test_heads_stand_in_pipelines_and_clone(blobs):
     pipeline = make_pipeline(StandardScaler(), heads.LDA(shrinkage=0.1)).fit(X, y)
     assert clone(pipeline).get_params()["lda__shrinkage"] == 0.1
     assert pipeline.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("head", [ps.heads.LDA(), ps.heads.RefinedSoftmax()])
+def test_a_rare_class_is_found_from_its_share_on_and_costs_nothing_more(head):
+    rng = np.random.default_rng(0)
+    y = (rng.random(4_000) < 0.05).astype(int)
+    X = rng.normal(size=(4_000, 3)) + y[:, None]
+    columns = tuple(ps.Numeric(f"x{k}", (-1, 0, 1, 2)) for k in range(3))
+    given = {"columns": columns, "classes": (0, 1), "expected_records": 4_000}
+    head.fit_private(X, y, epsilon=3.0, delta=1e-5, adjacency="add-remove", ledger="uncharged", **given)
+    assert head.prevalence_[1] == pytest.approx(0.05, abs=0.02)
+    likeliest, found = head.predict(X), head.predict(X, threshold="prevalence")
+    assert likeliest[y == 1].mean() + 0.2 < found[y == 1].mean()
+    assert found[y == 1].mean() > 0.5
+    assert found[y == 0].mean() < 0.5
+    own = float(head.prevalence_[1])
+    np.testing.assert_array_equal(found, head.predict(X, threshold=own))
+    np.testing.assert_array_equal(found == 1, head.predict_proba(X)[:, 1] >= own)
+    for wrong in (0, 1.0, True, "share", float("nan")):
+        with pytest.raises(HeadError, match="threshold must be above 0"):
+            head.predict(X, threshold=wrong)
+
+
+def test_a_threshold_is_of_two_classes():
+    head = ps.heads.LDA().fit(np.eye(3).repeat(4, axis=0), np.arange(12) // 4)
+    with pytest.raises(HeadError, match="a threshold is one of two classes, and this head has 3"):
+        head.predict(np.eye(3), threshold="prevalence")

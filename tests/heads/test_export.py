@@ -1,7 +1,5 @@
 """Exported modules score as the heads do, on the rows that `predict` takes."""
 
-from __future__ import annotations
-
 import functools
 import io
 import warnings
@@ -31,6 +29,7 @@ from privstats.transforms import (
 )
 from tests.heads.conftest import class_release, quick, ridge_release
 from tests.lengths import sized
+from tests.made import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore:this release has no constant feature")
 
@@ -57,8 +56,7 @@ def exported(module, rows):
 
 def traced(module, rows):
     """The module through ``torch.jit.trace``, its file and back."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", torch.jit.TracerWarning)
+    with warnings.catch_warnings(action="ignore", category=torch.jit.TracerWarning):
         warnings.simplefilter("ignore", DeprecationWarning)  # torch advises its export, which is tested beside it
         return reloaded(torch.jit.save, torch.jit.load, torch.jit.trace(module, (rows,)))
 
@@ -105,8 +103,7 @@ def test_ridge_becomes_a_linear_layer(blobs):
 
 
 def test_quadratic_heads_are_not_linear(blobs):
-    with pytest.raises(HeadError, match="not linear"):
-        heads.to_linear(heads.QDA().fit(*blobs()))
+    refused(HeadError, "not linear", heads.to_linear, heads.QDA().fit(*blobs()))
 
 
 CHAINS = [
@@ -200,8 +197,7 @@ def test_a_module_of_float32_holds_no_other_number(transform):
     head, rows = heads.QDA().fit_release(release), np.r_[X, 100 * X, 1e-30 * X, np.zeros((1, 6))]
     module = heads.to_module(head, precision="float32")
     scores = module(torch.tensor(rows))
-    assert scores.dtype == torch.float32
-    assert {buffer.dtype for buffer in module.buffers()} == {torch.float32}
+    assert (scores.dtype, {buffer.dtype for buffer in module.buffers()}) == (torch.float32, {torch.float32})
     assert np.isfinite(scores.numpy()).all()
     usual = slice(0, 400)
     same_scores(scores[usual].numpy(), head, rows[usual], 3e-5)
@@ -292,11 +288,9 @@ class Halved(Doubled):
 def test_a_map_that_takes_no_tensors_is_refused(step, blobs):
     X, y = blobs()
     head = heads.LDA().fit_release(class_release(X, y, transform=(step,)))
-    with pytest.raises(HeadError, match=f"'{step.kind}' does not take torch tensors.*serve the head itself"):
-        heads.to_module(head)
+    refused(HeadError, f"'{step.kind}' does not take torch tensors.*serve the head itself", heads.to_module, head)
 
 
 @pytest.mark.parametrize("export", [heads.to_module, heads.to_linear])
 def test_what_is_no_head_is_refused(export):
-    with pytest.raises(HeadError, match="takes a fitted head of privstats.heads, got LinearRegression"):
-        export(LinearRegression())
+    refused(HeadError, "takes a fitted head of privstats.heads, got LinearRegression", export, LinearRegression())

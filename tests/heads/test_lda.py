@@ -1,7 +1,5 @@
 """LDA equals the textbook without noise, beats naive use of noisy moments, and survives singular input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +8,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from privstats.heads import LDA
 from tests.heads.conftest import class_release, record_noise
+from tests.made import refused
 
 
 def digits_accuracy(digits, head, epsilon, repeats=5):
@@ -37,8 +36,7 @@ def test_digits_stay_accurate_under_noise(digits, epsilon, least):
 def test_digits_without_noise_match_scikit_learn(digits):
     X, X_test, y, y_test = digits
     theirs = LinearDiscriminantAnalysis().fit(X, y).score(X_test, y_test)
-    ours = LDA().fit_release(class_release(X, y, clip_norm=1.0)).score(X_test, y_test)
-    assert abs(ours - theirs) <= 0.01
+    assert abs(LDA().fit_release(class_release(X, y, clip_norm=1.0)).score(X_test, y_test) - theirs) <= 0.01
 
 
 def test_little_noise_is_no_noise(digits):
@@ -80,8 +78,7 @@ def test_exactly_singular_covariance_is_survived(blobs, covariance, shrinkage):
 def test_one_record_classes_are_survived(blobs):
     X, y = blobs(n=40, classes=4)
     X, y = np.r_[X, X[:1] + 50], np.r_[y, 4]
-    head = LDA().fit(X, y)
-    assert head.predict(X[-1:]) == [4]
+    assert LDA().fit(X, y).predict(X[-1:]) == [4]
 
 
 def test_total_covariance_is_the_covariance_of_all_records(blobs):
@@ -93,26 +90,21 @@ def test_total_covariance_is_the_covariance_of_all_records(blobs):
 def test_priors(blobs):
     X, y = blobs()
     counts = LDA().fit(X, y)
-    given_priors = LDA(priors=np.bincount(y) / len(y)).fit(X, y)
-    np.testing.assert_allclose(counts.intercept_, given_priors.intercept_)
-    uniform = LDA(priors="uniform").fit(X, y)
-    assert not np.allclose(counts.intercept_, uniform.intercept_)
+    np.testing.assert_allclose(counts.intercept_, LDA(priors=np.bincount(y) / len(y)).fit(X, y).intercept_)
+    assert not np.allclose(counts.intercept_, LDA(priors="uniform").fit(X, y).intercept_)
     for wrong in ("median", [0.5, 0.5], [-1, 1, 1, 1]):
-        with pytest.raises(ValueError, match="priors must be"):
-            LDA(priors=wrong).fit(X, y)
+        refused(ValueError, "priors must be", LDA(priors=wrong).fit, X, y)
 
 
 @pytest.mark.parametrize("wrong", ["half", -0.1, 1.1])
 def test_shrinkage_outside_its_range_is_refused(blobs, wrong):
     X, y = blobs()
-    with pytest.raises(ValueError, match="shrinkage must be"):
-        LDA(shrinkage=wrong).fit(X, y)
+    refused(ValueError, "shrinkage must be", LDA(shrinkage=wrong).fit, X, y)
 
 
 def test_unknown_covariance_is_refused(blobs):
     X, y = blobs()
-    with pytest.raises(ValueError, match="covariance must be"):
-        LDA(covariance="between").fit(X, y)
+    refused(ValueError, "covariance must be", LDA(covariance="between").fit, X, y)
 
 
 def test_features_far_from_zero_lose_no_accuracy(blobs):

@@ -1,7 +1,5 @@
 """Naive Bayes equals the textbook without noise and shrinks class variances toward the pooled ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +9,7 @@ from sklearn.naive_bayes import GaussianNB
 from privstats.errors import MissingStatisticError
 from privstats.heads import NaiveBayes
 from tests.heads.conftest import class_release
+from tests.made import refused
 
 
 def test_without_shrinkage_it_is_scikit_learns_gaussian_nb(blobs):
@@ -36,16 +35,14 @@ def test_b_alone_gives_pooled_variances(blobs):
 
 def test_counts_and_sums_alone_are_not_enough(blobs):
     X, y = blobs()
-    with pytest.raises(MissingStatisticError, match="D or B"):
-        NaiveBayes().fit_release(class_release(X, y, "NA"))
+    refused(MissingStatisticError, "D or B", NaiveBayes().fit_release, class_release(X, y, "NA"))
 
 
 def test_full_shrinkage_is_pooled(blobs):
     X, y = blobs()
     variances = NaiveBayes(shrinkage=1.0).fit(X, y).variances_
     np.testing.assert_allclose(variances, np.broadcast_to(variances[0], variances.shape))
-    with pytest.raises(ValueError, match="shrinkage must be"):
-        NaiveBayes(shrinkage=2.0).fit(X, y)
+    refused(ValueError, "shrinkage must be", NaiveBayes(shrinkage=2.0).fit, X, y)
 
 
 def test_a_feature_that_was_constant_so_far_may_still_vary(blobs):

@@ -1,7 +1,5 @@
 """`Private` is the head's `fit_private` as scikit-learn sees estimators: cloned, searched, charged each time."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from hashlib import sha256
@@ -31,7 +29,9 @@ from privstats import heads
 from privstats.errors import AssumedPublicWarning, DataError, HeadError, LedgerError, PlanError
 from privstats.heads.registry import HEADS, named
 from privstats.transforms import ConstantFeature
+from tests import made
 from tests.heads.conftest import quick
+from tests.made import refused
 
 TERMS = {"epsilon": 50.0, "delta": 1e-5, "adjacency": "add-remove", "clip_norm": 4.0, "ledger": "uncharged"}
 CLASSES = [0, 1, 2]
@@ -46,9 +46,7 @@ def records():
 
 @pytest.fixture
 def ledger(tmp_path):
-    ledger = ps.dp.Ledger.create(tmp_path / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=100.0, delta=1e-5)
-    return ledger
+    return made.ledger(tmp_path / "spent.db", epsilon=100.0)
 
 
 def private(head=None, **changes):
@@ -117,8 +115,7 @@ def test_it_is_the_step_private_of_a_pipeline(records):
     assert cross_val_score(pipeline, X, y, cv=3).min() > 0.9
     pipeline.set_params(private__epsilon=0.001, private__head__shrinkage="oas")
     released = pipeline.fit(X, y)[-1].head_.release_
-    assert released.budget.epsilon == 0.001
-    assert pipeline.predict_proba(X).shape == (600, 3)
+    assert (released.budget.epsilon, pipeline.predict_proba(X).shape) == (0.001, (600, 3))
     assert pipeline.decision_function(X).shape == (600, 3)
 
 
@@ -154,14 +151,12 @@ def test_only_folds_that_follow_from_each_record_alone_differ_in_one_record():
 def test_a_search_stops_where_the_cap_is_reached(records, ledger):
     ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=60.0, delta=1e-5)
     search = GridSearchCV(private(ledger=ledger), {"epsilon": [50.0]}, cv=3, error_score="raise")
-    with pytest.raises(LedgerError, match="cap"):
-        search.fit(*records)
+    refused(LedgerError, "cap", search.fit, *records)
 
 
 def test_classes_given_are_those_of_every_fold_and_left_out_they_are_warned_about(records):
     X, y = records
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         assert private().fit(X[y < 2], y[y < 2]).classes_.tolist() == CLASSES
     with pytest.warns(AssumedPublicWarning, match="read off y"):
         assert private(classes=None).fit(X[y < 2], y[y < 2]).classes_.tolist() == [0, 1]
@@ -190,23 +185,18 @@ def test_a_head_that_it_fitted_is_saved_like_any_other(records, tmp_path):
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_does_not_fit_is_one_sentence(head, error, words, records):
-    with pytest.raises(error, match=words):
-        head.fit(*records)
+    refused(error, words, head.fit, *records)
 
 
 def test_missing_and_misspelt_terms_are_named_when_it_is_made(records):
     terms = {name: value for name, value in TERMS.items() if name not in ("epsilon", "clip_norm")}
     words = r"a private fit needs epsilon=\.\.\., clip_norm=\.\.\.: only the owner"
-    with pytest.raises(HeadError, match=words):
-        heads.Private(heads.LDA(), **terms)
-    with pytest.raises(HeadError, match="give public_transform=..."):
-        private(transform=())
-    with pytest.raises(HeadError, match=words):
-        heads.LDA().fit_private(*records, **terms)
+    refused(HeadError, words, heads.Private, heads.LDA(), **terms)
+    refused(HeadError, "give public_transform=...", private, transform=())
+    refused(HeadError, words, heads.LDA().fit_private, *records, **terms)
     for name in HEADS:
         if HEADS[name].task != "parties":  # which refuses every private fit
-            with pytest.raises(HeadError, match=r"a private fit needs epsilon=\.\.\."):
-                quick(name).fit_private(*records)
+            refused(HeadError, r"a private fit needs epsilon=\.\.\.", quick(name).fit_private, *records)
 
 
 def test_every_classifier_offers_what_its_head_offers_and_a_regression_does_not():
@@ -228,18 +218,15 @@ def test_classes_reach_every_fit_of_a_pipeline_a_score_and_a_search(records):
     some = y < 2
     head = private(classes=None, public_transform=()).set_fit_request(classes=True)
     pipeline = make_pipeline(FunctionTransformer(np.tanh), head)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", AssumedPublicWarning)
-        fitted = pipeline.fit(X[some], y[some], classes=CLASSES)
-        assert fitted[-1].classes_.tolist() == CLASSES
+    with warnings.catch_warnings(action="error", category=AssumedPublicWarning):
+        assert pipeline.fit(X[some], y[some], classes=CLASSES)[-1].classes_.tolist() == CLASSES
         assert cross_val_score(pipeline, X, y, cv=3, params={"classes": CLASSES}).min() > 0.9
         search = GridSearchCV(pipeline, {"private__epsilon": [0.001, 50.0]}, cv=3, error_score="raise")
         search.fit(X, y, classes=CLASSES)
     assert search.best_params_ == {"private__epsilon": 50.0}
     assert search.best_estimator_[-1].head_.provenance_.assumed_public == ()
     assert get_routing_for_object(clone(head)).consumes("fit", ["classes", "public"]) == {"classes"}
-    with pytest.raises(UnsetMetadataPassedError):
-        make_pipeline(private(classes=None)).fit(X, y, classes=CLASSES)
+    refused(UnsetMetadataPassedError, "", make_pipeline(private(classes=None)).fit, X, y, classes=CLASSES)
 
 
 @pytest.mark.usefixtures("routing")
@@ -258,10 +245,8 @@ def test_classes_of_a_fit_stand_for_those_of_the_constructor_and_never_against_t
     X, y = records
     assert private(classes=None).fit(X, y, classes=CLASSES).head_.provenance_.assumed_public == ()
     assert private().fit(X, y, classes=np.array(CLASSES)).classes_.tolist() == CLASSES
-    with pytest.raises(HeadError, match="give them once"):
-        private().fit(X, y, classes=[0, 1, 2, 3])
+    refused(HeadError, "give them once", private().fit, X, y, classes=[0, 1, 2, 3])
     with pytest.raises(HeadError, match="Ridge takes no public"):
         private(heads.Ridge(), classes=None, target_bound=3.0).fit(X, y, public=(X, y))
-    with pytest.raises(NotFittedError):
-        check_is_fitted(private())
+    refused(NotFittedError, "", check_is_fitted, private())
     check_is_fitted(private().fit(X, y))

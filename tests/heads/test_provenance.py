@@ -1,7 +1,5 @@
 """A head says what it was made from, and its words never promise more than the releases do."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 
@@ -14,14 +12,13 @@ from safetensors.numpy import load as load_tensors
 from sklearn.base import clone
 
 import privstats as ps
-from privstats import heads
 from privstats.course.alone import single_party_plan
-from privstats.errors import HeadError, MissingStatisticError, ReleaseError
 from privstats.files.envelope import Content, safetensors_metadata
 from privstats.heads.persistence import FORMAT
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance
 from privstats.heads.registry import HEADS
 from tests.heads.conftest import class_release, quick
+from tests.made import refused
 
 X = np.eye(4)[np.arange(60) % 3] + 0.01
 Y = np.arange(60) % 3
@@ -53,7 +50,7 @@ def test_every_head_says_that_records_were_read_exactly(name, tmp_path):
     assert head.provenance_ == EXACT
     assert repr(head).endswith("[exact: no promise]")
     head.save(tmp_path / "head")
-    assert heads.load(tmp_path / "head").provenance_ == EXACT
+    assert ps.heads.load(tmp_path / "head").provenance_ == EXACT
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -69,14 +66,14 @@ def test_every_head_says_the_promise_that_it_was_fitted_under(name, tmp_path):
     assert found.releases == tuple(each.digest for each in released)
     assert (found.course is not None) is (len(released) > 1)
     head.save(tmp_path / "head")
-    assert heads.load(tmp_path / "head").provenance_ == found
+    assert ps.heads.load(tmp_path / "head").provenance_ == found
 
 
 @given(st.integers(1, 6))
 def test_part_of_a_course_is_said_to_cost_what_its_releases_cost(made):
     """mu of the releases that a head rests on, by their squares; Dong, Roth, Su 2019, corollary 2."""
     releases = COURSE[:made]
-    found = heads.RefinedSoftmax().fit_releases(releases).provenance_
+    found = ps.heads.RefinedSoftmax().fit_releases(releases).provenance_
     mu = math.sqrt(sum(each.plan.noise.mu**2 for each in releases))
     assert ps.dp.gaussian_delta(mu, found.epsilon) <= found.delta * (1 + 1e-9)
     assert ps.dp.gaussian_delta(mu, 0.999 * found.epsilon) > found.delta
@@ -96,37 +93,32 @@ COURSE = course()
     ("privacy", "words"),
     [
         (ps.NoPrivacy(), "exact: no promise"),
-        (
-            ps.Privacy(model="distributed", unit="record", **PROMISE),
-            "epsilon 2 at delta 1e-05: distributed noise, one record, add-remove",
-        ),
-        (
-            ps.Privacy(model="central", unit="client", max_records_per_client=50, **PROMISE),
-            "epsilon 2 at delta 1e-05: central noise, one client, add-remove",
-        ),
+        (ps.Privacy(model="distributed", unit="record", **PROMISE),
+            "epsilon 2 at delta 1e-05: distributed noise, one record, add-remove"),
+        (ps.Privacy(model="central", unit="client", max_records_per_client=50, **PROMISE),
+            "epsilon 2 at delta 1e-05: central noise, one client, add-remove"),
     ],
     ids=["none", "distributed", "client"],
-)
+)  # fmt: skip
 def test_the_words_are_those_of_the_plan(privacy, words):
     made = dataclasses.replace(release(privacy, clients=3), reproducible=False)
-    found = heads.LDA().fit_release(made).provenance_
-    assert str(found) == words
-    assert (found.plan, found.release) == (made.plan.digest, made.digest)
+    found = ps.heads.LDA().fit_release(made).provenance_
+    assert (str(found), (found.plan, found.release)) == (words, (made.plan.digest, made.digest))
     assert (found.survivors, found.clients) == (3, 3)
     assert found.delta in (None, pytest.approx(1e-5 + made.plan.masking.failure))
 
 
 def test_noise_that_others_may_know_is_no_promise():
     made = dataclasses.replace(release(ps.Privacy(model="central", unit="record", **PROMISE)), reproducible=True)
-    found = heads.LDA().fit_release(made).provenance_
+    found = ps.heads.LDA().fit_release(made).provenance_
     assert (found.exact, found.covered) == (False, False)
     assert str(found) == "no promise: its noise came from a generator that others may know"
 
 
 def test_a_release_of_another_maker_says_nothing():
-    assert heads.LDA().fit_release(class_release(X, Y)).provenance_ == UNKNOWN
+    assert ps.heads.LDA().fit_release(class_release(X, Y)).provenance_ == UNKNOWN
     assert not UNKNOWN.covered
-    assert repr(heads.LDA().fit_release(class_release(X, Y))).endswith(
+    assert repr(ps.heads.LDA().fit_release(class_release(X, Y))).endswith(
         "[unknown: nothing says whether a promise covers it]"
     )
 
@@ -145,10 +137,10 @@ def test_attack_a_rule_that_a_refused_release_left_standing_has_no_promise_of_it
     rule = head.rule_
 
     def failing(*_):
-        raise ReleaseError("no finite solution")
+        raise ps.ReleaseError("no finite solution")
 
     monkeypatch.setattr(type(head), "_adopt", failing)
-    with pytest.raises(ReleaseError):
+    with pytest.raises(ps.ReleaseError):
         head.fit_releases(other.releases_) if HEADS[name].after_rounds else head.fit_release(other.release_)
     assert head.rule_ is rule
     assert head.provenance_ == UNKNOWN
@@ -157,17 +149,16 @@ def test_attack_a_rule_that_a_refused_release_left_standing_has_no_promise_of_it
 def test_attack_an_exact_head_takes_no_promise_from_a_release_that_lacks_its_statistic(tmp_path):
     plan = single_party_plan(ps.ClassSchema(3, 4, "NA", 2.0), ps.Privacy(model="central", unit="record", **PROMISE))
     lacking = ps.private_release(plan.schema, plan.privacy, X, Y, ledger="uncharged")
-    head = heads.LDA().fit(X, Y)
-    with pytest.raises(MissingStatisticError):
-        head.fit_release(lacking)
+    head = ps.heads.LDA().fit(X, Y)
+    refused(ps.MissingStatisticError, "", head.fit_release, lacking)
     head.save(tmp_path / "head")
-    assert not heads.load(tmp_path / "head").provenance_.covered
+    assert not ps.heads.load(tmp_path / "head").provenance_.covered
 
 
 def test_one_clients_own_head_is_exact_and_the_release_inside_is_not(tmp_path):
-    own = heads.Personal(fitted("LDA", "private")).fit(X, Y)
+    own = ps.heads.Personal(fitted("LDA", "private")).fit(X, Y)
     own.save(tmp_path / "own")
-    again = heads.Personal.load(tmp_path / "own")
+    again = ps.heads.Personal.load(tmp_path / "own")
     assert own.provenance_ == again.provenance_ == EXACT
     assert again.head.provenance_ == own.head.provenance_
     assert again.head.provenance_.covered
@@ -211,27 +202,18 @@ PRIVATE = {"exact": False, "model": "central", "unit": "record", **PROMISE}
     ],
 )
 def test_attack_half_a_promise_is_none(said, tmp_path):
-    with pytest.raises(ValueError, match="promise|exact"):
-        Provenance(**said)
+    refused(ValueError, "promise|exact", Provenance, **said)
     forged(tmp_path / "head", {name: value for name, value in said.items() if value is not None})
-    with pytest.raises(HeadError, match="damaged"):
-        heads.load(tmp_path / "head")
+    refused(ps.errors.HeadError, "damaged", ps.heads.load, tmp_path / "head")
 
 
 @pytest.mark.parametrize(
     "said",
-    [
-        {"adjacency": "swap"},
-        {"unit": "family"},
-        {"model": "trusted"},
-        {"boast": 1},
-        {"assumed_public": ("nothing",)},
-    ],
+    [{"adjacency": "swap"}, {"unit": "family"}, {"model": "trusted"}, {"boast": 1}, {"assumed_public": ("nothing",)}],
 )
 def test_attack_words_that_no_promise_has_are_refused(said, tmp_path):
     forged(tmp_path / "head", {**PRIVATE, **said})
-    with pytest.raises(HeadError, match="damaged"):
-        heads.load(tmp_path / "head")
+    refused(ps.errors.HeadError, "damaged", ps.heads.load, tmp_path / "head")
 
 
 def forged(path, said):
@@ -242,10 +224,9 @@ def forged(path, said):
     FORMAT.write(path, Content(msgspec.json.encode(manifest), load_tensors(data)))
 
 
-@pytest.mark.parametrize("head", [heads.LDA, heads.Ridge])
+@pytest.mark.parametrize("head", [ps.heads.LDA, ps.heads.Ridge])
 def test_a_head_of_one_release_says_which_heads_read_those_of_a_course(head):
-    with pytest.raises(AttributeError, match=r"give them to fit_release; RefinedSoftmax and"):
-        head().fit_releases([])
+    refused(AttributeError, r"give them to fit_release; RefinedSoftmax and", lambda: head().fit_releases([]))
     assert not hasattr(head(), "fit_releases")
-    assert hasattr(heads.RefinedSoftmax(), "fit_releases")
-    assert hasattr(heads.RefinedRidge(), "fit_releases")
+    assert hasattr(ps.heads.RefinedSoftmax(), "fit_releases")
+    assert hasattr(ps.heads.RefinedRidge(), "fit_releases")

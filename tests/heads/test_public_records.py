@@ -1,7 +1,5 @@
 """Public records beside a release: they help where noise hides the means, and never much where they say nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +17,9 @@ from privstats.heads import LDA, QDA, NaiveBayes
 from privstats.heads.evidence import ClassEvidence
 from privstats.heads.registry import named
 from privstats.randomness import seeded
+from tests import made
 from tests.heads.conftest import class_release, quick, record_noise
+from tests.made import refused
 
 C, D = 6, 30
 RNG = np.random.default_rng
@@ -148,8 +148,7 @@ def test_few_public_records_win_where_noise_is_strong_and_change_nothing_without
 
 def test_a_subspace_and_class_covariances_see_them_too(digits):
     X, X_test, y, y_test = digits
-    sigma = dict(zip("NAS", record_noise(0.3).values(), strict=True))
-    release = class_release(X, y, "NAS", sigma, RNG(0))
+    release = class_release(X, y, "NAS", dict(zip("NAS", record_noise(0.3).values(), strict=True)), RNG(0))
     for head in (QDA(), LDA(subspace="auto")):
         with_public = head.fit_release(release, public=(X[:100], y[:100])).score(X_test, y_test)
         assert with_public > head.fit_release(release).score(X_test, y_test) - 0.05
@@ -157,8 +156,7 @@ def test_a_subspace_and_class_covariances_see_them_too(digits):
 
 @pytest.fixture(scope="module")
 def release():
-    rng = RNG(0)
-    X, y = rng.normal(size=(200, 3)), np.arange(200) % 2
+    X, y = RNG(0).normal(size=(200, 3)), np.arange(200) % 2
     transform = (ps.transforms.UnitNorm(),)
     schema = ps.ClassSchema(2, 3, "NAB", clip_norm=1.0, transform=transform, class_names=("ash", "elm"))
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -179,8 +177,7 @@ def test_the_provenance_names_them_and_rows_go_through_the_public_map(release, t
     np.testing.assert_array_equal(longer.coef_, head.coef_)
     head.save(tmp_path / "a.head")
     again = HeadFile.of(tmp_path / "a.head")
-    assert again.provenance == head.provenance_
-    assert facts_of(again)["public"] == head.provenance_.public
+    assert (again.provenance, facts_of(again)["public"]) == (head.provenance_, head.provenance_.public)
     assert "not fitted again, because public records went in" in against_releases(again, [release])
     assert "public records went in, too" in head.card()
     assert "public records went in" not in plain.card()
@@ -197,8 +194,7 @@ def test_the_provenance_names_them_and_rows_go_through_the_public_map(release, t
     ],
 )
 def test_what_is_no_public_record_is_refused(release, public, words):
-    with pytest.raises(DataError, match=words):
-        LDA().fit_release(release, public=public)
+    refused(DataError, words, LDA().fit_release, release, public=public)
 
 
 def test_a_head_that_reads_no_class_means_refuses_them(release):
@@ -320,13 +316,11 @@ def test_a_private_fit_knows_them_as_a_fit_on_its_release_does(name, way, ward):
 )
 def test_bad_public_records_cost_nothing(public, words, ward, tmp_path):
     """They are refused before noise is drawn, and so before the ledger is charged."""
-    ledger = ps.dp.Ledger.create(tmp_path / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency="add-remove", epsilon=9.0, delta=1e-3)
+    ledger = made.ledger(tmp_path / "spent.db", epsilon=9.0, delta=1e-3)
     X, y, _ = ward
     for head in (LDA(), ps.heads.RefinedSoftmax(rounds=1)):
         terms = {"clip_norm": 1.0} | ({} if isinstance(head, LDA) else {"expected_records": 300})
-        with pytest.raises(DataError, match=words):
-            head.fit_private(X, y, public=public, ledger=ledger, **ALONE, **terms)
+        refused(DataError, words, head.fit_private, X, y, public=public, ledger=ledger, **ALONE, **terms)
     with pytest.raises(HeadError, match="does not use public records"):
         ps.heads.RidgeClassifier().fit_private(X, y, public=public, clip_norm=1.0, ledger=ledger, **ALONE)
     with pytest.raises(HeadError, match="rounds of a module"):

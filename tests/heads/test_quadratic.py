@@ -1,7 +1,5 @@
 """QDA and RDA equal the textbook without noise, meet LDA at full pooling, and survive noise and singular input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +10,7 @@ from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from privstats.errors import MissingStatisticError
 from privstats.heads import LDA, QDA, RDA
 from tests.heads.conftest import class_release, gaussian_mu
+from tests.made import refused
 
 pytestmark = pytest.mark.filterwarnings("ignore::privstats.heads.FewRecordsWarning")
 
@@ -101,8 +100,7 @@ def test_singular_classes_are_survived(head, blobs):
     X, y = blobs(n=80, d=6, classes=4)
     X = np.c_[X, np.ones(len(X)), X[:, :1], np.zeros((len(X), 3))]
     X, y = np.r_[X, X[:1] * 3], np.r_[y, 4]  # a class of one record
-    proba = head.fit(X, y).predict_proba(X)
-    assert np.isfinite(proba).all()
+    assert np.isfinite(head.fit(X, y).predict_proba(X)).all()
     assert head.score(X, y) > 0.5
 
 
@@ -112,14 +110,12 @@ def test_scores_are_finite_at_every_noise_level(seed, level, pooled_weight):
     X = rng.standard_normal((20, 5)) * rng.integers(0, 2, size=5)
     y = np.r_[np.arange(3), rng.integers(3, size=17)]
     release = class_release(X, y, "NAS", dict.fromkeys("NAS", 10.0**level), rng)
-    proba = RDA(pooled_weight=pooled_weight).fit_release(release).predict_proba(X)
-    assert np.isfinite(proba).all()
+    assert np.isfinite(RDA(pooled_weight=pooled_weight).fit_release(release).predict_proba(X)).all()
 
 
 def test_noise_turns_qda_into_lda_and_not_into_nonsense(blobs):
     X, y = blobs(n=4000, d=10, classes=4)
-    sigma = {"N": 5.0, "A": 30.0, "S": 3000.0}
-    release = class_release(X, y, "NAS", sigma, np.random.default_rng(0))
+    release = class_release(X, y, "NAS", {"N": 5.0, "A": 30.0, "S": 3000.0}, np.random.default_rng(0))
     exact = QDA().fit(X, y).score(X, y)
     noisy = QDA().fit_release(release).score(X, y)
     assert noisy > 0.8 * exact
@@ -158,15 +154,13 @@ def test_little_noise_is_no_noise(blobs):
 
 def test_class_second_moments_are_needed(blobs):
     X, y = blobs()
-    with pytest.raises(MissingStatisticError, match=r"QDA needs statistic S.*LDA"):
-        QDA().fit_release(class_release(X, y, "NAB"))
+    refused(MissingStatisticError, r"QDA needs statistic S.*LDA", QDA().fit_release, class_release(X, y, "NAB"))
 
 
 @pytest.mark.parametrize(("setting", "value"), [("pooled_weight", 1.5), ("degrees", -1.0), ("shrinkage", 3.0)])
 def test_settings_out_of_range_are_refused(blobs, setting, value):
     X, y = blobs()
-    with pytest.raises(ValueError, match=setting):
-        RDA(**{setting: value}).fit(X, y)
+    refused(ValueError, setting, RDA(**{setting: value}).fit, X, y)
 
 
 def test_rda_pools_more_where_class_covariances_differ_by_chance_alone():
@@ -176,5 +170,4 @@ def test_rda_pools_more_where_class_covariances_differ_by_chance_alone():
     alike = RDA().fit(X, y)
     different = RDA().fit(X * np.where((y % 2 == 0)[:, None], 4.0, np.linspace(0.2, 4, 12)), y)
     assert alike.pooled_weight_ > 0.89
-    assert different.pooled_weight_ == 0.8
-    assert RDA(pooled_weight=0.3).fit(X, y).pooled_weight_ == 0.3
+    assert (different.pooled_weight_, RDA(pooled_weight=0.3).fit(X, y).pooled_weight_) == (0.8, 0.3)

@@ -1,7 +1,5 @@
 """What both regressions share: a constant for one party, a warning where there is none, and shapes."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 
@@ -45,8 +43,7 @@ def test_one_party_gets_an_intercept_by_a_constant_behind_its_columns(head: type
 def test_an_intercept_that_is_asked_for_and_not_there_is_said(head: type[LinearRegressor]) -> None:
     with pytest.warns(UserWarning, match="no constant feature, so the model has no intercept"):
         head()._warn_without_constant(())
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         head()._warn_without_constant((ConstantFeature(1.0),))
         head(fit_intercept=False)._warn_without_constant(())
 
@@ -58,8 +55,7 @@ def test_one_flat_target_is_predicted_flat(head: type[LinearRegressor]) -> None:
     for flat, shape in ((True, (8,)), (False, (8, 1))):
         fitted._flat = flat
         fitted._adopt(LinearRule(np.ones((1, 3)), np.array([0.5])))
-        assert fitted.predict(X).shape == shape
-        assert np.shape(fitted.coef_) == ((3,) if flat else (1, 3))
+        assert (fitted.predict(X).shape, np.shape(fitted.coef_)) == (shape, (3,) if flat else (1, 3))
         np.testing.assert_allclose(np.ravel(fitted.predict(X)), X.sum(axis=1) + 0.5)
 
 
@@ -95,8 +91,7 @@ def test_behind_a_curved_map_coefficients_are_those_of_the_columns_that_it_gives
         fitted._flat = True
         fitted._adopt(LinearRule(np.arange(1.0, columns + 2)[None], np.array([0.25])))
         assert fitted.coef_.tolist() == list(range(1, columns + 1))
-        assert fitted.intercept_ == 0.25 + 0.5 * (columns + 1)
-        assert fitted.n_features_in_ == 3
+        assert (fitted.intercept_, fitted.n_features_in_) == (0.25 + 0.5 * (columns + 1), 3)
 
 
 TERMS = {"epsilon": 50.0, "delta": 1e-5, "adjacency": "add-remove", "ledger": "uncharged", "clip_norm": 1.8}
@@ -115,20 +110,16 @@ TARGET = LINE @ [1.0, -0.5, 0.0] + 2.0
     ids=["Ridge", "RefinedRidge", "Private", "Private refined"],
 )
 def test_a_private_regression_is_a_citizen_of_scikit_learn(head, more, tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame(LINE, columns=["age", "dose", "none"])
+    frame = pytest.importorskip("pandas").DataFrame(LINE, columns=["age", "dose", "none"])
     fitted = (
         head.fit(frame, TARGET) if more is None else head.fit_private(frame, TARGET, target_bound=4.0, **TERMS, **more)
     )
     np.testing.assert_allclose(fitted.coef_, [1.0, -0.5, 0.0], atol=0.1)
-    assert fitted.intercept_ == pytest.approx(2.0, abs=0.1)
-    assert fitted.n_features_in_ == 3
+    assert (fitted.intercept_, fitted.n_features_in_) == (pytest.approx(2.0, abs=0.1), 3)
     assert fitted.feature_names_in_.tolist() == ["age", "dose", "none"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         np.testing.assert_allclose(fitted.predict(frame[["none", "dose", "age"]]), fitted.predict(LINE), rtol=1e-12)
-    chosen = SelectFromModel(fitted, prefit=True, threshold=0.25)
-    assert chosen.transform(LINE).shape == (len(LINE), 2)
+    assert SelectFromModel(fitted, prefit=True, threshold=0.25).transform(LINE).shape == (len(LINE), 2)
     fitted.save(tmp_path / "head")
     again = load(tmp_path / "head")
     np.testing.assert_array_equal(again.coef_, fitted.coef_)
@@ -145,8 +136,7 @@ def test_names_of_an_earlier_fit_are_forgotten() -> None:
     head = Ridge().fit_private(pandas.DataFrame(LINE, columns=list("abc")), TARGET, target_bound=4.0, **TERMS)
     head.fit_private(LINE, TARGET, target_bound=4.0, **TERMS)
     assert not hasattr(head, "feature_names_in_")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         head.predict(LINE)
 
 

@@ -1,7 +1,5 @@
 """Heads on real releases: the whole way from records through plan, masks and noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -63,8 +61,7 @@ def test_digits_survive_real_noise_through_the_transform(model):
     from sklearn.model_selection import train_test_split
 
     X, X_test, y, y_test = train_test_split(*load_digits(return_X_y=True), random_state=0)
-    privacy = made.promise(model, epsilon=3.0)
-    plan = class_plan("NAB", 64, 10, privacy, transform=(CentreRows(), UnitNorm()))
+    plan = class_plan("NAB", 64, 10, made.promise(model, epsilon=3.0), transform=(CentreRows(), UnitNorm()))
     release = ps.simulate(plan, shards(X, y), rng=seeded(1))
     assert ps.heads.LDA().fit_release(release).score(X_test, y_test) > 0.85
 
@@ -107,8 +104,7 @@ def test_ridge_on_a_real_release(blobs, folds):
         7, clip_norm=30.0, target_bound=float(np.abs(y).max()), transform=(ConstantFeature(1.0),), folds=folds
     )
     plan = made.plan(schema, ps.Cohort(clients=3, min_survivors=3, max_records=5000))
-    head = ps.heads.Ridge().fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0)))
-    assert head.score(X, y) > 0.999
+    assert ps.heads.Ridge().fit_release(ps.simulate(plan, shards(X, y), rng=seeded(0))).score(X, y) > 0.999
 
 
 @pytest.mark.parametrize("name", named("classes", trained=False))

@@ -1,7 +1,5 @@
 """Who resamples says how many rows one record may be in: noise, promise and charge are then the record's."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -14,12 +12,11 @@ from sklearn.base import clone
 from sklearn.ensemble import BaggingClassifier
 
 import privstats as ps
-from privstats import heads
 from privstats.dp import gaussian_epsilon, gaussian_mu
 from privstats.dp.sensitivities import group_mu
-from privstats.encoding import flatten
-from privstats.errors import HeadError, LedgerError
 from privstats.heads.provenance import Provenance
+from tests import made
+from tests.made import refused
 
 RNG = np.random.default_rng(0)
 Y = np.arange(300) % 2
@@ -28,13 +25,11 @@ TERMS = {"delta": 1e-5, "adjacency": "add-remove", "clip_norm": 4.0, "ledger": "
 
 
 def private(head: Any = None, **changes: Any) -> Any:
-    return heads.Private(head or heads.LDA(), **{**TERMS, "epsilon": 8.0, "classes": (0, 1)} | changes)
+    return ps.heads.Private(head or ps.heads.LDA(), **{**TERMS, "epsilon": 8.0, "classes": (0, 1)} | changes)
 
 
 def account(folder: Path, adjacency: Any = "add-remove") -> ps.dp.Ledger:
-    ledger = ps.dp.Ledger.create(folder / "spent.db")
-    ledger.set_cap("ward", unit="record", adjacency=adjacency, epsilon=100.0, delta=1e-5)
-    return ledger
+    return made.ledger(folder / "spent.db", epsilon=100.0, adjacency=adjacency)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
@@ -42,8 +37,7 @@ def account(folder: Path, adjacency: Any = "add-remove") -> ps.dp.Ledger:
 def test_a_record_in_all_of_its_rows_has_the_promise(adjacency: Any, times: int, epsilon: float) -> None:
     """k rows are k steps of one row: their mu, from the released noise alone, is at most that of the promise."""
     head = private(epsilon=epsilon, adjacency=adjacency, multiplicity=times).fit(X[:40], Y[:40]).head_
-    plan = head.release_.plan
-    spent = group_mu(plan.schema, head.release_.sigma, adjacency, times)
+    spent = group_mu(head.release_.plan.schema, head.release_.sigma, adjacency, times)
     assert 0.999 * gaussian_mu(epsilon, 1e-5) < spent <= gaussian_mu(epsilon, 1e-5) * (1 + 1e-9)
     assert gaussian_epsilon(spent, 1e-5) <= head.provenance_.epsilon * (1 + 1e-9)
     assert head.provenance_.epsilon <= epsilon * (1 + 1e-7)
@@ -52,9 +46,9 @@ def test_a_record_in_all_of_its_rows_has_the_promise(adjacency: Any, times: int,
 @given(times=st.integers(1, 9))
 def test_a_repeated_record_moves_the_integers_by_so_many_of_its_own(times: int) -> None:
     schema = ps.ClassSchema(2, 3, "NAB", 4.0)
-    without = flatten(ps.measure(schema, X[1:], Y[1:]))
-    one = flatten(ps.measure(schema, X[:1], Y[:1]))
-    repeated = flatten(
+    without = ps.encoding.flatten(ps.measure(schema, X[1:], Y[1:]))
+    one = ps.encoding.flatten(ps.measure(schema, X[:1], Y[:1]))
+    repeated = ps.encoding.flatten(
         ps.measure(schema, np.repeat(X, np.r_[times, [1] * 299], axis=0), np.repeat(Y, [times] + [1] * 299))
     )
     np.testing.assert_array_equal(repeated - without, times * one)
@@ -87,11 +81,11 @@ def test_attack_bagging_breaks_the_ledgers_total_and_a_multiplicity_keeps_it(tmp
 @pytest.mark.parametrize(
     ("head", "terms"),
     [
-        (heads.LDA(), {}),
-        (heads.Ridge(), {"classes": None, "target_bound": 3.0}),
-        (heads.RefinedSoftmax(rounds=1), {"clip_norm": 1.0, "expected_records": 300}),
-        (heads.RefinedRidge(rounds=1), {"classes": None, "target_bound": 3.0, "expected_records": 300}),
-        (heads.LDA(), {"centred": True, "clip_norm": 1.0, "expected_records": 300}),
+        (ps.heads.LDA(), {}),
+        (ps.heads.Ridge(), {"classes": None, "target_bound": 3.0}),
+        (ps.heads.RefinedSoftmax(rounds=1), {"clip_norm": 1.0, "expected_records": 300}),
+        (ps.heads.RefinedRidge(rounds=1), {"classes": None, "target_bound": 3.0, "expected_records": 300}),
+        (ps.heads.LDA(), {"centred": True, "clip_norm": 1.0, "expected_records": 300}),
     ],
     ids=["classes", "ridge", "rounds", "ridge rounds", "centred"],
 )
@@ -107,7 +101,7 @@ def test_every_fit_is_charged_for_the_record(head: Any, terms: dict[str, Any], t
     assert (found.multiplicity, found.epsilon) == (3, pytest.approx(8.0, rel=1e-6))
     assert "one record in at most 3 rows, add-remove" in str(found)
     estimator.save(tmp_path / "head")
-    assert heads.load(tmp_path / "head").provenance_ == found
+    assert ps.heads.load(tmp_path / "head").provenance_ == found
 
 
 def test_one_row_a_record_is_as_it_was(tmp_path: Path) -> None:
@@ -118,7 +112,7 @@ def test_one_row_a_record_is_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_pure_promise_is_divided_by_the_rows() -> None:
-    head = private(heads.NaiveBayes(), delta=0.0, multiplicity=4).fit(X, Y).head_
+    head = private(ps.heads.NaiveBayes(), delta=0.0, multiplicity=4).fit(X, Y).head_
     assert head.release_.budget.epsilon == pytest.approx(2.0, rel=1e-6)
     assert head.provenance_.epsilon == pytest.approx(8.0, rel=1e-6)
 
@@ -129,15 +123,13 @@ def test_a_release_is_charged_alike_without_a_head(tmp_path: Path) -> None:
     ps.private_release(schema, promise, X, Y, ledger=ps.session.Charge(ledger, "ward", multiplicity=5))
     assert ledger.account("ward").mu == pytest.approx(5 * gaussian_mu(1.0, 1e-5), rel=1e-6)
     stream = ps.Stream(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 999), privacy=promise), epochs=2)
-    with pytest.raises(LedgerError, match="a stream takes every record once"):
+    with pytest.raises(ps.LedgerError, match="a stream takes every record once"):
         ps.course.spend(stream, ledger, "ward", b"run", multiplicity=2)
 
 
 def test_what_is_no_number_of_rows_or_leaves_nothing_of_the_promise_is_refused() -> None:
     for times in (0, -1, 2.0, "3"):
-        with pytest.raises(LedgerError, match="multiplicity must be a whole number from 1"):
-            private(multiplicity=times).fit(X, Y)
-    with pytest.raises(HeadError, match=r"leaves one row epsilon .*, and a plan takes 0\.001 or more"):
+        refused(ps.LedgerError, "multiplicity must be a whole number from 1", private(multiplicity=times).fit, X, Y)
+    with pytest.raises(ps.errors.HeadError, match=r"leaves one row epsilon .*, and a plan takes 0\.001 or more"):
         private(multiplicity=10**6).fit(X, Y)
-    with pytest.raises(ValueError, match="multiplicity"):
-        Provenance(exact=True, multiplicity=2)
+    refused(ValueError, "multiplicity", Provenance, exact=True, multiplicity=2)

@@ -1,8 +1,9 @@
-"""A module of heads stands on a floor of the import contract or is a head, and nobody imports a head."""
+"""A module of heads stands on a floor or is a head, which nobody imports; what a head sets is read by somebody."""
 
-from __future__ import annotations
-
+import ast
+import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import grimp
@@ -29,7 +30,8 @@ def floors():
 
 def test_what_stands_on_no_floor_is_a_head(graph, floors):
     assert floors < graph.find_children(PACKAGE)
-    assert graph.find_children(PACKAGE) - floors == {head_class(name).__module__ for name in HEADS}
+    modules = {head_class(name).__module__ for name in HEADS}
+    assert graph.find_children(PACKAGE) - floors == {each for each in modules if each.startswith(f"{PACKAGE}.")}
 
 
 def test_nobody_imports_a_head_but_the_package_itself(graph, floors):
@@ -43,5 +45,34 @@ def test_a_head_has_a_test_of_its_own_and_a_type():
     lines = Path(heads.__file__).read_text()
     for name in HEADS:
         module = head_class(name).__module__
-        assert Path(__file__).with_name(f"test_{module.rpartition('.')[2]}.py").exists()
+        room, _, own = module.partition(".")[2].rpartition(".")
+        assert (Path(__file__).parents[1] / room.replace(".", "/") / f"test_{own}.py").exists()
         assert f"    from {module} import {name} as {name}\n" in lines
+
+
+ROOT = Path(__file__).parents[2]
+FOLDER = "privstats/heads"
+
+
+def attributes(context: type[ast.expr_context]) -> Iterator[str]:
+    """What the heads' own modules set, or read."""
+    for path in (ROOT / FOLDER).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, context):
+                yield node.attr
+
+
+def elsewhere() -> Iterator[str]:
+    """Everything of the form ``.name_`` in other code: no other code sets one."""
+    for folder in ("privstats", "threat_models", "tests", "benchmarks"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if not path.is_relative_to(ROOT / FOLDER):
+                yield from re.findall(r"\.([a-z]\w*_)\b(?!\s*=[^=])", path.read_text("utf-8"))
+
+
+def test_every_fitted_attribute_is_read_somewhere():
+    fitted = {name for name in attributes(ast.Store) if re.fullmatch(r"[a-z]\w*_", name)}
+    read = {*attributes(ast.Load), *elsewhere()}
+    pages = " ".join(path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md"))
+    assert "rule_" in fitted
+    assert {name for name in fitted - read if not re.search(rf"\b{name}\b", pages)} == set()

@@ -1,7 +1,5 @@
 """Regressions on declared columns: against dummy columns without noise, empty cells, references, and coverage."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -18,7 +16,7 @@ from privstats import course as courses
 from privstats import inference as inf
 from privstats import session
 from privstats.errors import DataError, ReleaseError
-from privstats.inference.cell_intervals import Intervals
+from privstats.inference.cell_design import Intervals
 from privstats.inference.evidence import linear_sums
 from privstats.randomness import seeded
 from privstats.transforms import Cells, ConstantFeature, UnitNorm
@@ -88,11 +86,7 @@ def test_contrasts_are_those_of_least_squares_on_the_rows_whatever_is_declared(c
     names = tuple("abcd"[:values])
     cells = Cells((ps.Numeric("x", tuple(cuts)), ps.Categories("k", names), ps.Truth("t")), signs=signs, ramp=ramp)
     rng = np.random.default_rng(seed)
-    table = {
-        "x": rng.integers(-4, 4, 60) * 1.0,
-        "k": rng.choice(names, 60).tolist(),
-        "t": rng.integers(0, 2, 60),
-    }
+    table = {"x": rng.integers(-4, 4, 60) * 1.0, "k": rng.choice(names, 60).tolist(), "t": rng.integers(0, 2, 60)}
     table["x"][rng.random(60) < 0.1] = np.nan
     y = rng.normal(size=60)
     fit = inf.ols(exact(table, y, cells))

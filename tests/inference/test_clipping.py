@@ -1,16 +1,16 @@
 """Clipped targets: how many there may be, what is said of it, and the table that is not told."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 
 import privstats as ps
 from privstats import inference as inf
 from privstats.errors import ClippedWarning
 from privstats.heads import Ridge
+from privstats.inference.regression.clipping import share_beyond
 from tests.inference.test_regression import exact, noisy, schema
 
 CLIPPED = pytest.mark.filterwarnings("ignore::privstats.errors.ClippedWarning")
@@ -87,3 +87,24 @@ def test_a_private_fit_tells_its_holder_of_clipped_targets():
     promise = {"epsilon": 1.0, "delta": 1e-6, "adjacency": "add-remove", "ledger": "uncharged"}
     with pytest.warns(ClippedWarning, match="100% of the targets"):
         Ridge().fit_private(X, y, clip_norm=2.0, target_bound=0.001, **promise)
+
+
+@pytest.mark.parametrize("mean", [0.0, 0.3, -0.9, 2.0])
+@pytest.mark.parametrize("size", [0.02, 0.3, 1.0, 2.0, 5.0, 20.0])
+def test_the_share_that_a_clip_cut_is_found_from_the_two_moments_it_left(mean, size):
+    rng = np.random.default_rng(1)
+    clipped = np.clip(rng.normal(mean, size, 100_000), -1, 1)
+    truth = float(ndtr((-1 - mean) / size) + ndtr((mean - 1) / size))
+    assert share_beyond(7 * clipped.mean(), 49 * np.square(clipped).mean(), 7.0) == pytest.approx(truth, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("mean", "square", "share"),
+    [(0.0, 0.0, 0.0), (0.5, 0.25, 0.0), (0.5, 0.2, 0.0), (0.0, 1.0, 1.0), (0.0, 2.0, 1.0), (1.5, 2.0, 1.0)],
+)
+def test_moments_of_no_spread_or_no_room_have_a_share_too(mean, square, share):
+    assert share_beyond(mean, square, 1.0) == share
+
+
+def test_values_spread_evenly_up_to_the_bound_look_like_a_clip():
+    assert share_beyond(0.0, 1 / 3, 1.0) == pytest.approx(0.122, abs=0.001)

@@ -1,8 +1,8 @@
 """Count tables: what is measured, what is read, against scipy and lifelines without noise, and coverage with it."""
 
-from __future__ import annotations
-
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,13 +13,15 @@ from privstats import inference as inf
 from privstats import session
 from privstats.dp import joint_mu
 from privstats.errors import DataError, ReleaseError, SchemaError
+from privstats.inference.counts.averages import wide_means
+from privstats.inference.counts.table import wide_sentences
 from privstats.randomness import seeded
 from tests import made
 
 SEX = ps.Categories("sex", ("f", "m"))
 AGE = ps.Bins("age", (0, 20, 40, 60, 120))
 DIED = ps.Categories("died", (0, 1))
-MONTHS = ps.Bins("months", tuple(range(13)))
+MONTHS = ps.Bins("months", tuple(range(14)))
 SCHEMA = ps.CountSchema((SEX, AGE, DIED, MONTHS), (("sex", "age"), ("sex", "months", "died")))
 
 
@@ -73,10 +75,7 @@ def test_a_masked_session_gives_the_exact_counts():
     assert (late.moments.T == (parts[0] + parts[2]).T).all()
 
 
-@pytest.mark.parametrize(
-    ("closed", "expected"),
-    [("left", [0, 0, 1, 1, 2, 2]), ("right", [0, 0, 0, 1, 1, 2])],
-)
+@pytest.mark.parametrize(("closed", "expected"), [("left", [0, 0, 1, 1, 2, 2]), ("right", [0, 0, 0, 1, 1, 2])])
 def test_edges_belong_to_the_closed_end_and_outliers_to_the_outer_bins(closed, expected):
     schema = ps.CountSchema((ps.Bins("x", (0.0, 1.0, 2.0, 3.0), closed),), (("x",),))
     values = [-0.0, -5.0, 1.0, 1.5, 2.0, 99.0]
@@ -302,3 +301,28 @@ def test_table_one_covers_under_noise():
         told.append(found.told)
     assert np.mean(missed) < 0.1
     assert np.mean(told) > 0.9
+
+
+@pytest.mark.parametrize(("records", "epsilon", "warned"), [(12, 1.0, True), (200, 0.1, True), (400, 1.0, False)])
+def test_a_plan_warns_where_shares_will_be_half_the_scale_wide(records: int, epsilon: float, warned: bool) -> None:
+    """What is foretold is the interval of a release of so many records, as far as their noise goes."""
+    smokes = ps.Categories("smokes", ("yes", "no", "never"))
+    schema = ps.CountSchema((smokes,), (("smokes",),))
+    plan = made.plan(schema, ps.Cohort(2, 2, records), made.promise(epsilon=epsilon))
+    told = wide_sentences(plan)
+    numbers = replace(schema, numbers=(ps.Number("hours", 0, 80),))
+    said = wide_means(made.plan(numbers, ps.Cohort(2, 2, records), made.promise(epsilon=epsilon)))
+    assert any("the mean of hours" in line for line in said) is warned
+    half = {"smokes": ["yes"] * (records // 4) + ["no"] * (records // 4)}
+    widths = []
+    for _ in range(30):
+        share = ps.inference.proportions(ps.simulate(plan, [(half, None)] * 2), "smokes")["yes"]
+        widths.append(100 * (share.high - share.low))
+    assert bool(told) is warned
+    assert (float(np.median(widths)) >= 50) is warned
+    if told:
+        (width,) = re.findall(r"interval (\d+) % wide", told[0])
+        assert float(np.median(widths)) == pytest.approx(float(width), abs=12)
+    crossed = ps.CountSchema((smokes, ps.Bins("age", (18, 40, 60))), (("age", "smokes"),))
+    of_groups = wide_sentences(made.plan(crossed, ps.Cohort(2, 2, 60), made.promise()))
+    assert "age x smokes, in one of 2 groups of age, will have an interval" in " ".join(of_groups)

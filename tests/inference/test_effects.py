@@ -17,12 +17,13 @@ from privstats import session
 from privstats.course import run
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums, outcome_lines, ridge_line
+from privstats.inference.treatment_effects.arms import interval_of_mean
 from privstats.inference.treatment_effects.influence_sums import InfluenceSums, ratio_of
 from privstats.inference.treatment_effects.nuisances import _of_any_part
-from privstats.inference.treatment_effects.ratio_of_sums import RatioOfSums
+from privstats.inference.treatment_effects.ratios import RatioOfSums
+from privstats.kinds.effect.influences import _propensity, influence_of, population_of
 from privstats.moments import exact_moments
-from privstats.moments.arms import arm_rows
-from privstats.moments.influences import _propensity, influence_of, population_of
+from privstats.moments.rounds import arm_rows
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests import made
@@ -196,14 +197,13 @@ def test_rare_events_in_a_rare_arm_are_not_told_where_noise_is_small() -> None:
     told, missed = coverage(400, 100.0, 20, 0.1, 0.01)
     assert (told, missed) == (0, 0)
     schema = schema_of(0.1, (0, 1))
-    X, y = world(400, np.random.default_rng(0), 0.1)
+    X, _ = world(400, np.random.default_rng(0), 0.1)
     table = ps.inference.effect(played(course_of(400, 100.0, schema), X, np.zeros(400), seeded(0)))
     assert "one record could weigh more than .4 of a standard error" in table.why_not_told
     assert "Not told: one record could weigh" in " ".join(str(table).split())
     assert (table.pvalue, table.told) == (1.0, False)
     assert np.isinf(table.conf_int()).all()
     assert math.isnan(table.to_frame()["estimate"].iloc[0])
-    del y
 
 
 def test_the_table_states_its_assumptions_and_its_promise(released: Any) -> None:
@@ -266,13 +266,10 @@ def test_it_is_read_from_files_and_by_the_command(released: Any, privstats: Any,
         release.save(tmp_path / f"{place}.release")
     loaded = [ps.Release.load(tmp_path / f"{place}.release") for place in range(2)]
     assert ps.inference.effect(loaded).to_rows() == ps.inference.effect(released).to_rows()
-    done = privstats("table", "0.release", "1.release", "--format", "json", cwd=tmp_path)
-    facts = json.loads(done.stdout)
+    facts = json.loads(privstats("table", "0.release", "1.release", "--format", "json", cwd=tmp_path).stdout)
     assert facts["reader"] == "effect"
     assert facts["rows"][0]["estimate"] == pytest.approx(ps.inference.effect(released).estimate)
-    alone = privstats("table", "1.release", "--reader", "effect", cwd=tmp_path)
-    assert alone.returncode == 2
-    assert "made at other lines" in alone.stderr
+    assert "made at other lines" in privstats("table", "1.release", "--reader", "effect", cwd=tmp_path, code=2).stderr
 
 
 def observed_schema(estimand: Any = "ate", **changes: Any) -> ps.EffectSchema:
@@ -516,3 +513,19 @@ def test_a_table_says_which_text_is_the_treatment() -> None:
     said = "in arm 'placebo' counts as 0 and 'drug' as 1; in well 'no' counts as 0 and 'yes' as 1"
     assert said in " ".join(str(table.summary()).split())
     assert f"Of texts, {said}." in table.summary().methods
+
+
+@pytest.mark.parametrize("half", [0.5, 15.0])
+@pytest.mark.parametrize("share", [0.1, 0.9])
+def test_the_noise_of_the_records_is_in_the_outcomes_of_an_arm_too(half: float, share: float) -> None:
+    """The sum about the middle is a released one less the middle of the noisy records: both noises are one."""
+    rng, n, sigma = np.random.default_rng(0), 1_000, np.array([60.0 * half, 60.0])
+    mean = half * (2 * share - 1)
+    outcomes = half * (2 * rng.binomial(n, share, 2_000) - n)
+    of_sum, of_records = sigma[:, None] * rng.normal(size=(2, 2_000))
+    missed = 0
+    for h, sum_noise, noise in zip(outcomes, of_sum, of_records, strict=True):
+        centred = h + sum_noise - half * noise
+        low, high = interval_of_mean(centred, n + noise, half, half, *sigma, None, 0.05)
+        missed += not low <= mean <= high
+    assert 0.035 < missed / 2_000 < 0.065

@@ -1,7 +1,5 @@
 """Ratios in place of coefficients: the same numbers in every form, each called by what it is, and none of lines."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math
@@ -95,7 +93,9 @@ def test_hazards_show_ratios_in_any_case() -> None:
     from tests.hazard import worlds
 
     people = worlds.world(2_000)
-    course = ps.Hazard.start(worlds.schema(), ps.Cohort(2, 2, 4_000), made.promise(epsilon=8.0), by="arm")
+    course = ps.Hazard.start(
+        worlds.schema(times="continuous"), ps.Cohort(2, 2, 4_000), made.promise(epsilon=8.0), by="arm"
+    )
     halves = [({name: column[place::2] for name, column in people.items()}, None) for place in range(2)]
     table = inf.hazards(ps.simulate(course, halves, rng=seeded(1)))
     assert str(table.summary(exponentiate=True)) == str(table.summary())

@@ -1,7 +1,5 @@
 """Forest and balance plots: a mark where a row is told, its name alone where it is not; words that a phone shows."""
 
-from __future__ import annotations
-
 import math
 from itertools import pairwise
 from typing import Any

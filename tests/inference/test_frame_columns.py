@@ -60,7 +60,8 @@ def _logit(family: str = "logistic") -> Any:
 def _hazards() -> Any:
     bins = ps.Bins("months", (0, 6, 12, 18))
     last = (ConstantFeature(1.0),)
-    schema = ps.HazardSchema(2, clip_norm=2.0, bins=bins, event="died", feature_names=("arm",), transform=last)
+    names = {"event": "died", "feature_names": ("arm",), "times": "continuous"}
+    schema = ps.HazardSchema(2, clip_norm=2.0, bins=bins, transform=last, **names)
     course = ps.Hazard.start(schema, ps.Cohort(2, 2, 4_000), ps.Privacy(**TERMS), by="arm")
     arm = np.arange(2_000) % 2
     died = np.random.default_rng(0).exponential(30 / np.exp(0.7 * arm))
@@ -102,7 +103,14 @@ def _counted(tables: tuple[tuple[str, ...], ...]) -> ps.Release:
 
 
 def _curves(by: str | None) -> Any:
-    return inf.kaplan_meier(_counted((("months", "died", "arm"),)), time="months", event="died", by=by)
+    return inf.kaplan_meier(
+        _counted((("months", "died", "arm"),)), time="months", event="died", by=by, times="discrete"
+    )
+
+
+def _incidence() -> Any:
+    release = _counted((("months", "died"),))
+    return inf.cumulative_incidence(release, time="months", event="died", times="discrete")
 
 
 def _score() -> Any:
@@ -129,12 +137,15 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "CellTable": _cells,
     "HazardRatios": _hazards,
     "EffectRows": _effects,
+    "ArmTable": lambda: _effects().by_arm(),
     "EffectTable": lambda: _effects()["relapse"],
     "Balance": _balance,
     "GroupMeans": _means,
     "GroupShares": lambda: inf.table_one(_counted((("months", "arm"),)), by="arm"),
     "SurvivalCurve": lambda: _curves(None),
     "SurvivalCurves": lambda: _curves("arm"),
+    "RisksAt": lambda: inf.risks_at(_curves("arm"), 0.0),
+    "Incidence": _incidence,
     "HeadScore": _score,
     "Scorecard": _card,
 }

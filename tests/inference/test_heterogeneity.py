@@ -1,7 +1,5 @@
 """Effects that may differ between sites: Q, I2, the spread of sites, and what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +9,9 @@ from scipy import stats
 import privstats as ps
 from privstats.errors import DataError, PlanError, ReleaseError, SchemaError
 from privstats.inference.treatment_effects.heterogeneity import GroupSums, heterogeneity_of
-from privstats.plan.certificate import certificate_text
-from privstats.plan.certificate_checker import check
 from privstats.randomness import seeded
+from privstats.review.certificate import certificate_text
+from privstats.review.certificate_checker import check
 from tests import made
 
 RANGES = {"a": (-1.0, 1.0)}
@@ -37,9 +35,7 @@ def shards(sites: int, each: int, spread: float, seed: int = 1) -> list[tuple[np
     return found
 
 
-def table(
-    sites: int, spread: float, epsilon: float = 8.0, schema: ps.EffectSchema = SCHEMA
-) -> ps.inference.EffectTable:
+def table(sites, spread, epsilon=8.0, schema=SCHEMA):
     privacy = made.promise(epsilon=epsilon, delta=1e-6)
     course = ps.Effect.start(schema, ps.Cohort(sites, sites, 500 * sites), privacy)
     return ps.inference.effect(ps.simulate(course, shards(sites, 300, spread), rng=seeded(2)))

@@ -1,7 +1,5 @@
 """The engine on its own: the covariance behind it, the p-value beside the interval, what is told."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The last Newton step of a regression by rounds: what it may have left, when it is told, and how often it misses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Trials with missing outcomes: the course, what its table says first, and where it is not told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,11 @@ from typer.testing import CliRunner
 
 import privstats as ps
 from privstats.cli.main import app
-from privstats.course.effect_values import assigned_sums, propensity_schema
+from privstats.course.effect import assigned_sums, propensity_schema
 from privstats.errors import PlanError, ReleaseError
 from privstats.estimates.score import damped_step
 from privstats.inference.treatment_effects.influence_sums import course_sums
-from privstats.moments.arms import arm_rows
+from privstats.moments.rounds import arm_rows
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests import made
@@ -150,7 +148,6 @@ def test_lines_and_propensity_that_are_both_poor_are_not_told(released: Any) -> 
     """The rule on the product of errors, where noise has left the information clear: lines of a small share."""
     read = course_sums(released[1])
     found = read.nuisances(0)
-    assert found is not None
     assert found.clear > 3
     assert found.of(12_000) == pytest.approx(found.variance * (12_000 / found.records) ** 2)
     X, y = INCOMPLETE["missing, most beyond"].draw(SCHEMA, 10_000, np.random.default_rng(2))

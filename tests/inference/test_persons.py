@@ -1,7 +1,5 @@
 """Intervals from averaged persons cover the mean over persons, where rows taken for records miss theirs."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -13,7 +11,7 @@ import privstats as ps
 from benchmarks.inference.persons import LINE, READERS, World
 from privstats.errors import ReleaseError
 from privstats.inference import effect, logit, ols, proportions
-from privstats.inference.reckoned_sigma import reckoned_sigma
+from privstats.inference.releases import reckoned_sigma
 from privstats.randomness import seeded
 from tests import made
 
@@ -26,8 +24,7 @@ QUICK = {READERS[0], READERS[2]}
 
 
 @pytest.mark.parametrize(
-    "reader",
-    [pytest.param(each, marks=() if each in QUICK else pytest.mark.nightly, id=each.name) for each in READERS],
+    "reader", [pytest.param(each, marks=() if each in QUICK else pytest.mark.nightly, id=each.name) for each in READERS]
 )
 def test_intervals_cover_the_mean_over_persons_and_rows_as_records_do_not(reader: Any) -> None:
     """Rows of a person are alike, and more where the person is ill: so the mean over rows is another number."""

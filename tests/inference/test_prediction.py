@@ -1,7 +1,5 @@
 """Predicted widths against the widths that releases really have."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -60,8 +58,7 @@ def test_guesses_are_above_zero(wrong):
 
 def test_the_command_prints_widths(privstats, tmp_path):
     (tmp_path / "plan.toml").write_text(plan_of(3.0).to_toml())
-    done = privstats("plan", "suggest", "--plan", "plan.toml", "--half-width", "0.33", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats("plan", "suggest", "--plan", "plan.toml", "--half-width", "0.33", cwd=tmp_path, code=0)
     assert "4,000" in done.stdout
     done = privstats("plan", "suggest", "--plan", "plan.toml", "--half-width", "0.33", "--json", cwd=tmp_path)
     assert [row["records"] for row in json.loads(done.stdout)["half_widths"]] == [4_000, 1_333, 400]
@@ -75,7 +72,7 @@ def test_a_log_hazard_ratio_is_predicted_from_expected_events():
     whole = replace(course.plan, schema=schema, privacy=promise(1.0))
     found = ps.inference.predicted_half_width(whole, 20_000, variance=0.22)
     assert found.exact == pytest.approx(1.96 / math.sqrt(7_000 * 0.22), rel=1e-3)
-    table = ps.inference.hazards(played(course, world(20_000, 1), 1))
+    table = ps.inference.hazards(played(course, world(20_000, 1), 2))
     low, high = table.conf_int()[2]  # of a column that is centred
     assert 0.7 < found.noisy / ((high - low) / 2) < 1.1
     assert ps.inference.predicted_half_width(whole, 200, variance=0.22).noisy == math.inf
@@ -157,8 +154,7 @@ def test_the_command_compares_a_trial_with_and_without_outcome_lines(privstats, 
     whole = ps.Effect.whole(schema=schema, cohort=ps.Cohort(2, 2, 3_000), privacy=promise(1.0))
     (tmp_path / "plan.toml").write_text(whole.to_toml())
     words = ("plan", "suggest", "--plan", "plan.toml", "--half-width", "0.33", "--residual", "0.22")
-    done = privstats(*words, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats(*words, cwd=tmp_path, code=0)
     assert done.stdout.count("course init --share 0") == 3
     assert "of the effect, in units of the outcome" in done.stdout
     rows = json.loads(privstats(*words, "--json", cwd=tmp_path).stdout)["half_widths"]

@@ -1,7 +1,5 @@
 """``ols`` from the public surface: against statsmodels, through the library's own path, and what it refuses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -173,10 +171,13 @@ def test_folds_hold_where_the_variance_depends_on_the_columns():
     assert np.mean(covers["nonrobust"]) < 0.85
 
 
-def test_folds_are_taken_where_there_is_no_noise_and_refused_where_records_repeat():
+def test_folds_are_taken_where_there_are_some_and_refused_where_records_repeat():
     X, y = records()
     assert inf.ols(exact(X, y, folds=10)).cov_type == "folds"
-    assert inf.ols(noisy(X, y, 8.0, folds=10)).cov_type == "nonrobust"
+    noised = inf.ols(noisy(X, y, 8.0, folds=10))
+    assert noised.cov_type == "folds"
+    assert "vary alike" not in str(noised)
+    assert "residuals vary alike whatever the columns are" in " ".join(str(inf.ols(noisy(X, y, 8.0))).split())
     repeated = exact(np.tile(X[:4], (100, 1)), np.tile(y[:4], 100), folds=10)
     assert inf.ols(repeated).cov_type == "nonrobust"
     assert "records repeat" in inf.ols(repeated).cov_reason

@@ -1,8 +1,6 @@
 """Ratios of mean outcomes in a trial: bounds, Fieller's ends with the covariance at its largest, refusals, and sites
 whose probabilities differ."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 from typing import Any
@@ -14,11 +12,11 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.dp import joint_mu
-from privstats.errors import DataError, PlanError, SchemaError
-from privstats.inference.treatment_effects.ratio_of_means import RatioOfMeans
-from privstats.moments.effect import mapped_records
+from privstats.errors import DataError, PlanError, ReleaseError, SchemaError
+from privstats.inference.treatment_effects.ratios import RatioOfMeans
+from privstats.kinds.effect.design import ratio_cap
+from privstats.kinds.effect.sums import mapped_records
 from privstats.randomness import seeded
-from privstats.schema.effect_design import ratio_cap
 from privstats.schema.public_values import Published, Values
 from tests import made
 from tests.searched import UNTIL_FOUND, farthest
@@ -28,6 +26,7 @@ RANGES = {"a": (-1.0, 1.0)}
 RATIO = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(0, 1), probability=0.5, measure="ratio")
 PLACES = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(0, 1), probability=(0.5, 0.1, 0.5))
 BOTH = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(0, 1), probability=(0.5, 0.3), measure="ratio")
+TWO = replace(RATIO, measure="both")
 BALANCED = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(0, 1), probability=0.4, balance=0.2)
 OVERLAP = ps.EffectSchema.of(RANGES, treatment="arm", outcome=(0, 1), trim=0.1, estimand="overlap", balance=0.2)
 LINE = np.array([0.05, 0.1, -0.02, 0.05, 1.3])
@@ -36,6 +35,11 @@ LINE = np.array([0.05, 0.1, -0.02, 0.05, 1.3])
 def said(schema: ps.EffectSchema, line: Any = LINE) -> Published:
     values = {"line": Values.rounded(line), "w": Values.rounded([0.4, -0.1])}
     return Published.of({name: values[name] for name in schema.needs})
+
+
+def run(schema: ps.EffectSchema, X: Any, y: Any, epsilon: float = 8.0, **terms: Any) -> list[Any]:
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 20_000), made.promise(epsilon=epsilon, delta=1e-6), **terms)
+    return ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0))
 
 
 def records(n: int, risk: float = 0.2, ratio: float = 1.5, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +83,7 @@ def test_every_pair_below_the_line_keeps_the_bound_and_the_ends_meet_it(bits: in
         assert (w**2 + left**2).max() == one**2
 
 
-@pytest.mark.parametrize("schema", [RATIO, BOTH, PLACES, BALANCED, OVERLAP], ids=lambda each: f"{each.statistics}")
+@pytest.mark.parametrize("schema", [RATIO, BOTH, TWO, PLACES, BALANCED, OVERLAP], ids=lambda each: f"{each.statistics}")
 @given(st.integers(0, 1 << 16))
 def test_whatever_is_published_a_record_keeps_its_bounds(schema: ps.EffectSchema, seed: int) -> None:
     chance = np.random.default_rng(seed)
@@ -103,11 +107,9 @@ def test_whatever_is_published_a_record_keeps_its_bounds(schema: ps.EffectSchema
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
-@pytest.mark.parametrize("schema", [RATIO, BOTH, PLACES, BALANCED, OVERLAP], ids=lambda each: f"{each.statistics}")
+@pytest.mark.parametrize("schema", [RATIO, BOTH, TWO, PLACES, BALANCED, OVERLAP], ids=lambda each: f"{each.statistics}")
 @UNTIL_FOUND
-def test_the_search_reaches_the_bound_of_every_letter_and_never_passes_it(
-    schema: Any, adjacency: Any, until_found: bool
-) -> None:
+def test_the_search_reaches_the_bound_of_every_letter_and_never_passes_it(schema, adjacency, until_found):
     for letter in schema.statistics:
         weights = {letter: 1.0}
         claimed = joint_mu(schema, weights, adjacency)
@@ -242,7 +244,7 @@ def test_a_trial_whose_sites_assign_differently_is_read_without_bias() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"measure": "odds"}, "measure must be 'difference' or 'ratio', got 'odds'"),
+        ({"measure": "odds"}, "measure must be 'difference', 'ratio' or 'both', got 'odds'"),
         ({"outcome": (-1, 1)}, "measure='ratio' needs outcomes from 0"),
         ({"outcome_names": ("a", "b")}, "measure='ratio' takes one outcome"),
         ({"groups": 6}, "measure='ratio' and groups do not go together"),
@@ -267,3 +269,68 @@ def test_a_probability_for_every_place_or_one_for_all() -> None:
     assert replace(PLACES, probability=(0.4, 0.4, 0.4)).probability == 0.4
     assert replace(RATIO, measure="difference").measure is None
     assert replace(BALANCED, balance=0).balance is None
+
+
+def test_both_measures_are_those_of_the_records_and_cost_no_more() -> None:
+    """From nearly exact sums: the difference is the mean influence, the ratio the one of both means."""
+    both = replace(RATIO, measure="both")
+    X, y = records(6_000)
+    line = Values.rounded(LINE)
+    assert both.guess(line) == 1.0, "whatever was published"
+    assert joint_mu(both, {"N": 1.0, "W": 1.0, "e": 1.0}, "add-remove") == joint_mu(
+        RATIO, {"N": 1.0, "W": 1.0, "e": 1.0}, "add-remove"
+    )
+    table = ps.inference.effects(run(both, X, y, epsilon=100.0))
+    rows = {row["metric"]: row for row in table.by_arm().to_rows() if not row["group"]}
+    arm, truth = X[:, 1] == 1, 0.2 * (1.5 - 1)
+    assert rows["difference"]["estimate"] == pytest.approx(y[arm].mean() - y[~arm].mean(), abs=0.01)
+    assert rows["ratio"]["estimate"] == pytest.approx(y[arm].mean() / y[~arm].mean(), abs=0.05)
+    assert rows["difference"]["conf_low"] < truth < rows["difference"]["conf_high"]
+    only = ps.inference.effect(run(replace(RATIO, measure=None), X, y, epsilon=100.0))
+    assert table.tables[0].bse == pytest.approx(only.bse, rel=0.02)
+    text = str(table.summary())
+    assert "difference" in text
+    assert "ratio" in text
+    assert ps.Plan.from_toml(ps.Effect.whole(**_terms(both)).to_toml()).schema == both
+
+
+def test_both_measures_of_a_declared_outcome_have_one_adjusted_p_value() -> None:
+    X, y = records(2_000)
+    outcome = {"relapse": (0, 1)}
+    schema = ps.EffectSchema.of(RANGES, treatment="arm", outcome=outcome, probability=0.5, measure="both")
+    terms = {"analysis": ps.course.Analysis(primary=("relapse",))}
+    course = ps.Effect.start(schema, ps.Cohort(2, 2, 20_000), made.promise(epsilon=8.0, delta=1e-6), **terms)
+    table = ps.inference.effects(ps.simulate(course, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0)), course)
+    rows = table.summary().rows
+    assert [row[0] for row in rows] == ["relapse, difference", "relapse, ratio"]
+    assert rows[0][-1] == rows[1][-1]
+
+
+def _terms(schema: ps.EffectSchema) -> dict[str, Any]:
+    return {"schema": schema, "cohort": ps.Cohort(2, 2, 100), "privacy": made.promise(epsilon=1.0, delta=1e-6)}
+
+
+@pytest.mark.parametrize("spread", [None, 4.0])
+def test_outcomes_by_arm_are_those_of_the_records_and_the_arms_add_up(spread: float | None) -> None:
+    """A 0/1 outcome, and a measured one whose spread is four times as large in one arm."""
+    X, y = records(6_000)
+    arm = X[:, 1] == 1
+    if spread is not None:
+        y = np.clip(15 + 2 * arm + np.random.default_rng(1).normal(size=6_000) * np.where(arm, spread, 1.0), 0, 30)
+    schema = replace(RATIO, measure=None, outcome=(0, 1) if spread is None else (0, 30))
+    table = ps.inference.effects(run(schema, X, y, epsilon=100.0)).by_arm()
+    treated, others = table.arms
+    assert treated.analysed.value + others.analysed.value == pytest.approx(table.effects[0].nobs)
+    for row, here in ((treated, y[arm]), (others, y[~arm])):
+        assert row.analysed.value == pytest.approx(len(here), abs=5)
+        assert row.mean == pytest.approx(here.mean(), abs=0.01 if spread is None else 0.05)
+        half, exact = (row.high - row.low) / 2, 1.96 * here.std() / len(here) ** 0.5
+        assert exact <= half * 1.01, "never too short"
+        assert spread is not None or half == pytest.approx(exact, rel=0.02)
+    assert (treated.events is None) == (spread is not None)
+
+
+def test_no_outcomes_by_arm_without_lines() -> None:
+    X, y = records(400)
+    with pytest.raises(ReleaseError, match="which share=0 left out"):
+        ps.inference.effects(run(replace(RATIO, measure=None), X, y, adjust=False)).by_arm()

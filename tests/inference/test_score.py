@@ -1,10 +1,10 @@
 """Logistic and Poisson regression: integers, bounds, the course, and intervals."""
 
-from __future__ import annotations
-
 import json
 import math
+import warnings
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ from privstats.course.promise import Promise
 from privstats.dp import joint_mu
 from privstats.errors import PlanError, RecordError, ReleaseError, SchemaError
 from privstats.estimates.score import damped_step
-from privstats.moments.score import _mapped
+from privstats.kinds.score import _mapped
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from privstats.transforms import Centre, ConstantFeature, Scale
@@ -147,8 +147,9 @@ def test_bounds_hold_on_a_grid_of_all_means():
 @pytest.mark.parametrize("schema", [LOGISTIC, POISSON], ids=["logistic", "poisson"])
 def test_the_audit_s_search_does_not_beat_the_bound(schema, privstats, tmp_path):
     (tmp_path / "round.toml").write_text(course_of(schema, 1_000, 1.0).first.to_toml())
-    done = privstats("audit", "sensitivity", "round.toml", "--starts", "2", "--seed", "1", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
+    done = privstats(
+        "audit", "sensitivity", "round.toml", "--starts", "2", "--seed", "1", "--json", cwd=tmp_path, code=0
+    )
     (report,) = json.loads(done.stdout)
     assert all(row["ratio"] <= 1 for row in report["rows"])
     assert max(row["ratio"] for row in report["rows"] if row["adjacency"] == "add-remove") > 0.95
@@ -312,3 +313,13 @@ def test_labels_that_are_no_outcomes_are_refused_by_what_helps_here(labels):
     with pytest.raises(RecordError, match="map the outcomes to 0 and 1 by one rule for all parties, or, if it is a"):
         ps.measure(plan.schema, np.ones((60, 1)), labels, published=plan.published)
     assert ps.measure(plan.schema, np.ones((60, 1)), np.arange(60) % 2, published=plan.published).records == 60
+
+
+@pytest.mark.parametrize(("bound", "rate", "said"), [(20.0, None, True), (6.0, None, True), (6.0, 1.0, False)])
+def test_a_bound_that_hides_all_counts_is_said_before_anything_is_spent(bound: float, rate: Any, said: bool) -> None:
+    """2,000 records, four columns, epsilon 8: with a mean count of 1 told at a bound of 6, and hidden at 20."""
+    schema = ps.ScoreSchema(5, 5**0.5, family="poisson", target_bound=bound, transform=CONSTANT, rate=rate)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ps.Newton.start(schema, ps.Cohort(2, 2, 2_000), privacy(8.0))
+    assert any("noise grows with target_bound" in str(each.message) for each in caught) == said

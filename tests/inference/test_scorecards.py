@@ -1,11 +1,8 @@
-"""Points add up to the head's own scores, bands cover the noise, and the exported code gives the same numbers."""
+"""Points add up to the head's own scores, bands cover the noise, and the guide's query gives the same numbers."""
 
-from __future__ import annotations
-
-import json
+import re
 import sqlite3
-import subprocess
-import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +13,8 @@ from scipy.special import softmax
 import privstats as ps
 from benchmarks.inference import card_bands
 from privstats import randomness
-from privstats.inference.cell_intervals import Intervals
-from privstats.inference.scorecards.linear_scores import linear_scores
+from privstats.inference.cell_design import Intervals
+from privstats.inference.scorecard_points import linear_scores
 
 COLUMNS = (
     ps.Numeric("age", (40.0, 65.0), gaps=(-9,)),
@@ -34,11 +31,7 @@ ODD = {
     "admitted": ["2019-12-31", "2020-01-01", "2021-06-01", None, "03/04/2020", "2022-01-01T10:00:00", "x", ""],
     "stage": [1, 2, 3, None, "2", 4, "x", 1.0],
 }
-SPELT: dict[str, list[Any]] = {
-    "v": [0.3, 0.1 + 0.2, 0.29999999, "0.3", 0.7, None],
-    "c": ["e\u0301", "\u00e9", " z ", "\0z", "w", "None"],
-    "d": ["20200601", "2020-W23-1", "2020-06-01", "2020-06-01 10:00", "2020-06-01T23:00+05:00", "2019-01-01"],
-}
+GUIDE = Path(__file__).parents[2] / "docs" / "cells.md"
 
 
 def _table(n: int, seed: int = 0) -> tuple[pd.DataFrame, Any]:
@@ -284,65 +277,29 @@ def test_three_classes_have_a_score_each() -> None:
     assert len(card.to_frame()) == 3 * sum(len(column.intervals.of_steps) for column in card.columns)
 
 
-def test_python_without_the_library_gives_the_same_scores(tmp_path: Any) -> None:
-    _, release, head = _exact()
-    card = ps.inference.scorecard(head, release)
-    (tmp_path / "card.py").write_text(card.to_python())
-    records = [dict(zip(ODD, values, strict=True)) for values in zip(*ODD.values(), strict=True)]
-    (tmp_path / "run.py").write_text(
-        "import json, sys\nsys.path.insert(0, sys.argv[1])\nimport card\n"
-        "print(json.dumps([card.score(each) for each in json.load(sys.stdin)]))\n"
-    )
-    run = [sys.executable, "-I", str(tmp_path / "run.py"), str(tmp_path)]
-    found = subprocess.run(run, input=json.dumps(records), capture_output=True, text=True, check=True)
-    assert np.allclose(json.loads(found.stdout), card.scores(ODD)[:, 0], atol=1e-8)
-
-
-def test_python_reads_every_spelling_as_the_library_does(tmp_path: Any) -> None:
-    cells = ps.Cells(
-        (ps.Numeric("v", (0.1 + 0.2, 0.7)), ps.Categories("c", ("\u00e9", "z", "w")), ps.Dates("d", (18414.5,)))
-    )
+def test_dollars_in_names_are_no_formula() -> None:
+    cells = ps.Cells((ps.Categories("$\\q$", ("b\\", "$\\w$")), ps.Truth("t")))
     schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
-    release = ps.Release.exact(schema, ps.measure(schema, SPELT, [0, 1, 1, 0, 1, 0], unreadable="leave out"))
-    card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
-    scope: dict[str, Any] = {}
-    exec(card.to_python(), scope)
-    found = [scope["score"](dict(zip(SPELT, values, strict=True))) for values in zip(*SPELT.values(), strict=True)]
-    assert np.allclose(found, card.scores(SPELT)[:, 0], atol=1e-8)
-
-
-def test_a_backslash_is_refused_in_sql_and_dollars_are_no_formula() -> None:
-    cells = ps.Cells((ps.Categories("$\\q$", ("b\\'; DROP TABLE x; --", "$\\w$")), ps.Truth("t")))
-    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
-    table = {"$\\q$": ["b\\'; DROP TABLE x; --", "$\\w$"] * 10, "t": [0, 1, 1, 0] * 5}
+    table = {"$\\q$": ["b\\", "$\\w$"] * 10, "t": [0, 1, 1, 0] * 5}
     release = ps.Release.exact(schema, ps.measure(schema, table, [0, 1] * 10))
     card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
-    with pytest.raises(ps.DataError, match="has a backslash"):
-        card.to_sql("visits")
     card.plot().draw_without_rendering()
     card.explain({"$\\q$": "$\\w$", "t": 1}).plot().draw_without_rendering()
 
 
-def test_sql_gives_the_same_scores_of_a_typed_table() -> None:
+def test_the_query_of_the_guide_gives_the_same_scores_of_a_typed_table() -> None:
     table, release, head = _exact()
     card = ps.inference.scorecard(head, release)
     table.loc[0, "age"] = -9
+    scope: dict[str, Any] = {"ps": ps}
+    (guide,) = re.findall(r"^def literal.*?AS t\"$", GUIDE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    exec(guide, scope)
+    query = scope["in_sql"]
     typed = table.assign(admitted=table["admitted"].dt.strftime("%Y-%m-%d"))
     with sqlite3.connect(":memory:") as base:
         typed.to_sql('the "visits"', base, index=False)
-        found = pd.read_sql_query(card.to_sql('the "visits"'), base)
+        found = pd.read_sql_query(query(card, '"the ""visits"""'), base)
     assert np.allclose(found["log_odds"], card.scores(table)[:, 0], atol=1e-8)
-
-
-def test_text_of_others_ends_no_comment() -> None:
-    cells = ps.Cells((ps.Categories("w", ('"""', "b\\")), ps.Truth("t")))
-    schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("no", 'y"""es\\'))
-    moments = ps.measure(schema, {"w": ['"""', "b\\"] * 4, "t": [0, 1, 1, 0] * 2}, ["no", 'y"""es\\'] * 4)
-    release = ps.Release.exact(schema, moments)
-    card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
-    scope: dict[str, Any] = {}
-    exec(card.to_python(), scope)
-    assert scope["score"]({"w": '"""', "t": 1}) == pytest.approx(card.scores({"w": ['"""'], "t": [1]})[0, 0])
 
 
 def test_other_releases_and_other_heads_are_refused() -> None:

@@ -1,7 +1,5 @@
 """Regression over sites: equal to dummies without noise, and covering with it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

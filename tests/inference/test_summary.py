@@ -1,15 +1,28 @@
-"""The printed table: width, hidden rows, escapes, and that every form holds the same cells."""
-
-from __future__ import annotations
+"""The printed table, its file and its paragraph: every form holds the same cells, the promise and the assumptions."""
 
 import csv
 import io
+import re
+import shutil
+import stat
+import zipfile
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import privstats as ps
 from privstats import inference as inf
+from privstats.errors import MissingExtraError, PrivstatsError, ReleaseError
+from privstats.randomness import seeded
+from privstats.version import __version__
+from tests.hazard import worlds as hazards
+from tests.inference import test_effects as effects
+from tests.inference.test_counts import exact as counted
+from tests.inference.test_counts import noisy as counted_noisy
+from tests.inference.test_counts import people
+from tests.inference.test_first_table import groups, released
 from tests.inference.test_regression import exact, noisy, records
 
 NAMES = ("a_very_long_column_name_of_a_hospital_s_own", "50%_dose & more", "x<y>")
@@ -104,10 +117,10 @@ def test_long_names_of_rows_are_cut_but_never_to_one_name():
     wide = inf.Summary("T", (), ("", *"abcdef"), (("x" * 40, *cells), ("y" * 40, *cells)), ())
     assert max(map(len, wide.as_text().splitlines())) <= 90
     assert "xxx~" in wide.as_text()
-    rows = (("recovered age: 20..55", *cells), ("recovered age: 55..90", *cells))
+    rows = (("recovered age: under 55", *cells), ("recovered age: 55 or more", *cells))
     text = inf.Summary("T", (), ("", *"abcdef"), rows, ()).as_text()
-    assert "recovered age: 20..55" in text
-    assert "recovered age: 55..90" in text
+    assert "recovered age: under 55" in text
+    assert "recovered age: 55 or more" in text
 
 
 def test_headings_stand_for_themselves_and_numbers_have_no_commas_in_csv():
@@ -117,3 +130,161 @@ def test_headings_stand_for_themselves_and_numbers_have_no_commas_in_csv():
     assert r" & n & SMD & 95\% low & 95\% high \\" in shown.as_latex()
     assert "<th>95% low</th><th>95% high</th>" in shown.as_html()
     assert "[95%" in shown.as_text()
+
+
+PROMISE = "Privacy: epsilon 3, delta 1e-06, unit record, adjacency add-remove, model central."
+
+
+@pytest.fixture(scope="module")
+def table() -> inf.Summary:
+    return inf.table_one(counted_noisy(people(2_000), 3.0, 1), by="sex").summary()
+
+
+def pandoc_in(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program of this name, which is found before any other."""
+    program = folder / "bin" / "pandoc"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+def test_every_ending_holds_the_table_and_the_paragraph(table: inf.Summary, tmp_path: Path) -> None:
+    for ending, form in ((".txt", table.as_text()), (".html", table.as_html()), (".tex", table.as_latex())):
+        for methods in (False, True):
+            table.save(tmp_path / f"table{ending}", methods=methods)
+            text = (tmp_path / f"table{ending}").read_text()
+            assert form in text
+            assert ("were not pooled" in text) is methods
+    table.save(tmp_path / "table.CSV")
+    assert (tmp_path / "table.CSV").read_text() == table.as_csv()
+    for name, methods, words in (
+        ("table.csv", True, "no room"),
+        ("table.pdf", False, "ends otherwise"),
+        ("table", False, "ends"),
+    ):
+        with pytest.raises(ReleaseError, match=words):
+            table.save(tmp_path / name, methods=methods)
+    with pytest.raises(PrivstatsError, match="cannot write"):
+        table.save(tmp_path / "no folder" / "table.txt")
+
+
+def test_latex_is_a_float_with_a_caption_and_indented_cells(table: inf.Summary) -> None:
+    latex = table.as_latex()
+    assert latex.count(r"\begin{table}") == latex.count(r"\end{table}") == latex.count(r"\toprule") == 1
+    assert re.search(r"\\caption\{.*epsilon 3, .*unit record, adjacency add-remove", latex)
+    assert r"\quad under 20 & " in latex
+    assert latex.count(r"\\" + "\n") == 1 + len(table.rows)
+
+
+def test_word_without_pandoc_is_a_sentence(table: inf.Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MissingExtraError, match="pandoc, which is not on the PATH.*name a .html file"):
+        table.save(tmp_path / "table.docx")
+    assert not (tmp_path / "table.docx").exists()
+
+
+def test_pandoc_is_given_the_page_and_its_failure_is_a_sentence(table, tmp_path, monkeypatch):
+    pandoc_in(
+        tmp_path, 'for each in "$@"; do case $each in --output=*) cat > "${each#--output=}";; esac; done', monkeypatch
+    )
+    table.save(tmp_path / "table.docx", methods=True)
+    page = (tmp_path / "table.docx").read_text()
+    assert table.as_html() in page
+    assert "were not pooled" in page
+    (tmp_path / "bin" / "pandoc").write_text(
+        "#!/bin/sh\ncat > /dev/null\necho one >&2\necho 'disk is full' >&2\nexit 3\n"
+    )
+    with pytest.raises(ReleaseError, match="table.docx: disk is full"):
+        table.save(tmp_path / "table.docx")
+
+
+@pytest.mark.skipif(shutil.which("pandoc") is None, reason="pandoc is not installed")
+def test_a_word_file_holds_every_cell(table: inf.Summary, tmp_path: Path) -> None:
+    table.save(tmp_path / "table.docx", methods=True)
+    document = zipfile.ZipFile(tmp_path / "table.docx").read("word/document.xml").decode()
+    said = re.sub(r"<[^>]+>", "", document)
+    assert all(cell.strip().replace("<", "&lt;") in said for row in table.rows for cell in row)
+    assert PROMISE in said
+    assert "were not pooled" in said
+
+
+def test_every_table_shows_itself_with_its_promise() -> None:
+    """What a notebook shows of every reader: the caption names epsilon, unit and adjacency, or that sums are exact."""
+    release, (X, y) = counted_noisy(people(2_000), 3.0, 1), records()
+    rounds = hazards.played(hazards.course_of(2_000, 3.0), hazards.world(2_000), 1)
+    shown: dict[str, Any] = {
+        "curve": inf.kaplan_meier(release, time="months", event="died", times="discrete"),
+        "curves": inf.kaplan_meier(release, time="months", event="died", by="sex", times="discrete"),
+        "shares": inf.table_one(release, by="sex"),
+        "means": inf.table_one(released(*groups(), 3.0)),
+        "regression": inf.ols(noisy(X, y, 3.0)),
+        "hazards": inf.hazards(rounds),
+    }
+    for name, result in shown.items():
+        caption = re.search(r"<caption>(.*?)</caption>", result._repr_html_())
+        assert caption is not None, name
+        for word in ("epsilon 3", "unit record", "adjacency add-remove"):
+            assert word in caption.group(1), name
+    plain = inf.kaplan_meier(counted(people()), time="months", event="died", times="discrete")
+    assert "Exact sums: no differential privacy" in plain._repr_html_().split("</caption>")[0]
+
+
+def test_of_hazards_it_says_what_a_ratio_is_not_and_the_epsilon_of_all_sessions() -> None:
+    releases = hazards.played(hazards.course_of(2_000, 3.0), hazards.world(2_000), 1)
+    said = ps.inference.methods(ps.inference.hazards(releases))
+    assert said.startswith("TEST NOISE, not private: Hazard ratios of died on arm, age and dose")
+    assert "A hazard ratio is not a causal effect, even in a trial" in said
+    assert "All 5 sessions together are differentially private with epsilon = 3 and delta = 1e-06" in said
+    assert "one record, the adjacency add-remove" in said
+    assert releases[-1].plan.digest in said  # type: ignore[union-attr]
+    assert said.endswith(f"Software: privstats {__version__}.")
+
+
+def test_of_an_adjusted_difference_it_says_first_what_no_sum_can_test() -> None:
+    schema = effects.observed_schema("overlap", trim=0.1)
+    X, y = effects.confounded(4_000, effects.np.random.default_rng(1))
+    table = ps.inference.effect(effects.played(effects.course_of(4_000, 8.0, schema), X, y, seeded(1)))
+    said = ps.inference.methods(table).removeprefix("TEST NOISE, not private: ")
+    assert said.startswith("No unmeasured confounding given the columns named in the plan: no sum can test this.")
+    assert "the records weighted by e (1 - e)" in said
+    assert "effect" not in said
+
+
+def test_the_level_of_the_intervals_is_that_of_the_paper() -> None:
+    X, y = records()
+    fit = ps.inference.ols(noisy(X, y, 1.0))
+    assert "Intervals (90%) and p-values include sampling and that noise" in ps.inference.methods(fit, alpha=0.1)
+    exactly = ps.inference.methods(ps.inference.ols(exact(X, y)))
+    assert "without differential privacy" in exactly
+    assert "include sampling:" in exactly
+
+
+@pytest.mark.parametrize("what", ["curves", "a plain mapping of curves", "one curve", "table one"])
+def test_curves_and_the_first_table_know_their_release(what: str) -> None:
+    release, inf = counted(people()), ps.inference
+    results: dict[str, Any] = {
+        "curves": lambda: inf.kaplan_meier(release, time="months", event="died", by="sex", times="discrete"),
+        "a plain mapping of curves": lambda: dict(
+            inf.kaplan_meier(release, time="months", event="died", by="sex", times="discrete")
+        ),
+        "one curve": lambda: inf.kaplan_meier(release, time="months", event="died", times="discrete"),
+        "table one": lambda: inf.table_one(release, by="sex"),
+    }
+    said = inf.methods(results[what]())
+    assert release.plan.digest in said
+    assert said.endswith(f"Software: privstats {__version__}.")
+    assert ("Yang and Dalton" in said) is (what == "table one")
+
+
+def test_shares_hold_no_release_and_are_given_one() -> None:
+    release, inf = counted(people()), ps.inference
+    result = inf.proportions(release, "sex")
+    assert release.plan.digest in inf.methods(result, release)
+    with pytest.raises(ReleaseError, match="second argument"):
+        inf.methods(result)
+
+
+def test_nothing_is_written_of_what_no_reader_returned() -> None:
+    with pytest.raises(ReleaseError, match="no paragraph is written for a int"):
+        ps.inference.methods(3, counted(people()))  # type: ignore[arg-type]

@@ -3,8 +3,6 @@
 python -m tests.javascript.pictures docs/images
 """
 
-from __future__ import annotations
-
 import sys
 import tempfile
 from pathlib import Path

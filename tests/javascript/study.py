@@ -4,14 +4,12 @@ The machines are real, so a report counts where the library says so, and the sum
 the engine's resources, in which a test can fail what it likes.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -41,6 +39,11 @@ SCHEMA = ps.CountSchema(
     ),
     (("How old are you?", "Do you smoke?"),),
 )
+NUMBERS = ps.CountSchema(
+    SCHEMA.variables[1:],
+    (),
+    numbers=(ps.Number("How many hours?", 0, 80, by=("Do you smoke?",), missing=True), ps.Number("How far?", -1, 3)),
+)
 Early = Callable[[str, str], tuple[int, dict[str, str], bytes] | None]
 
 
@@ -56,6 +59,7 @@ class Study:
     """Machines, manifest, links, and two servers while it is entered."""
 
     schema: Any = SCHEMA
+    texts: Any = None
     early: Early = lambda method, path: None
     log: list[tuple[str, str, dict[str, str], bytes]] = field(default_factory=list)
     seen: list[str] = field(default_factory=list)
@@ -71,8 +75,9 @@ class Study:
             privacy=privacy,
             protocol="split",
             panel=tuple(seat.public.hex() for seat in seats),
-            devices=DEVICES,
+            devices=replace(DEVICES, texts=self.texts) if self.texts is not None else DEVICES,
         )
+        self.toml = plan.to_toml()
         self.text = msgspec.json.encode(plan.tables, order="deterministic").decode()
         self.parameters = plan.masking
         self.invitations = [Invitation(index, bytes([index]) * 16) for index in range(PEOPLE)]
@@ -111,7 +116,7 @@ class Study:
         }
         return json.dumps(told).encode()
 
-    def __enter__(self) -> Study:
+    def __enter__(self) -> "Study":
         self._open = ExitStack()
         self.address, self.site = (self._open.enter_context(serving(each)) for each in (self._answer, self._page))
         return self
@@ -140,7 +145,11 @@ class Study:
         return [body for method, _, _, body in self.log if method == "PUT"]
 
     def counts(self) -> list[int]:
-        """The run's sum, in records, after its helper has answered."""
+        """The run's counts, in records, after its helper has answered."""
+        return [each // 4096 for each in self.total()]
+
+    def total(self) -> list[int]:
+        """The run's sum, in wire steps."""
         waiting = self.machine.end_step()
         while self.machine.step != "done":
             for peer, message in waiting:
@@ -148,16 +157,16 @@ class Study:
                 self.machine.receive(peer, answer)
             waiting = self.machine.end_step()
         total, _ = self.machine.result
-        return (total.lift() // 4096).tolist()
+        return total.lift().tolist()
 
-    def _page(self, asked: _Asked) -> tuple[int, dict[str, str], bytes]:
+    def _page(self, asked: "_Asked") -> tuple[int, dict[str, str], bytes]:
         self.seen.append(asked.path + asked.headers.get("Sec-Purpose", ""))
         if asked.path.rstrip("?") != "/":
             return 200, {"Content-Type": "text/html"}, b"<!doctype html><title>nothing</title>"
         page = self.page
         return 200, page.headers, page.html.encode()
 
-    def _answer(self, asked: _Asked) -> tuple[int, dict[str, str], bytes]:
+    def _answer(self, asked: "_Asked") -> tuple[int, dict[str, str], bytes]:
         self.log.append((asked.command, asked.path, dict(asked.headers), asked.body))
         shared = {"Vary": "Origin", "Cache-Control": "no-store"}
         if asked.headers.get("Origin") == self.site:
@@ -170,7 +179,7 @@ class Study:
         status, headers, body = found or self._resource(asked)
         return status, {**shared, **headers}, body
 
-    def _resource(self, asked: _Asked) -> tuple[int, dict[str, str], bytes]:
+    def _resource(self, asked: "_Asked") -> tuple[int, dict[str, str], bytes]:
         if asked.path == f"/v1/runs/{self.run}":
             return 200, {"Content-Type": "application/json"}, self.manifest
         sender = int(asked.path.rsplit("/", 1)[1])

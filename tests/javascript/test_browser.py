@@ -9,7 +9,7 @@ import pytest
 from tests.browser import browsing, needs_chromium
 from tests.javascript import pictures
 from tests.javascript.node import CLIENT
-from tests.javascript.study import Study, problem
+from tests.javascript.study import NUMBERS, Study, problem
 
 pytestmark = [pytest.mark.ci, pytest.mark.slow, needs_chromium]
 
@@ -143,10 +143,8 @@ def test_a_browser_killed_between_seal_and_send_sends_the_same_bytes(tmp_path, s
     study.early = lambda method, path: None
     (first,) = {*study.sent}
     with browsing(tmp_path / "profile") as browser:
-        tab = visit(browser, study)
-        assert "cannot be changed" in tab.value(STATUS)
-        assert tab.value(f"document.querySelector('{AGE}')") is None
-        send(tab)
+        tab = browser.tab(f"{study.site}/")  # without the link
+        tab.until(f"{STATUS}.includes('has arrived')")
     assert study.reports == {0: first}
     assert bytes(kept["report"]) == first
 
@@ -173,6 +171,21 @@ def test_a_scanner_that_runs_the_script_stores_and_sends_nothing(browser, study)
     time.sleep(0.5)
     assert tab.value("indexedDB.databases()") == []
     assert [method for method, *_ in study.log] == ["GET"]
+
+
+def test_an_answer_is_sealed_long_after_the_tap_where_the_disk_is_slow(browser, study):
+    tab = visit(browser, study)
+    fill(tab)
+    tab.value(
+        "(() => { const whole = indexedDB.databases.bind(indexedDB); let left = 2; indexedDB.databases = async () => {"
+        "if (left-- > 0) await new Promise((resolve) => setTimeout(resolve, 3500)); return whole(); }; })()"
+    )
+    tab.click("form button")
+    time.sleep(6)
+    assert tab.value("navigator.userActivation.isActive") is False
+    assert not study.sent
+    tab.until(f"{STATUS}.includes('Thank you')")
+    assert list(study.reports) == [0]
 
 
 def test_a_prerendered_page_stores_and_sends_nothing(browser, study):
@@ -256,6 +269,25 @@ def test_a_form_filled_wrongly_sends_nothing_and_says_where(browser, study, age)
     assert tab.value("indexedDB.databases()") == []
 
 
+def test_a_number_is_asked_with_its_range_and_refused_beyond_it(browser):
+    with Study(schema=NUMBERS) as study:
+        tab = visit(browser, study)
+        assert "How many hours? (0 to 80)" in tab.value("document.body.innerText")
+        assert "Your number and its square are added up" in tab.value("document.body.textContent")
+        field = "['type', 'min', 'max'].map((name) => document.querySelector('#field-1').getAttribute(name)).join()"
+        assert tab.value(field) == "number,0,80"
+        tab.click("#field-0-1")
+        tab.click("#field-1")
+        tab.type("81")
+        tab.click("#field-2")
+        tab.type("2.5")
+        tab.click("form button")
+        assert "0 to 80" in tab.value("document.querySelector('#error-1').textContent")
+        assert not study.sent
+        tab.click("#silent-1")
+        send(tab)
+
+
 def test_a_choice_left_open_is_asked_for_and_rather_not_say_is_an_answer(browser, study):
     tab = visit(browser, study)
     tab.click("#silent-0")
@@ -280,7 +312,7 @@ def test_the_keyboard_alone_is_enough(browser, study):
         if ids[-1] == "BUTTON":
             tab.key("Enter")
             break
-    assert ids == ["SUMMARY", "field-0", "silent-0", "field-1-0", "BUTTON"]
+    assert ids == ["SUMMARY", "SUMMARY", "field-0", "silent-0", "field-1-0", "BUTTON"]
     tab.until(f"{STATUS}.includes('Thank you')")
     fill_others(browser, study)
     assert study.counts()[4] == 3

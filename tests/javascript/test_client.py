@@ -20,7 +20,7 @@ def test_a_planted_coercion_is_noticed(tmp_path):
     cells = (CLIENT / "src" / "cells.js").read_text("utf-8")
     guard = 'if (typeof value !== "number" || !Number.isFinite(value)) refuse("wrong_type", `"${name}"'
     assert guard in cells
-    for name in ("errors.js", "grid.js"):
+    for name in ("english.js", "errors.js", "grid.js", "say.js"):
         (tmp_path / name).write_text((CLIENT / "src" / name).read_text("utf-8"), "utf-8")
     (tmp_path / "package.json").write_text('{"type": "module"}')
     script = 'import { cellOf } from "./cells.js"; cellOf({ name: "age", edges: [0, 40, 60] }, "37");'

@@ -1,7 +1,5 @@
 """Node and a browser against the engine itself: leader and helpers over sockets, and a release to the last integer."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

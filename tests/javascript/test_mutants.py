@@ -26,7 +26,8 @@ class Mutant:
 
 
 MUTANTS = (
-    Mutant("ties are rounded up", "grid", "return value + HALF - HALF", "return Math.round(value)", "measure"),
+    Mutant("ties are rounded up", "grid", "size < ONE ? Math.sign(value) * (size + ONE - ONE)",
+           "size < ONE ? Math.round(value)", "measure"),
     Mutant("a row on the edge is clipped", "grid", "if (dot(whole, whole) <= radius",
            "if (dot(whole, whole) < radius", "measure"),
     Mutant("the error of a norm is forgotten", "grid", "(norm + error)", "norm", "measure"),
@@ -37,6 +38,8 @@ MUTANTS = (
     Mutant("a blank is the last cell", "cells", 'if (!variable.missing) refuse("no_cell",',
            'if (false) refuse("no_cell",', "measure"),
     Mutant("15 digits are forgotten", "cells", "=== same(mark)) return mark", "=== mark) return mark", "measure"),
+    Mutant("a missing number is the lowest", "measure", "value === null ? 0", "value === undefined ? 0", "measure"),
+    Mutant("groups are mixed", "measure", "first + Math.floor((cell * groups) / size)", "first", "measure"),
     Mutant("a fold is ignored", "measure", "schema.folds !== 1", "schema.folds < 1", "measure"),
     Mutant("the hedge leaves the sender out", "seal", "join(u32(sender), ...lanes", "join(...lanes", "seal"),
     Mutant("borrow is lost", "lanes", "stream[i + 1] + borrow", "stream[i + 1]", "seal"),
@@ -48,12 +51,12 @@ MUTANTS = (
     Mutant("a box key may be of low order", "plan", "if (!(await x25519(", "if (false && !(await x25519(", "run"),
     Mutant("box keys may be equal", "plan", '["identity", "boxKey"]', '["identity"]', "run"),
     Mutant("keys never end", "plan", "if (until <= now / 1000)", "if (until < 0)", "run"),
-    Mutant("an unknown key is skipped", "plan", "|| unsupported(`${name}.${key}`)", "|| null", "run"),
+    Mutant("an unknown key is skipped", "plan", "(key) => unsupported(`${name}.${key}`)", "() => null", "run"),
     Mutant("a seal replaces another one", "run", "await this.#held.store.add(record)",
            "await this.#held.store.update(record)", "run"),
     Mutant("a second number is sealed for", "run", "kept.index !== this.#held.index", "false", "run"),
     Mutant("runs are not counted", "run", ">= this.#held.plan.devices.most_runs", "> 1e9", "run"),
-    Mutant("a sent report is kept", "run", 'state: "sent", report: null', 'state: "sent"', "run"),
+    Mutant("a sent report is kept", "outbox", 'state: "sent", report: null', 'state: "sent"', "run"),
     Mutant("a letter of a link may be wrong", "link", "base32(sum).slice(0, 4) !== check", "false", "run"),
     Mutant("a proxy's page ends a send", "send", "response.status >= 500", "false", "run"),
     Mutant("an error holds the answer", "cells", 'needs ${whole ? "a whole number" : "a text"}',

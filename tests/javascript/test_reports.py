@@ -16,7 +16,7 @@ import { reportOf } from "./src/seal.js";
 const told = JSON.parse(readFileSync(process.argv[1], "utf8"));
 const boxKeys = told.boxKeys.map((key) => fromHex(key));
 const run = { context: fromHex(told.context), boxKeys, segments: told.segments };
-const { key } = await signingKey(fromHex(told.identity));
+const key = await signingKey(fromHex(told.identity));
 process.stdout.write(toHex(await reportOf(run, { index: told.sender, key }, told.vector, fromHex(told.root))));
 """
 

@@ -3,10 +3,12 @@
 import json
 from collections import Counter
 
+import numpy as np
 import pytest
 
+import privstats as ps
 from tests.javascript.node import CLIENT, needs_node, node
-from tests.javascript.study import PEOPLE, Study
+from tests.javascript.study import NUMBERS, PEOPLE, Study
 
 _SCRIPT = """
 import { readFileSync } from "node:fs";
@@ -38,7 +40,25 @@ def test_five_answers_from_node_are_counted_to_the_last_one(tmp_path):
     assert counts == [wanted[cell] for cell in range(15)]
 
 
-@pytest.mark.parametrize("name", ["privstats.bundle.js", "page.html", "page.css"])
+@needs_node
+def test_numbers_from_node_are_summed_as_python_sums_them(tmp_path):
+    names = [each.name for each in NUMBERS.read]
+    answers = [("yes", 80, 3), ("no", 39.95, -1), (None, None, 1.0001), ("no", 0.1 + 0.2, 0.7), ("yes", 12, 2.5)]
+    with Study(schema=NUMBERS) as study:
+        told = {
+            "pins": {"leader": study.address, "run": study.run, "study": study.pin},
+            "links": [study.link(index) for index in range(PEOPLE)],
+            "answers": [{name: [said] for name, said in zip(names, each, strict=True)} for each in answers],
+        }
+        (tmp_path / "told.json").write_text(json.dumps(told))
+        done = node("--input-type=module", "--eval", _SCRIPT, str(tmp_path / "told.json"))
+        assert done.stdout.split() == ["sent"] * 5, done.stderr
+        total = study.total()
+    columns = {name: np.array(column, object) for name, column in zip(names, zip(*answers, strict=True), strict=True)}
+    assert total == ps.encoding.flatten(ps.measure(NUMBERS, columns)).tolist()
+
+
+@pytest.mark.parametrize("name", ["privstats.bundle.js", "page.html", "page.css", "words.json"])
 def test_what_a_page_is_made_of_is_in_the_wheel(name):
     told = (CLIENT.parents[1] / "pyproject.toml").read_text("utf-8")
     assert f'"clients/javascript/{name}" = "privstats/engines/http/{name}"' in told

@@ -207,7 +207,7 @@ def test_a_state_folder_that_cannot_be_written_spends_nothing(ledger, tmp_path, 
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     before = ledger.head
-    with pytest.raises(LedgerError, match="outside of its folder: .*XDG_STATE_HOME.*nothing was spent"):
+    with pytest.raises(LedgerError, match="outside its folder: .*XDG_STATE_HOME.*nothing was spent"):
         spend(ledger)
     assert ledger.head == before
 

@@ -4,8 +4,6 @@ The worst epsilon-DP release is randomised response (Kairouz, Oh and Viswanath 2
 plans is a sum of two-valued losses beside a Gaussian one.
 """
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 

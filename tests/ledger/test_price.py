@@ -1,7 +1,5 @@
 """The price of a release is computed from its noise, and nothing that is sent has none; of every kind of schema."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -3,10 +3,9 @@
 python -m tests.moments.frozen_measure > tests/moments/vectors/measure.json
 
 400 cases of rows (classes with NA and NAB, ridge of one fold), as hex of float64: ties, giants, subnormals, rows one
-step off the clip; and 100 of counts, every value with its type, alone and among others with blanks.
+step off the clip; 100 of counts, every value with its type, alone and among others with blanks; and 60 of numbers
+beside tables or alone: both ends, values that 15 digits call an end, halves of a step, whole numbers and gaps.
 """
-
-from __future__ import annotations
 
 import json
 import struct
@@ -18,7 +17,7 @@ import privstats as ps
 from privstats.encoding import flatten
 from tests import made
 
-ROWS, COUNTS = 400, 100
+ROWS, COUNTS, NUMBERS = 400, 100, 60
 _TIE = 100_000_000_000_000.5  # of 16 digits, so that 15 of them are a tie
 
 LEVELS = ps.Bins("level", (0, 40, 60, 120), missing=True)
@@ -34,6 +33,16 @@ _VALUES = {
     "smokes": ("yes", "no", "Straße", "n.a.", "Yes", "sometimes", "\u0001", None, "yes?", "jä"),
     "blood": ("0", "A", "B", "AB"),
     "parity": (0, 1, 2, 3, -1, 9_007_199_254_740_991, 9_007_199_254_740_990, -0.0),
+}
+ASKED = (
+    ps.Number("hours", 0, 80, by=("blood",), missing=True),
+    ps.Number("km", -1, 3),
+    ps.Number("far", 0.1, 0.7, by=("blood", "level")),
+)
+_VALUES |= {
+    "hours": (None, 0, -0.0, 80, 80.00000000000001, 79.99999999999999, 40, 39.5, 40 + 2.5 / 102.4, 1 / 3),
+    "km": (-1, 3, 1, 1 + 0.5 / 2048, 1 + 1.5 / 2048, 1 - 0.5 / 2048, 1 - 2.5 / 2048, 3 - 0.5 / 2048, 0.1 + 0.2),
+    "far": (0.1, 0.7, 0.7000000000000001, 0.4, 0.3, 0.1 + 0.2, 0.6999999999999998, 0.55),
 }
 _TABLES = (("level",), ("smokes", "level"), ("time", "parity"), ("blood",), ("large", "blood", "smokes"))
 
@@ -96,6 +105,16 @@ def case_of_counts(rng: np.random.Generator, number: int) -> dict:
     return {"schema": table_of(schema), "records": records, "vector": counted(schema, records)}
 
 
+def case_of_numbers(rng: np.random.Generator, number: int) -> dict:
+    """Numbers by group beside a table, or one alone; one record, or some."""
+    alone = number % 3 == 2
+    known = ((), (), ASKED[1:2]) if alone else ((BLOOD, LEVELS), (("level",),), ASKED)
+    schema = ps.CountSchema(*known[:2], numbers=known[2])
+    count, names = 1 if number % 2 else int(rng.integers(2, 6)), [each.name for each in schema.read]
+    records = {name: [_VALUES[name][i] for i in rng.integers(0, len(_VALUES[name]), count)] for name in names}
+    return {"schema": table_of(schema), "records": records, "vector": counted(schema, records)}
+
+
 def counted(schema: ps.CountSchema, records: dict) -> list[int]:
     """The vector of all records, which is the sum of each record's alone."""
     whole = flatten(
@@ -124,7 +143,13 @@ def frozen() -> dict:
     """All cases, from one seed."""
     rng = np.random.default_rng(20261123)
     rows_cases = [case_of_rows(rng, number) for number in range(ROWS)]
-    return {"rows": rows_cases, "counts": [case_of_counts(rng, number) for number in range(COUNTS)]}
+    counts = [case_of_counts(rng, number) for number in range(COUNTS)]
+    rng = np.random.default_rng(20261125)
+    return {
+        "rows": rows_cases,
+        "counts": counts,
+        "numbers": [case_of_numbers(rng, number) for number in range(NUMBERS)],
+    }
 
 
 if __name__ == "__main__":
@@ -132,5 +157,5 @@ if __name__ == "__main__":
     print("{")
     for name, cases in found.items():
         lines = ",\n".join(json.dumps(case, ensure_ascii=True, separators=(",", ":")) for case in cases)
-        print(f'"{name}": [\n{lines}\n]' + ("," if name == "rows" else ""))
+        print(f'"{name}": [\n{lines}\n]' + ("," if name != "numbers" else ""))
     sys.stdout.write("}\n")

@@ -1,7 +1,5 @@
 """What a person adds is the exact average of the rows, cut toward zero once, in any order, batch and company."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from typing import Any
@@ -13,10 +11,6 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import privstats as ps
-from privstats.encoding import PersonAverage, flatten
-from privstats.errors import DataError, UnreadableRecordsWarning
-from privstats.moments import PersonMoments, exact_moments
-from privstats.testing import held
 from tests import made
 from tests.dp.test_averages import SUMMED, published, rows_of
 
@@ -27,31 +21,31 @@ def some(values: Any, where: Any) -> Any:
     return {name: column[where] for name, column in values.items()} if isinstance(values, dict) else values[where]
 
 
-def summed(schema: Any, X: Any, y: Any, ids: Any, said: Any = None, unreadable: Any = "leave out") -> PersonMoments:
-    terms = {"persons": ids, "person_clip": PersonAverage(), "published": said, "unreadable": unreadable}
-    found = exact_moments(schema, X, y, **terms)
-    assert isinstance(found, PersonMoments)
+def summed(
+    schema: Any, X: Any, y: Any, ids: Any, said: Any = None, unreadable: Any = "leave out"
+) -> ps.moments.PersonMoments:
+    terms = {"persons": ids, "person_clip": ps.encoding.PersonAverage(), "published": said, "unreadable": unreadable}
+    found = ps.moments.exact_moments(schema, X, y, **terms)
+    assert isinstance(found, ps.moments.PersonMoments)
     return found
 
 
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
 @pytest.mark.parametrize("schema", SUMMED, ids=lambda schema: schema.task)
 @given(owners=st.lists(st.integers(0, 4), min_size=1, max_size=14), seed=st.integers(0, 2**32))
-def test_it_is_the_average_by_its_definition_for_any_order_and_partition(
-    schema: Any, owners: list[int], seed: int
-) -> None:
+def test_it_is_the_average_by_its_definition_for_any_order_and_partition(schema: Any, owners: list[int], seed: int):
     """Every row is measured alone, by the records' own code, and averaged in rationals; parties add, bit for bit."""
     rng, ids = np.random.default_rng(seed), np.array(owners)
     (X, y), said = rows_of(schema, len(ids), rng), published(schema, rng)
-    want = np.zeros_like(flatten(summed(schema, X, y, ids, said)))
+    want = np.zeros_like(ps.encoding.flatten(summed(schema, X, y, ids, said)))
     for person in set(owners):
         alone = [
-            exact_moments(
+            ps.moments.exact_moments(
                 schema, some(X, [row]), None if y is None else y[[row]], published=said, unreadable="leave out"
             )
             for row in np.flatnonzero(ids == person)
         ]
-        rows = [flatten(each) for each in alone if each.records]
+        rows = [ps.encoding.flatten(each) for each in alone if each.records]
         for place, total in enumerate(sum(row.astype(object) for row in rows) if rows else ()):
             want[place] += math.trunc(Fraction(total, len(rows)))
     party, order = ids % 2, rng.permutation(len(ids))
@@ -59,7 +53,7 @@ def test_it_is_the_average_by_its_definition_for_any_order_and_partition(
     for which in (0, 1):
         mine = order[party[order] == which]
         parts.append(summed(schema, some(X, mine), None if y is None else y[mine], ids[mine], said))
-    np.testing.assert_array_equal(flatten(parts[0] + parts[1]), want)
+    np.testing.assert_array_equal(ps.encoding.flatten(parts[0] + parts[1]), want)
     assert parts[0] + parts[1] == summed(schema, X, y, ids, said)
 
 
@@ -76,11 +70,11 @@ def test_only_rows_that_can_be_read_are_averaged() -> None:
     """So one that cannot is as good as none, and a person without any adds nothing."""
     X, y = rows_of(PLAN.schema, 4, np.random.default_rng(1))
     X[1, 0] = math.nan
-    with pytest.warns(UnreadableRecordsWarning, match="1 of the records cannot be read"):
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="1 of the records cannot be read"):
         found = summed(PLAN.schema, X, y, [1, 1, 1, 1])
     assert found == summed(PLAN.schema, X[[0, 2, 3]], y[[0, 2, 3]], [1, 1, 1])
-    with pytest.warns(UnreadableRecordsWarning):
-        assert not flatten(summed(PLAN.schema, X[[1, 1]], y[[1, 1]], [1, 1])).any()
+    with pytest.warns(ps.errors.UnreadableRecordsWarning):
+        assert not ps.encoding.flatten(summed(PLAN.schema, X[[1, 1]], y[[1, 1]], [1, 1])).any()
 
 
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
@@ -116,7 +110,7 @@ def test_what_an_average_divides_by_is_the_rows_that_can_be_read_in_every_contai
 
 
 def containers(rows: Any, table: dict[str, list[Any]], *, lists: bool) -> dict[str, Any]:
-    found = {name: each for name, each in held(table).items() if not lists or not isinstance(each, dict)}
+    found = {name: each for name, each in ps.testing.held(table).items() if not lists or not isinstance(each, dict)}
     if not lists:
         return found
     found |= {"rows": rows.tolist(), "tuples": tuple(map(tuple, rows)), "objects": rows}
@@ -129,5 +123,5 @@ def containers(rows: Any, table: dict[str, list[Any]], *, lists: bool) -> dict[s
 
 def test_kinds_whose_sums_are_no_sums_over_rows_average_nobody() -> None:
     schema = ps.SitesSchema(5, 1.0)
-    with pytest.raises(DataError, match="these are no sums over persons"):
+    with pytest.raises(ps.DataError, match="these are no sums over persons"):
         summed(schema, np.ones((2, 4)), np.ones(2), [1, 1])

@@ -1,7 +1,5 @@
 """A bound that cuts most of the records is told to their holder in one sentence, whichever way they are measured."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -102,7 +100,5 @@ def test_rows_of_whole_parties_may_all_be_shortened_to_one_length() -> None:
 def test_parts_are_judged_together_and_nothing_is_said_of_nothing() -> None:
     short, long = (exact_moments(CLASSES, [[size, 0.0]], [0]) for size in (0.5, 9.0))
     assert told(lambda: warn_if_clipped(short, long, stacklevel=2)) == []
-    assert len(told(lambda: warn_if_clipped(long, stacklevel=2))) == 1
-    assert told(warn_if_clipped) == []
-    assert no_records(2).remarks == ()
-    assert told(lambda: ps.measure(CLASSES, ROWS[:0], LABELS[:0])) == []
+    assert (len(told(lambda: warn_if_clipped(long, stacklevel=2))), told(warn_if_clipped)) == (1, [])
+    assert (no_records(2).remarks, told(lambda: ps.measure(CLASSES, ROWS[:0], LABELS[:0]))) == ((), [])

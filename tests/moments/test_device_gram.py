@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.errors import PrivstatsError
 from privstats.moments import device_gram, device_sums
 from privstats.moments.device_gram import gram, prefers_limbs
 from privstats.moments.device_sums import DeviceAccumulator
-from privstats.testing import class_schemas, records, ridge_schemas
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
@@ -71,15 +69,15 @@ def test_a_device_that_multiplies_wrongly_is_found(monkeypatch, wrong):
 
     monkeypatch.setattr(torch, "_int_mm", off)
     rows = torch.as_tensor(np.random.default_rng(0).integers(-4000, 4000, (60, 256)).astype(float))
-    with pytest.raises(PrivstatsError, match="measure on the host"):
+    with pytest.raises(ps.PrivstatsError, match="measure on the host"):
         gram(torch, rows, limbs=True)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @given(data=st.data())
 def test_measuring_by_limbs_is_measuring(device, data):
-    schema = data.draw(st.one_of(class_schemas(statistics="NABSDTF"), ridge_schemas()))
-    X, y = data.draw(records(schema, min_records=1, max_records=40))
+    schema = data.draw(st.one_of(ps.testing.class_schemas(statistics="NABSDTF"), ps.testing.ridge_schemas()))
+    X, y = data.draw(ps.testing.records(schema, min_records=1, max_records=40))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(device_sums, "prefers_limbs", lambda _, __, grid_bits: grid_bits <= device_gram._FINEST)
         meter = DeviceAccumulator(schema)

@@ -1,7 +1,5 @@
 """Values beyond the edges of their bins: told to the holder of the records, refused where the plan asks for it."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 
@@ -10,8 +8,6 @@ import pytest
 
 import privstats as ps
 from privstats.errors import ClippedWarning, RecordError, SchemaError, UnreadableRecordsWarning
-from privstats.inference import kaplan_meier
-from privstats.moments import Beyond, EdgeReport, remarks_on
 
 MONTHS = ps.Bins("months", tuple(range(0, 25, 6)))
 DIED = ps.Categories("died", (0, 1))
@@ -27,14 +23,13 @@ def people(months):
 
 
 def quiet(schema, data, **how):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ClippedWarning)
+    with warnings.catch_warnings(action="error", category=ClippedWarning):
         return ps.measure(schema, data, **how)
 
 
 def test_what_lies_beyond_an_edge_is_counted_on_its_side_and_the_edges_themselves_do_not():
     report = quiet(SCHEMA, people([-9, 0, 3, 5, 7, 11, 12, 17, 19, 24, 24, 10, 1, 2, 3, 4, 5, 6, 30.5, 8])).edge_report
-    assert report == EdgeReport((Beyond("months", 20, 1, 1),), ("both",))
+    assert report == ps.moments.EdgeReport((ps.moments.Beyond("months", 20, 1, 1),), ("both",))
     assert str(report) == "months 5.00% below and 5.00% above"
 
 
@@ -48,19 +43,16 @@ def test_more_than_a_tenth_beyond_the_edges_is_a_warning(wrong):
 
 
 def test_reports_of_parts_add_up_to_that_of_the_whole_and_are_no_part_of_the_counts():
-    rng = np.random.default_rng(0)
-    months = rng.uniform(-5, 30, 300)
+    months = np.random.default_rng(0).uniform(-5, 30, 300)
     with pytest.warns(ClippedWarning):
         whole, *parts = (ps.measure(SCHEMA, people(each)) for each in (months, months[:100], months[100:]))
-    assert sum(parts).edge_report == whole.edge_report
-    assert whole == replace(whole, edge_report=None)
-    assert remarks_on(*parts) == remarks_on(whole)
+    assert (sum(parts).edge_report, whole) == (whole.edge_report, replace(whole, edge_report=None))
+    assert ps.moments.remarks_on(*parts) == ps.moments.remarks_on(whole)
     assert "edge" not in repr(whole)
 
 
 @pytest.mark.parametrize(
-    ("end", "refused", "counted"),
-    [("above", -9, 99), ("below", 99, -9), ("none", -9, 24), ("none", 99, 0)],
+    ("end", "refused", "counted"), [("above", -9, 99), ("below", 99, -9), ("none", -9, 24), ("none", 99, 0)]
 )
 def test_a_value_beyond_an_edge_that_is_not_open_has_no_cell(end, refused, counted):
     schema = schema_of(open=end)
@@ -87,11 +79,10 @@ def test_a_curve_is_that_of_the_times_where_the_plan_refuses_what_is_none():
     coded = np.where(rng.random(4_000) < 0.2, -9.0, times)
 
     def curve(schema, months, **how):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             moments = ps.measure(schema, {"months": months, "died": events[: len(months)]}, **how)
         release = ps.Release.exact(schema, moments)
-        return kaplan_meier(release, time="months", event="died").survival_function_
+        return ps.inference.kaplan_meier(release, time="months", event="died", times="discrete").survival_function_
 
     true = curve(SCHEMA, times)
     assert np.abs(curve(SCHEMA, coded) - true).max() > 0.04

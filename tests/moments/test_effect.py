@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import privstats as ps
 from privstats.dp import joint_mu
 from privstats.errors import PlanError, RecordError, SchemaError
-from privstats.moments.effect import mapped_records
+from privstats.kinds.effect.sums import mapped_records
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
 from tests.searched import UNTIL_FOUND, farthest

@@ -1,7 +1,5 @@
 """Tables of other libraries: the target by its name, columns by theirs, and one odd value moves its own record only."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -16,6 +14,7 @@ import pytest
 import privstats as ps
 from privstats.errors import DataError, LedgerError, PrivstatsError, RecordError
 from privstats.moments import frames
+from tests.made import refused
 
 pa = pytest.importorskip("pyarrow")
 COLUMNS = {"dose": [0.25, -0.5, 0.125, 0.75, 0.0], "age": [3, 1, 2, 0, 4], "ill": [0, 1, 1, 0, 1]}
@@ -31,8 +30,7 @@ def of_pandas(table: Any) -> Any:
 
 
 def of_pandas_arrow(table: Any) -> Any:
-    pandas = pytest.importorskip("pandas")
-    return table.to_pandas(types_mapper=pandas.ArrowDtype)
+    return table.to_pandas(types_mapper=pytest.importorskip("pandas").ArrowDtype)
 
 
 def of_polars(table: Any) -> Any:
@@ -88,15 +86,12 @@ def test_a_target_is_named_and_columns_are_put_into_the_plans_order(container: A
 def test_what_no_table_can_mean_is_a_sentence(container: Any) -> None:
     table = pa.table(COLUMNS)
     for y, words in (("sick", "no column 'sick'"), ("ill", "lacks 'crp'")):
-        with pytest.raises(DataError, match=words):
-            ps.measure(replace(PLAIN, feature_names=("age", "crp")), container.of(table), y)
+        refused(DataError, words, ps.measure, replace(PLAIN, feature_names=("age", "crp")), container.of(table), y)
     with pytest.raises(DataError, match="besides the plan's"):
         ps.measure(PLAIN, container.of(table.append_column("more", pa.array([1.0] * 5))), "ill")
-    with pytest.raises(DataError, match="lacks the column 'age'"):
-        ps.measure(TABLE, container.of(table.select(["dose", "ill"])), "ill")
+    refused(DataError, "lacks the column 'age'", ps.measure, TABLE, container.of(table.select(["dose", "ill"])), "ill")
     if container.name in IN_BATCHES:
-        with pytest.raises(DataError, match="name the column"):
-            ps.measure(PLAIN, container.of(table.select(["age", "dose"])), LABELS)
+        refused(DataError, "name the column", ps.measure, PLAIN, container.of(table.select(["age", "dose"])), LABELS)
 
 
 @pytest.mark.parametrize("batches", [iter, list], ids=["an iterator", "a list"])
@@ -111,8 +106,7 @@ def test_tables_in_batches_have_no_column_to_name(batches: Callable[[Any], Any])
 
 def test_a_file_of_a_table_is_no_array(tmp_path: Any) -> None:
     (tmp_path / "ward.csv").write_text("age,ill\n1,0\n")
-    with pytest.raises(DataError, match="read a file of a table first"):
-        ps.measure(PLAIN, tmp_path / "ward.csv", "ill")
+    refused(DataError, "read a file of a table first", ps.measure, PLAIN, tmp_path / "ward.csv", "ill")
 
 
 def test_heads_take_tables_in_fits_and_scores(container: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,8 +140,7 @@ def test_heads_take_tables_in_fits_and_scores(container: Any, monkeypatch: pytes
 
 def test_parties_bring_tables_to_a_simulation(container: Any) -> None:
     plan = ps.Plan(schema=PLAIN, cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
-    table = pa.table(COLUMNS)
-    release = ps.simulate(plan, [(container.of(table), "ill"), (ROWS, LABELS)])
+    release = ps.simulate(plan, [(container.of(pa.table(COLUMNS)), "ill"), (ROWS, LABELS)])
     assert release.moments.N.tolist() == [4, 6]
     assert release.moments.A.tolist() == (2 * ps.measure(PLAIN, ROWS, LABELS).real().A).tolist()
 
@@ -162,11 +155,8 @@ TYPES: Mapping[str, tuple[Any, list[Any], list[Any]]] = {
     "texts with gaps": (pa.string(), ["a", None, "7", "1"], ["x", "0.25", None]),
     "numbers with gaps": (pa.float64(), [0.5, None, 7.0, float("nan")], [1.0, float("inf"), None]),
     "truths": (pa.bool_(), [True, False, True, True], [None]),
-    "days": (
-        pa.date32(),
-        [date(2020, 1, 2), date(1969, 5, 1), date(2020, 1, 1), date(2021, 1, 1)],
-        [None, date(9999, 12, 31)],
-    ),
+    "days": (pa.date32(), [date(2020, 1, 2), date(1969, 5, 1), date(2020, 1, 1), date(2021, 1, 1)],
+        [None, date(9999, 12, 31)]),
     "moments": (pa.timestamp("us", "UTC"), [datetime(2020, 1, day, tzinfo=UTC) for day in (1, 2, 3, 4)], [None]),
     "spans": (pa.duration("us"), [timedelta(days=day) for day in (1, 2, 3, 4)], [None]),
     "categories": (pa.dictionary(pa.int32(), pa.string()), ["a", "7", "a", "0.25"], [None, "x", "b"]),
@@ -174,7 +164,7 @@ TYPES: Mapping[str, tuple[Any, list[Any], list[Any]]] = {
     "structures": (pa.struct([("a", pa.int64())]), [{"a": 1}, {"a": 2}, {"a": 3}, {"a": None}], [None, {"a": 7}]),
     "bytes": (pa.binary(), [b"7", b"1", b"0.25", b"a"], [None, b"\xff", b""]),
     "nothing": (pa.null(), [None] * 4, [None]),
-}
+}  # fmt: skip
 
 
 def table_of(kind: Any, values: list[Any]) -> Any:
@@ -231,8 +221,7 @@ def counted_or_refused(schema: ps.ClassSchema, container: Any, arrow: Any, value
 
 
 def test_a_database_serves_others_after_a_refusal_and_says_no_value() -> None:
-    duckdb = pytest.importorskip("duckdb")
-    connection = duckdb.connect()
+    connection = pytest.importorskip("duckdb").connect()
     ill = "case when i = 8999 then 'secret' else '1' end{} as ill"
     query = f"select i / 9000.0 as dose, i % 7 as age, {ill} from range(9000) t(i)"
     with pytest.raises(RecordError) as caught:
@@ -253,8 +242,7 @@ def test_names_that_a_database_would_take_for_one_are_refused() -> None:
 
 def test_a_reader_that_is_read_once_is_refused() -> None:
     reader = pa.RecordBatchReader.from_batches(pa.table(COLUMNS).schema, pa.table(COLUMNS).to_batches())
-    with pytest.raises(DataError, match="once only"):
-        ps.measure(PLAIN, reader, "ill")
+    refused(DataError, "once only", ps.measure, PLAIN, reader, "ill")
 
 
 def test_a_table_is_read_in_batches_and_only_in_the_columns_that_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.encoding import flatten
-from privstats.schema import KINDS
 from tests.moments.frozen_measure import counted
 
 FROZEN = json.loads((Path(__file__).parent / "vectors" / "measure.json").read_text("utf-8"))
@@ -17,7 +15,7 @@ FROZEN = json.loads((Path(__file__).parent / "vectors" / "measure.json").read_te
 
 def schema_of(case):
     table = {key: value for key, value in case["schema"].items() if key not in ("task", "transform")}
-    return KINDS[case["schema"]["task"]](**table)
+    return ps.schema.KINDS[case["schema"]["task"]](**table)
 
 
 def rows_of(hexed):
@@ -29,12 +27,13 @@ def test_rows_have_their_frozen_integers(start):
     for case in FROZEN["rows"][start : start + 100]:
         schema, X = schema_of(case), rows_of(case["X"])
         y = rows_of(case["y"]) if schema.task == "ridge" else case["y"]
-        assert flatten(ps.moments.exact_moments(schema, X, y)).tolist() == case["vector"]
+        assert ps.encoding.flatten(ps.moments.exact_moments(schema, X, y)).tolist() == case["vector"]
 
 
-def test_counts_have_their_frozen_integers_together_and_alone():
-    assert len(FROZEN["counts"]) == 100
-    for case in FROZEN["counts"]:
+@pytest.mark.parametrize(("kind", "cases"), [("counts", 100), ("numbers", 60)])
+def test_counts_and_numbers_have_their_frozen_integers_together_and_alone(kind, cases):
+    assert len(FROZEN[kind]) == cases
+    for case in FROZEN[kind]:
         assert counted(schema_of(case), case["records"]) == case["vector"]
 
 

@@ -1,7 +1,5 @@
 """A client as one Gaussian: exact counts and sums, Ledoit and Wolf's weight, whole symmetric matrices."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +7,9 @@ import pytest
 from sklearn.covariance import ledoit_wolf
 
 import privstats as ps
-from privstats.encoding import flatten, unflatten
-from privstats.errors import DataError
-from privstats.moments import GaussianMoments
-from privstats.moments.gaussians import RealGaussianMoments, client_gaussian
+from privstats.kinds.gaussians import client_gaussian
 from privstats.schema.public_values import Published, Values
-from privstats.transforms import CentreRows
+from tests.made import refused
 
 D = 5
 SCHEMA = ps.GaussianSchema(D, 40.0, shrinkage="ledoit-wolf", rounds=1, grid_bits=18)
@@ -45,7 +40,7 @@ def test_a_public_weight_is_that_weight(shrinkage):
 
 def test_transforms_and_the_clip_come_first():
     X = rows()
-    schema = replace(SCHEMA, transform=(CentreRows(),), clip_norm=4.0)
+    schema = replace(SCHEMA, transform=(ps.transforms.CentreRows(),), clip_norm=4.0)
     seen = X - X.mean(axis=1, keepdims=True)
     seen *= np.minimum(1, 4.0 / np.linalg.norm(seen, axis=1))[:, None]
     found = client_gaussian(schema, X)
@@ -54,37 +49,17 @@ def test_transforms_and_the_clip_come_first():
 
 
 def test_records_that_do_not_vary_and_none_at_all():
-    same = client_gaussian(SCHEMA, np.ones((4, D)))
-    assert not same.covariance.any()
+    assert not client_gaussian(SCHEMA, np.ones((4, D))).covariance.any()
     empty = ps.measure(SCHEMA, np.zeros((0, D)), None)
     assert empty.records == 0
-    assert not flatten(empty).any()
+    assert not ps.encoding.flatten(empty).any()
     there = replace(SCHEMA, reference=True, among=(0,))
     published = Published.of({"S": Values.rounded(np.eye(D), 48)})
-    assert not flatten(ps.measure(there, np.zeros((0, D)), None, published=published)).any()
+    assert not ps.encoding.flatten(ps.measure(there, np.zeros((0, D)), None, published=published)).any()
 
 
-def test_values_keep_what_they_are():
+def test_labels_are_not_looked_at_and_what_was_not_measured_is_refused():
     moments = ps.measure(SCHEMA, rows(), None)
-    assert moments == ps.measure(SCHEMA, rows(), np.zeros(70))  # labels are not looked at
-    assert moments != ps.measure(SCHEMA, rows(seed=1), None)
-    assert unflatten(SCHEMA, flatten(moments)) == moments
-    assert moments.real() == moments.real()
-    assert moments != 3
-    assert moments.real() != 3
-    assert RealGaussianMoments(1.0) != RealGaussianMoments(2.0)
-    assert repr(moments) == f"GaussianMoments(features={D}, reference=False)"
-    assert moments.records == moments.N == 70
-    assert np.array_equal(moments.V, moments.V.T)
-
-
-def test_what_was_not_measured_is_refused():
-    moments = ps.measure(SCHEMA, rows(), None)
-    with pytest.raises(DataError, match=r"V must have shape \(5, 5\)"):
-        GaussianMoments(SCHEMA, 3, moments.x)
-    with pytest.raises(DataError, match=r"x must have shape \(5,\)"):
-        GaussianMoments(SCHEMA, 3, moments.x[:2], moments.V)
-    with pytest.raises(DataError, match="count of at least 0"):
-        GaussianMoments(SCHEMA, -1, moments.x, moments.V)
-    with pytest.raises(DataError, match="X"):
-        ps.measure(SCHEMA, [(rows(), None)], None)
+    assert moments == ps.measure(SCHEMA, rows(), np.zeros(70))
+    refused(ps.DataError, "count of at least 0", ps.moments.GaussianMoments, SCHEMA, -1, moments.x, moments.V)
+    refused(ps.DataError, "X", ps.measure, SCHEMA, [(rows(), None)], None)

@@ -4,25 +4,20 @@ Values of the others are halves of a grid step in float32, which become other nu
 read again: an array that gives all rows the type of one moves them.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import privstats as ps
 from privstats.course import alone
-from privstats.encoding import PersonAverage, flatten
-from privstats.errors import DataError, RecordError
 from privstats.moments import PersonRows, Records, exact_moments
-from privstats.randomness import seeded
-from privstats.testing import held
 from tests import made
 from tests.moments.test_readable import published_of
 from tests.schema.samples import SCHEMAS
@@ -32,7 +27,8 @@ VALUES: tuple[Any, ...] = (
     *(2**63, 10**30, 10**400, Decimal("0.1"), Decimal("sNaN"), np.longdouble("1e400"), np.float16(0.1), np.uint64(3)),
     *(date(2020, 1, 2), datetime(2020, 1, 2), np.datetime64("2020-01-02"), np.timedelta64(3, "s"), [0.1], {}, object()),
 )
-ROWS: tuple[Any, ...] = (None, "x", 0.1, [], [0.1], [0.1] * 9, [[0.1] * 4] * 2, np.eye(4), np.ones(4, object), {}, b"x")
+ROWS: tuple[Any, ...] = (None, "x", 0.1, [], [0.1], [0.1] * 9, [[0.1] * 4] * 2, np.eye(4), np.ones(4, object), {}, b"x",
+    [10**400] * 4, [np.longdouble("1e400")] * 4, csr_array(np.eye(4)))  # fmt: skip
 SUMS = [schema for schema in SCHEMAS if schema.task not in ("sites", "within", "gaussians", "party-softmax",
     "party-update", "counts", "hazard") and not getattr(schema, "module", None)]  # fmt: skip
 """Kinds of which every record adds for itself, to rows of features."""
@@ -68,7 +64,7 @@ def rows_of(schema: Any, n: int = 6) -> tuple[list[list[Any]], list[Any]]:
 def added(schema: Any, X: Any, y: Any, unreadable: Any = "leave out", **persons: Any) -> Any:
     """What the records add, and how many they are."""
     found = exact_moments(schema, X, y, published=published_of(schema), unreadable=unreadable, **persons)
-    return flatten(found), found.records, getattr(found, "counted", 0)
+    return ps.encoding.flatten(found), found.records, getattr(found, "counted", 0)
 
 
 def differ(more: Any, fewer: Any, alone: Any, what: Any) -> None:
@@ -112,8 +108,7 @@ def test_a_row_of_a_class_that_cannot_be_asked_is_left_out_alone() -> None:
     X, y = rows_of(CLASSES)
     base, odd = added(CLASSES, X, y), Unheard([0.25] * 4)
     for row, label in ((odd, 0), ([0.25] * 3 + [odd], 0), ([0.25] * 4, odd)):
-        found = added(CLASSES, [*X[:3], row, *X[3:]], [*y[:3], label, *y[3:]])
-        differ(found, base, (0, 0, 0), type(row))
+        differ(added(CLASSES, [*X[:3], row, *X[3:]], [*y[:3], label, *y[3:]]), base, (0, 0, 0), type(row))
 
 
 @pytest.mark.parametrize("schema", SUMS[:4], ids=lambda schema: f"{schema.task}-{schema.statistics}")
@@ -124,13 +119,25 @@ def test_one_row_that_can_be_read_moves_no_other_where_others_are_refused(schema
         rows = [*X[:3], row, *X[3:]], [*y[:3], label, *y[3:]]
         try:
             one = added(schema, [row], [label], "refuse")
-        except DataError:
-            with pytest.raises(RecordError):
+        except ps.DataError:
+            with pytest.raises(ps.errors.RecordError):
                 added(schema, *rows, "refuse")
             continue
         differ(added(schema, *rows, "refuse"), base, one, (row, label))
         read += 1
     assert read > 10
+
+
+@pytest.mark.parametrize("schema", SUMS[:4], ids=lambda schema: f"{schema.task}-{schema.statistics}")
+@pytest.mark.parametrize("kind", ["M8[ns]", "m8[ns]", "M8[D]"])
+def test_one_gap_under_a_mask_makes_no_numbers_of_the_times_of_others(schema: Any, kind: str) -> None:
+    X, y = rows_of(schema)
+    times = np.ones((len(X), len(X[0])), kind)
+    base = added(schema, times, np.array(y))
+    masked = np.ma.array(times, mask=np.eye(len(X), len(X[0]), dtype=bool))
+    differ(added(schema, masked, np.array(y)), base, (0, 0, 0), kind)
+    assert base[1] == 0, "a time is no number"
+    assert added(schema, masked[:0], np.array(y)[:0])[1] == 0
 
 
 def test_one_cell_of_a_table_moves_the_counts_and_hazards_by_its_own_record() -> None:
@@ -152,7 +159,7 @@ def test_one_cell_of_a_table_moves_the_counts_and_hazards_by_its_own_record() ->
 
 
 CLIPS = (made.plan(CLASSES, ps.Cohort(3, 3, 1000), made.promise(unit="person", max_records_per_person=4,
-    person_clip=2.0)).person_clip, PersonAverage())  # fmt: skip
+    person_clip=2.0)).person_clip, ps.encoding.PersonAverage())  # fmt: skip
 IDS = ["anna"] * 4 + ["ben"] * 3 + ["7", "7.0", "carl"]
 
 
@@ -175,13 +182,12 @@ def containers(X: Sequence[Sequence[float]], *more: Any) -> Iterator[tuple[str, 
         if all(isinstance(value, float | np.floating) for value in values):
             yield name, objects.astype(kind)
             yield f"a mask over {name}", np.ma.masked_invalid(objects.astype(kind))
-            torch = pytest.importorskip("torch")
-            yield f"a tensor of {name}", torch.tensor(objects.astype(kind))
+            yield f"a tensor of {name}", pytest.importorskip("torch").tensor(objects.astype(kind))
     if any(isinstance(value, Decimal) and value.is_snan() for value in values):  # pandas raises
         return
     columns = {f"c{place}": [float(v) if isinstance(v, np.float32) else v for v in column]
         for place, column in enumerate(objects.T)}  # fmt: skip
-    yield from ((name, table) for name, table in held(columns).items() if not isinstance(table, Mapping))
+    yield from ((name, table) for name, table in ps.testing.held(columns).items() if not isinstance(table, Mapping))
 
 
 LISTS = ("lists", "tuples", "arrays in a list", "a deque")
@@ -218,7 +224,9 @@ def test_rows_of_one_person_more_move_sums_and_digests_by_that_person(clip: Any,
         here = PersonRows.of(table, labels, ids)
         assert {person: here.digests[person] for person in digests} == digests, (name, row)
         for some, want in ((here.without(["zoe"]), base), (here.only(["zoe"]), one)):
-            np.testing.assert_array_equal(flatten(some.measured(CLASSES, clip, "leave out")), want[0], repr(row))
+            np.testing.assert_array_equal(
+                ps.encoding.flatten(some.measured(CLASSES, clip, "leave out")), want[0], repr(row)
+            )
         tried[name] = tried.get(name, 0) + 1
     if lists:
         assert tried == dict.fromkeys(LISTS, len(VALUES) + len(ROWS))
@@ -261,15 +269,15 @@ def estimator(rows: Rows) -> None:
 
 
 def simulate(rows: Rows) -> None:
-    ps.simulate(RECORDS, [rows[:2], ([], [])], rng=seeded(0))
+    ps.simulate(RECORDS, [rows[:2], ([], [])], rng=ps.randomness.seeded(0))
 
 
 def simulate_persons(rows: Rows) -> None:
-    ps.simulate(PERSONS, [rows, ([], [], [])], rng=seeded(0))
+    ps.simulate(PERSONS, [rows, ([], [], [])], rng=ps.randomness.seeded(0))
 
 
 def simulate_a_stream(rows: Rows) -> None:
-    ps.simulate(ps.Stream(PERSONS, epochs=1), [[rows, ([], [], [])]], rng=seeded(0))
+    ps.simulate(ps.Stream(PERSONS, epochs=1), [[rows, ([], [], [])]], rng=ps.randomness.seeded(0))
 
 
 _LONG = (simulate, simulate_persons, simulate_a_stream)  # sessions with masks
@@ -278,9 +286,7 @@ DOORS = (release, release_of_persons, releases, fit_private, fit_private_in_roun
 
 
 @pytest.mark.parametrize("door", DOORS, ids=lambda door: door.__name__)
-def test_one_row_more_moves_what_is_measured_behind_every_door_by_itself(
-    door: Callable[[Rows], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_row_more_moves_what_is_measured_behind_every_door_by_itself(door, monkeypatch):
     """What is measured first, for later rounds follow from noise; a row that is refused is refused alone too."""
     seen: list[Any] = []
 
@@ -289,16 +295,16 @@ def test_one_row_more_moves_what_is_measured_behind_every_door_by_itself(
         return seen[-1]
 
     monkeypatch.setattr("privstats.course.alone.exact_moments", watched)
-    monkeypatch.setattr("privstats.workflows.simulate.summed.exact_moments", watched)
+    monkeypatch.setattr("privstats.workflows.simulate.exact_moments", watched)
 
     def through(X: Any, y: Any, ids: Any) -> Any:
         seen.clear()
         try:
             door((X, y, ids))
-        except DataError:  # a record that is refused; what comes behind the sums is no matter of this test
+        except ps.DataError:  # a record that is refused; what comes behind the sums is no matter of this test
             if not seen:
                 return None
-        return flatten(seen[0])
+        return ps.encoding.flatten(seen[0])
 
     X, y = [list(row) for row in halves(len(IDS), 4)], [np.int64(place % 3) for place in range(len(IDS))]
     base, tried = through(np.array(X, np.float64), np.array(y), IDS), 0
@@ -330,4 +336,4 @@ def test_rows_of_a_frame_stand_in_the_order_of_the_plan_and_in_no_other() -> Non
     turned = frames.DataFrame(X, columns=list(names))[["d", "b", "a", "c"]]
     want = added(schema, X, y, persons=IDS, person_clip=CLIPS[0])[0]
     found = PersonRows.of(turned, y, IDS).measured(schema, CLIPS[0], "leave out")
-    np.testing.assert_array_equal(flatten(found), want)
+    np.testing.assert_array_equal(ps.encoding.flatten(found), want)

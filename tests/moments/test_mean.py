@@ -1,7 +1,5 @@
 """The sum of all rows: what every other kind sums of them, whatever the labels say."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -11,12 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import privstats as ps
-from privstats.encoding import flatten, layout_of
-from privstats.errors import DataError, SchemaError
-from privstats.transforms import UnitNorm
+from tests.made import refused
 
 D = 5
-SCHEMA = ps.MeanSchema(D, 1.0, transform=(UnitNorm(),))
+SCHEMA = ps.MeanSchema(D, 1.0, transform=(ps.transforms.UnitNorm(),))
 ROWS = arrays(np.float64, (2, D), elements=st.floats(-1e6, 1e6))
 
 
@@ -28,11 +24,10 @@ def records(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
 def test_it_is_the_sum_over_classes_of_class_sums() -> None:
     X, y = records()
     found = ps.measure(SCHEMA, X, y)
-    classes = ps.measure(ps.ClassSchema(3, D, "NA", 1.0, transform=(UnitNorm(),)), X, y)
-    assert found.x.tolist() == classes.A.sum(axis=0).tolist()
-    assert found.records == 300
+    classes = ps.measure(ps.ClassSchema(3, D, "NA", 1.0, transform=(ps.transforms.UnitNorm(),)), X, y)
+    assert (found.x.tolist(), found.records) == (classes.A.sum(axis=0).tolist(), 300)
     assert found.clip_report == classes.clip_report
-    assert flatten(found).size == layout_of(SCHEMA).size == D
+    assert ps.encoding.flatten(found).size == ps.encoding.layout_of(SCHEMA).size == D
 
 
 def test_labels_are_counted_and_never_read() -> None:
@@ -42,8 +37,7 @@ def test_labels_are_counted_and_never_read() -> None:
         assert ps.measure(SCHEMA, X, other) == whole
     assert ps.measure(SCHEMA, ((X[at : at + 7], y[at : at + 7]) for at in range(0, 300, 7))) == whole
     for wrong in (y[1:], np.float64(3)):
-        with pytest.raises(DataError, match="one label or target per row"):
-            ps.measure(SCHEMA, X, wrong)
+        refused(ps.DataError, "one label or target per row", ps.measure, SCHEMA, X, wrong)
 
 
 @settings(max_examples=100, deadline=None)
@@ -67,5 +61,4 @@ def test_some_two_records_are_as_far_apart_as_it_says(nonnegative: bool, apart: 
 
 
 def test_a_schema_checks_its_vectors() -> None:
-    with pytest.raises(SchemaError, match="features must be at least 2"):
-        ps.MeanSchema(1, 1.0)
+    refused(ps.SchemaError, "features must be at least 2", ps.MeanSchema, 1, 1.0)

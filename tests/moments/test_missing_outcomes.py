@@ -1,7 +1,5 @@
 """Records of a trial without an outcome: what each adds to every session, whatever was published."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.course.effect_values import propensity_schema
-from privstats.dp import joint_mu
+from privstats.course.effect import propensity_schema
 from privstats.errors import RecordError, SchemaError
-from privstats.moments.arms import arm_rows
-from privstats.moments.effect import mapped_records
-from privstats.moments.influences import influence_of, population_of
-from privstats.randomness import seeded
+from privstats.kinds.effect.influences import influence_of, population_of
+from privstats.kinds.effect.sums import mapped_records
+from privstats.moments.rounds import arm_rows
 from privstats.schema.public_values import Published, Values
+from tests.made import refused
 from tests.searched import UNTIL_FOUND, farthest
 from threat_models.audits.effect import worst_attempt
 
@@ -118,10 +115,8 @@ def test_a_gap_is_no_outcome_and_what_is_no_number_leaves_the_record_out(schema:
     )
     odd = X.copy()
     odd[0, 2], odd[1, 0] = 0.5, np.nan  # of records without an outcome
-    texts = [*plain[:2], "refused", *plain[3:]]
-    for rows, goals, gone in ((odd, plain, [0, 1]), (X, texts, [2])):
-        with pytest.raises(RecordError):
-            measured(schema, rows, goals, said)
+    for rows, goals, gone in ((odd, plain, [0, 1]), (X, [*plain[:2], "refused", *plain[3:]], [2])):
+        refused(RecordError, "", measured, schema, rows, goals, said)
         with pytest.warns(UserWarning, match=f"{len(gone)} of the records cannot be read"):
             left = measured(schema, rows, goals, said, unreadable="leave out")
         assert left == measured(schema, np.delete(X, gone, 0), np.delete(plain, gone), said)
@@ -161,16 +156,14 @@ def test_every_record_keeps_the_bound_whatever_is_published(data: Any) -> None:
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 @pytest.mark.parametrize("sigmas", [{"N": 2.5, "W": 2.5, "e": 1.0}, {"N": 90.0, "W": 90.0, "e": 1.0}])
 @UNTIL_FOUND
-def test_the_search_reaches_the_bound_and_never_passes_it(
-    adjacency: Any, sigmas: dict[str, float], until_found: bool
-) -> None:
+def test_the_search_reaches_the_bound_and_never_passes_it(adjacency: Any, sigmas: dict[str, float], until_found: bool):
     """Records with an outcome and without, and every published line and propensity. Under replace-one a weight and an
     influence are not worst for the same pair: .98 where W costs much."""
     bare = replace(SCHEMA, transform=(), feature_names=None)
-    claimed = joint_mu(bare, sigmas, adjacency)
+    claimed = ps.dp.joint_mu(bare, sigmas, adjacency)
     least = 0.98 if adjacency == "replace-one" and sigmas["W"] < 9 else 0.999
     found = farthest(
-        lambda seed: worst_attempt(bare, sigmas, adjacency, seeded(seed), 200)[0],
+        lambda seed: worst_attempt(bare, sigmas, adjacency, ps.randomness.seeded(seed), 200)[0],
         least * claimed,
         until_found=until_found,
     )
@@ -223,16 +216,13 @@ def test_a_record_below_the_trim_in_either_arm_is_dropped_and_not_cut() -> None:
 def test_a_schema_refuses_what_is_not_proved_beside_missing_outcomes(changes: dict[str, Any], said: str) -> None:
     if changes.get("probability", 0) is None:
         changes = {**changes, "trim": 0.3}
-    with pytest.raises(SchemaError, match=said):
-        replace(SCHEMA, **changes)
+    refused(SchemaError, said, replace, SCHEMA, **changes)
 
 
 def test_schemas_of_single_sessions_refuse_other_words() -> None:
     with pytest.raises(SchemaError, match="missing must be 'left out', and of one target, got 'weights'"):
         ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0, missing="weights")  # type: ignore[arg-type]
-    with pytest.raises(SchemaError, match="and of one target"):
-        ps.RidgeSchema(2, 2, clip_norm=1.0, target_bound=1.0, missing="left out")
-    with pytest.raises(SchemaError, match="missing must be 'outcome' or left out"):
-        ps.ScoreSchema(2, 1.0, missing="left out")  # type: ignore[arg-type]
+    refused(SchemaError, "and of one target", ps.RidgeSchema, 2, 2, clip_norm=1.0, target_bound=1.0, missing="left out")
+    refused(SchemaError, "missing must be 'outcome' or left out", ps.ScoreSchema, 2, 1.0, missing="left out")
     with pytest.raises(SchemaError, match="whether y is there is 1 or 0, of one y"):
         ps.ScoreSchema(2, 1.0, missing="outcome", family="poisson", target_bound=3)

@@ -1,7 +1,5 @@
 """One record more, of any odd value, in any container: the sums move by one row, no longer than one may be."""
 
-from __future__ import annotations
-
 import csv
 import io
 import warnings
@@ -16,10 +14,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import DataError
-from privstats.moments import RecordFile, csv_lines
-from privstats.moments.from_file import records_in
-from privstats.testing import held
+from privstats.intake import csv_lines
+from privstats.intake.from_file import records_in
 
 CELLS = ps.Cells(
     (
@@ -94,7 +90,7 @@ def measured(table: Any, y: Any = None) -> Any:
 def tables(values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """The sums of the values in every container that holds them in memory."""
     columns, y = whole_column(values), labels(len(values))
-    for name, table in held(columns).items():
+    for name, table in ps.testing.held(columns).items():
         yield name, measured(table, y)
     with warnings.catch_warnings(action="ignore"):
         try:
@@ -117,7 +113,7 @@ def files(folder: Path, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     with (folder / "t.csv").open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([list(columns), *rows])
     yield "a CSV file", of_file(folder / "t.csv")
-    for name, table in held(columns).items():
+    for name, table in ps.testing.held(columns).items():
         if name not in ("a frame of objects", "a CSV file read by pandas") and hasattr(table, "to_parquet"):
             write: Callable[[Path], Any] = table.to_parquet
         elif name == "an Arrow table":
@@ -134,9 +130,9 @@ def files(folder: Path, values: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 def of_file(path: Path) -> Any:
     with warnings.catch_warnings(action="ignore"):
         try:
-            pair = records_in(RecordFile(path, "ill"), SCHEMA, "leave out")
+            pair = records_in(ps.moments.RecordFile(path, "ill"), SCHEMA, "leave out")
             return ps.measure(SCHEMA, *pair, unreadable="leave out")
-        except DataError as error:  # a column whose type has no values, whatever they are
+        except ps.DataError as error:  # a column whose type has no values, whatever they are
             return str(error)
 
 
@@ -156,9 +152,7 @@ def test_one_odd_record_moves_sums_by_its_own_row_in_every_container(base: str) 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("base", BASES)
-def test_one_odd_record_moves_sums_by_its_own_row_in_every_file(
-    base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_odd_record_moves_sums_by_its_own_row_in_every_file(base, tmp_path, monkeypatch):
     """A line end inside of a text makes lines that are no records, so the record may be missing, and no other."""
     monkeypatch.setattr(csv_lines, "_LINES", 3)
     fewer, tried = dict(files(tmp_path, BASES[base])), 0
@@ -178,7 +172,7 @@ def test_one_odd_record_moves_sums_by_its_own_row_in_every_file(
 @pytest.mark.parametrize("base", ["whole numbers", "numbers with gaps", "texts", "truths", "dates"])
 def test_one_odd_record_moves_sums_by_its_own_row_on_a_cluster(base: str) -> None:
     pandas, frames = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
-    from privstats.engines import dask
+    from privstats.contrib.parts import dask
 
     def on_cluster(values: Sequence[Any]) -> Any:
         columns = {**whole_column(values), "ill": labels(len(values))}

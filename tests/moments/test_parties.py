@@ -1,7 +1,5 @@
 """One direction of each party: bounded in whole numbers whatever floats do, and the same sum wherever it is formed."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
@@ -13,16 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import privstats as ps
-from privstats.encoding import flatten
-from privstats.errors import DataError, LedgerError, PlanError, SchemaError
-from privstats.moments import gradients, parties
-from privstats.moments.parties import PartyMoments, cut, shortened
-from privstats.randomness import seeded
-from privstats.transforms import UnitNorm
+from privstats.kinds import party as parties
+from privstats.kinds.party import PartyMoments, cut, shortened
+from privstats.moments import gradient_map, rounds
 from tests import made
+from tests.made import refused
 
 C, D = 3, 4
-SCHEMA = ps.PartySchema(C, D, transform=(UnitNorm(),))
+SCHEMA = ps.PartySchema(C, D, transform=(ps.transforms.UnitNorm(),))
 PARTY = {"unit": "client", "max_records_per_client": 1}
 ANY = st.floats(allow_nan=True, allow_infinity=True)
 SHAPES = st.tuples(st.integers(1, 4), st.integers(1, 6))
@@ -100,9 +96,7 @@ def test_a_party_without_records_or_with_nothing_to_say_sends_zeros() -> None:
     assert not ps.measure(ps.PartySchema(C, D), 0 * rows, np.arange(C)).P.any()
 
 
-def test_a_party_is_one_record_however_many_it_holds_and_in_any_batches(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_party_is_one_record_however_many_it_holds_and_in_any_batches(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
     """Orders, batches, containers and the pieces of a pass: a sum of floats would give it away."""
     X, y = records(300)
     whole = ps.measure(SCHEMA, X, y)
@@ -116,7 +110,7 @@ def test_a_party_is_one_record_however_many_it_holds_and_in_any_batches(
     for container in (tmp_path / "X.npy", sp.csr_array(X), X.tolist()):
         assert whole == ps.measure(SCHEMA, container, y)
     assert whole == ps.measure(SCHEMA, np.tile(X, (3, 1)), np.tile(y, 3))
-    monkeypatch.setattr(gradients, "_ROWS", 7)
+    monkeypatch.setattr(rounds, "ROWS", 7)
     assert whole == ps.measure(SCHEMA, X[::-1], y[::-1])
 
 
@@ -140,14 +134,14 @@ def test_weights_are_cut_before_rows_are_multiplied_by_them(monkeypatch: pytest.
 
 def largest_logit(patch: pytest.MonkeyPatch, schema: ps.PartySchema, X: np.ndarray, y: np.ndarray) -> float:
     """Of a party's whole descent, in whole numbers."""
-    right, seen = parties.probabilities, [0.0]
+    right, seen = gradient_map.probabilities, [0.0]
 
     def watched(logits: np.ndarray, exponent: int) -> np.ndarray:
         seen.append(float(np.abs(logits).max()))
         assert (logits == np.rint(logits)).all()
         return right(logits, exponent)
 
-    patch.setattr(parties, "probabilities", watched)
+    patch.setattr(gradient_map, "probabilities", watched)
     ps.measure(schema, X, y)
     return max(seen)
 
@@ -155,70 +149,59 @@ def largest_logit(patch: pytest.MonkeyPatch, schema: ps.PartySchema, X: np.ndarr
 def test_the_federated_sum_is_the_sum_of_the_directions_to_the_last_digit() -> None:
     """Masked and summed over parties, one of which has no record, against the integers in one place."""
     shards = [records(20 * k, k) for k in range(5)]
-    plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=ps.NoPrivacy())
-    release = ps.simulate(plan, shards)
+    release = ps.simulate(ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=ps.NoPrivacy()), shards)
     together = sum(ps.measure(SCHEMA, *shard) for shard in shards)
-    assert np.array_equal(release.vector, flatten(together))
+    assert np.array_equal(release.vector, ps.encoding.flatten(together))
     assert together.records == 4
     assert (release.moments.P == together.real().P).all()
 
 
 @pytest.mark.parametrize(("adjacency", "factor"), [("add-remove", 1.0), ("replace-one", 2.0)])
 @pytest.mark.parametrize("model", made.MODELS)
-def test_the_noise_is_one_over_mu_for_a_party_that_comes_and_twice_that_for_an_exchange(
-    model: str, adjacency: Any, factor: float
-) -> None:
+def test_the_noise_is_one_over_mu_for_a_party_that_comes_and_twice_that_for_an_exchange(model, adjacency, factor):
     promise = made.promise(model, epsilon=8.0, adjacency=adjacency, **PARTY)
     plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=promise)
-    assert plan.noise is not None
     assert plan.noise.sigma["P"] == pytest.approx(factor / plan.noise.mu, rel=1e-12)
-    release = ps.simulate(plan, [records(9, k) for k in range(5)], rng=seeded(0))
-    assert release.moments.P.shape == (C, D)
+    assert ps.simulate(plan, [records(9, k) for k in range(5)], rng=ps.randomness.seeded(0)).moments.P.shape == (C, D)
 
 
 def test_a_direction_that_is_too_long_is_no_partys() -> None:
     """Two parties added are two records, which no plan of parties takes from one client."""
     one = ps.measure(SCHEMA, *records(50))
-    with pytest.raises(DataError, match="must not be longer than 2"):
-        PartyMoments(SCHEMA, 2 * one.P, records=1)
+    refused(ps.DataError, "must not be longer than 2", PartyMoments, SCHEMA, 2 * one.P, records=1)
     both = one + one
     assert both.records == 2
     plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=made.promise(**PARTY))
-    with pytest.raises(DataError, match="more records than privacy.max_records_per_client=1"):
-        ps.session.contribution(plan, both)
+    refused(ps.DataError, "more records than privacy.max_records_per_client=1", ps.session.contribution, plan, both)
 
 
 @pytest.mark.parametrize("records", [float("nan"), -3, 1.0, True])
 def test_attack_a_direction_of_an_odd_number_of_records_is_none(records: Any) -> None:
     P = np.zeros((C, D), np.int64)
     P[0, 0] = 10 * SCHEMA.steps
-    with pytest.raises(DataError, match="records must be a whole number of at least 0"):
-        PartyMoments(SCHEMA, P, records=records)
+    refused(ps.DataError, "records must be a whole number of at least 0", PartyMoments, SCHEMA, P, records=records)
 
 
 def test_sums_that_are_not_exact_are_refused_before_all_agree_on_them() -> None:
-    with pytest.raises(SchemaError, match="features must be at most 65536, got 70000"):
-        ps.PartySchema(2, 70_000)
-    with pytest.raises(SchemaError, match="classes must be at most 8192, got 9000"):
-        ps.PartySchema(9_000, 2)
+    refused(ps.SchemaError, "features must be at most 65536, got 70000", ps.PartySchema, 2, 70_000)
+    refused(ps.SchemaError, "classes must be at most 8192, got 9000", ps.PartySchema, 9_000, 2)
 
 
 def test_a_cohort_of_more_parties_than_records_is_refused() -> None:
     """Its ring would be made for too few."""
-    with pytest.raises(PlanError, match="max_records must be at least clients, 40, not 10"):
+    with pytest.raises(ps.PlanError, match="max_records must be at least clients, 40, not 10"):
         made.plan(SCHEMA, ps.Cohort(40, 40, 10), made.promise(unit="client", max_records_per_client=1))
 
 
 def test_parties_attain_the_bound() -> None:
     """One whose direction lies on one axis, and its opposite: no smaller sensitivity is true."""
     schema = ps.PartySchema(2, 2)
-    one, other = (flatten(ps.measure(schema, [[1.0, 0.0]], [label])) for label in (0, 1))
+    one, other = (ps.encoding.flatten(ps.measure(schema, [[1.0, 0.0]], [label])) for label in (0, 1))
     root = schema.steps * math.sqrt(0.5)
     assert np.linalg.norm(one) == pytest.approx(schema.steps, abs=2)
     np.testing.assert_array_equal(one, -other)
     assert np.abs(one).max() == math.floor(root)
-    ray = cut(np.array([[1.0, 0.0]]), schema.steps)
-    assert square(2 * ray) == (2 * schema.steps) ** 2
+    assert square(2 * cut(np.array([[1.0, 0.0]]), schema.steps)) == (2 * schema.steps) ** 2
 
 
 @pytest.mark.parametrize(
@@ -230,13 +213,12 @@ def test_parties_attain_the_bound() -> None:
     ],
 )
 def test_a_promise_for_anything_but_whole_parties_is_refused(promise: dict[str, Any], words: str) -> None:
-    with pytest.raises(PlanError, match=words):
-        ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=made.promise(**promise))
+    refused(ps.PlanError, words, ps.Plan, schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=made.promise(**promise))
 
 
 def test_the_exchange_of_a_client_is_for_parties_alone() -> None:
     promise = made.promise(adjacency="replace-one", **PARTY)
-    with pytest.raises(PlanError, match="with unit='client' is for a PartySchema"):
+    with pytest.raises(ps.PlanError, match="with unit='client' is for a PartySchema"):
         ps.Plan(schema=ps.ClassSchema(C, D, "NA", 1.0), cohort=ps.Cohort(5, 5, 5), privacy=promise)
 
 
@@ -247,18 +229,14 @@ def test_the_exchange_of_a_client_is_for_parties_alone() -> None:
         ({"unit": "client", "adjacency": "replace-one"}, "kept per client under replace-one and the plan promises per"),
     ],
 )
-def test_attack_a_ledger_of_another_unit_does_not_price_a_party_too_low(
-    tmp_path: Any, account: dict[str, str], words: str
-) -> None:
+def test_attack_a_ledger_of_another_unit_does_not_price_a_party_too_low(tmp_path, account, words):
     """A record turns its party's direction, which costs 2 / sigma, and an account per record asked 1 / sigma."""
     ledger = ps.dp.Ledger.create(tmp_path / "ledger.sqlite")
     ledger.set_cap("ward", **made.cap(epsilon=9.0, **account))
     plan = ps.Plan(schema=SCHEMA, cohort=ps.Cohort(5, 5, 5), privacy=made.promise(**PARTY))
     spend = {"schema": plan.schema, "privacy": plan.privacy, "noise": plan.noise}
-    with pytest.raises(LedgerError, match=words):
-        ledger.spend("ward", plan=plan.digest, run=b"run", **spend)
+    refused(ps.LedgerError, words, ledger.spend, "ward", plan=plan.digest, run=b"run", **spend)
     ledger.set_cap("parties", **made.cap(epsilon=9.0, unit="client"))
-    assert plan.noise is not None
     assert ledger.spend("parties", plan=plan.digest, run=b"run", **spend).mu == plan.noise.mu
 
 
@@ -266,5 +244,5 @@ def test_a_plan_of_another_direction_is_refused_by_the_word_for_it() -> None:
     """Of earlier versions "parties" was a ridge step: two versions of one plan would measure two things."""
     text = made.plan(SCHEMA, ps.Cohort(5, 5, 5), None).to_toml()
     assert 'task = "party-softmax"' in text
-    with pytest.raises(PlanError, match=r"schema\.task must be one of .*'party-softmax'.*, got 'parties'"):
+    with pytest.raises(ps.PlanError, match=r"schema\.task must be one of .*'party-softmax'.*, got 'parties'"):
         ps.Plan.from_toml(text.replace("party-softmax", "parties"))

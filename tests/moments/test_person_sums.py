@@ -1,7 +1,5 @@
 """Persons who are summed many at once add, to the last integer, what each of them adds who is measured alone."""
 
-from __future__ import annotations
-
 import math
 import warnings
 from functools import reduce
@@ -19,6 +17,7 @@ from privstats.encoding import PersonAverage, flatten
 from privstats.encoding.client_clip import ClippedSums, clip_vector
 from privstats.errors import RecordError
 from privstats.moments import PersonMoments, exact_moments, kind_of, person_sums, persons
+from privstats.moments.readable import by_record
 from privstats.schema import Schema
 from tests import made
 from tests.dp.test_averages import EFFECT, OVERLAP
@@ -46,7 +45,8 @@ def rows_of(schema: Any, n: int, seed: int) -> tuple[Any, Any]:
     """Records of any kind and of any length, of one direction or of none; few of them alike."""
     rng = np.random.default_rng(seed)
     if schema.task == "counts":
-        return {"sex": rng.choice(["f", "m"], n), "age": rng.choice([1.0, 50.0, 59.0], n)}, None
+        columns = {"sex": rng.choice(["f", "m"], n), "age": rng.choice([1.0, 50.0, 59.0], n)}
+        return columns | {each.name: rng.uniform(each.low, each.high, n) for each in schema.numbers or ()}, None
     if schema in (EFFECT, OVERLAP):
         return np.c_[rng.uniform(20, 90, n), rng.integers(0, 2, n)], rng.uniform(-1, 2, n)
     X, y = records_of(schema, n)
@@ -107,8 +107,10 @@ def test_many_at_once_are_bit_for_bit_what_one_by_one_is(schema: Any, owners: li
 
 
 def test_every_kind_that_takes_persons_says_what_each_record_adds() -> None:
+    takes = {schema.task: False for schema in SCHEMAS}
     for schema in SCHEMAS:
-        assert (kind_of(schema).by_record is None) == bool(schema.refuses_persons(averaged=True)), schema.task
+        takes[schema.task] |= not schema.refuses_persons(averaged=True)
+    assert {schema.task: by_record(kind_of(schema)) is not None for schema in SCHEMAS} == takes
 
 
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
@@ -120,8 +122,7 @@ def test_rows_that_cannot_be_read_leave_their_person_in_every_container(schema: 
     ids, said = np.arange(60) % 13, {"unreadable": "leave out"}
     X[::7, 1] = math.nan
     want = one_by_one(schema, X, y, ids, clip_of(schema, clip), **said)
-    held = [X, X.tolist(), X.astype(object), csr_array(X)]
-    for rows in held:
+    for rows in [X, X.tolist(), X.astype(object), csr_array(X)]:
         rest = y.tolist() if isinstance(rows, list) else y
         same(exact_moments(schema, rows, rest, persons=ids, person_clip=clip_of(schema, clip), **said), want)  # type: ignore[arg-type]
     with pytest.raises(RecordError):
@@ -166,8 +167,20 @@ def test_what_a_person_adds_is_the_same_beside_persons_of_other_rows_and_types()
     for odd in ("x", None, 1e300, math.inf):
         rows = [*X.tolist(), [odd, 0.0, 0.0, 0.0], *[[0.5] * 4] * 2]
         nine: Any = {"person_clip": clip, "unreadable": "leave out"}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             more: Any = exact_moments(SCHEMAS[0], rows, [*y.tolist(), *labels], persons=[*ids, 9, 9, 9], **nine)
             alone: Any = exact_moments(SCHEMAS[0], rows[40:], labels.tolist(), persons=[9, 9, 9], **nine)
         np.testing.assert_array_equal(flatten(more) - flatten(alone), flatten(base))
+
+
+@pytest.mark.parametrize("unreadable", ["refuse", "leave out"])
+@pytest.mark.parametrize("schema", ONE_BY_ONE, ids=lambda schema: f"{schema.task}-{schema.statistics}")
+def test_lists_in_which_nobody_has_few_rows_are_read_as_arrays_are(schema: Any, unreadable: Any) -> None:
+    """The rows of those who count in full were none, and a list of none "must have shape (records, features)"."""
+    (X, y), ids = rows_of(schema, 12, 2), np.arange(12) % 4
+    how: Any = {"published": published_of(schema), "unreadable": unreadable, "persons": ids}
+    rows, rest = (each if isinstance(each, dict | None) else each.tolist() for each in (X, y))
+    found, want = (exact_moments(schema, *each, person_clip=PersonAverage(), **how) for each in ((rows, rest), (X, y)))
+    assert (flatten(found) == flatten(want)).all()
+    if not isinstance(rows, dict):
+        assert exact_moments(schema, [], [], published=how["published"], unreadable=unreadable).records == 0

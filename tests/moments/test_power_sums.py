@@ -1,7 +1,5 @@
 """Sums of third and fourth powers: exact through masks, and refused wherever a promise would have to cover them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,10 +8,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.dp import calibrate, joint_mu, l1_sensitivity
-from privstats.encoding import flatten
-from privstats.errors import PlanError
 from tests import made
+from tests.made import refused
 
 SCHEMA = ps.ClassSchema(3, 4, "NADTF", clip_norm=2.0, grid_bits=10)
 COHORT = ps.Cohort(5, 4, 300)
@@ -26,7 +22,7 @@ def test_masked_sums_are_those_of_the_pooled_records_and_survive_their_file(tmp_
     release = ps.simulate(made.plan(SCHEMA, COHORT), SHARDS, {"mask": {1}})
     stayed = np.arange(len(Y)) % 5 != 1
     pooled = ps.measure(SCHEMA, X[stayed], Y[stayed])
-    assert np.array_equal(release.vector, flatten(pooled))
+    assert np.array_equal(release.vector, ps.encoding.flatten(pooled))
     assert release.moments == pooled.real()
     release.save(tmp_path / "powers.release")
     assert ps.Release.load(tmp_path / "powers.release") == release
@@ -44,7 +40,7 @@ def test_powers_without_room_in_the_ring_are_refused(bits: int, most: int) -> No
     """The numbers of docs/moments.md."""
     schema = replace(SCHEMA, grid_bits=bits)
     assert max(width for _, width in made.plan(schema, ps.Cohort(5, 4, most)).ring.segments) == 62
-    with pytest.raises(PlanError, match="segment F would need 63 ring bits and 62 are the most; lower grid_bits"):
+    with pytest.raises(ps.PlanError, match="segment F would need 63 ring bits and 62 are the most; lower grid_bits"):
         made.plan(schema, ps.Cohort(5, 4, most + 1))
 
 
@@ -69,16 +65,21 @@ def test_no_promise_covers_them(promise: str) -> None:
         lambda: replace(others, schema=SCHEMA),
         lambda: ps.Plan.from_toml(others.to_toml().replace('"NAD"', '"NADTF"')),
     ):
-        with pytest.raises(PlanError, match=r"proved for T and F, .* leave them out of schema\.statistics, or give No"):
-            build()
+        refused(ps.PlanError, r"proved for T and F, .* leave them out of schema\.statistics, or give No", build)
 
 
 @pytest.mark.parametrize("letter", ["T", "F"])
 def test_no_formula_counts_them_as_free(letter: str) -> None:
     for adjacency in ("add-remove", "replace-one"):
-        with pytest.raises(PlanError, match=f"no sensitivity is proved for statistic {letter}"):
-            joint_mu(SCHEMA, {"N": 1.0, letter: 1.0}, adjacency)
-        with pytest.raises(PlanError, match="delta = 0 is offered for the class statistics N, A and D"):
-            l1_sensitivity(SCHEMA, letter, adjacency)
-    with pytest.raises(PlanError, match="no sensitivity is proved for statistic T"):
-        calibrate(SCHEMA, made.promise(), honest_shares=1)
+        with pytest.raises(ps.PlanError, match=f"no sensitivity is proved for statistic {letter}"):
+            ps.dp.joint_mu(SCHEMA, {"N": 1.0, letter: 1.0}, adjacency)
+        with pytest.raises(ps.PlanError, match="delta = 0 is offered for the class statistics N, A and D"):
+            ps.dp.l1_sensitivity(SCHEMA, letter, adjacency)
+    refused(
+        ps.PlanError,
+        "no sensitivity is proved for statistic T",
+        ps.dp.calibrate,
+        SCHEMA,
+        made.promise(),
+        honest_shares=1,
+    )

@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.errors import DataError
 from privstats.moments import input_validation
 from privstats.moments.device_sums import DeviceAccumulator, quantize_tensor
 from privstats.moments.grid import feature_grid
-from privstats.testing import chunkings, class_schemas, records, ridge_schemas
 from privstats.transforms import GaussianProjection, OrthogonalProjection, RandomFourier, RandomReLU, UnitNorm
+from tests.made import refused
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
@@ -33,10 +32,10 @@ def test_tensors_give_the_same_bits_as_arrays(dtype):
 @pytest.mark.parametrize("device", DEVICES)
 @given(data=st.data())
 def test_the_device_meter_gives_the_same_bits_and_report_as_the_host(device, data):
-    schema = data.draw(st.one_of(class_schemas(statistics="NABSDTF"), ridge_schemas()))
-    X, y = data.draw(records(schema, min_records=1, max_records=40))
+    schema = data.draw(st.one_of(ps.testing.class_schemas(statistics="NABSDTF"), ps.testing.ridge_schemas()))
+    X, y = data.draw(ps.testing.records(schema, min_records=1, max_records=40))
     meter = DeviceAccumulator(schema)
-    for piece in data.draw(chunkings(len(X))):
+    for piece in data.draw(ps.testing.chunkings(len(X))):
         meter.add(torch.as_tensor(X[piece], device=device), torch.as_tensor(y[piece], device=device))
     moments = meter.moments()
     assert moments == ps.measure(schema, X, y)
@@ -78,8 +77,7 @@ def test_transforms_on_the_device_give_the_same_bits(device, transform):
 def test_a_tensor_on_an_accelerator_is_measured_there():
     X, y = _data()
     whole = ps.measure(SCHEMA, X, y)
-    assert ps.measure(SCHEMA, X.cuda(), y.cuda()) == whole
-    assert ps.measure(SCHEMA, X.cuda(), y.numpy()) == whole
+    assert ps.measure(SCHEMA, X.cuda(), y.cuda()) == ps.measure(SCHEMA, X.cuda(), y.numpy()) == whole
     assert ps.measure(SCHEMA, [(X[:100].cuda(), y[:100].cuda()), (X[100:], y[100:])]) == whole
 
 
@@ -89,11 +87,9 @@ def test_tensors_elsewhere_and_arrays_here_add_up(monkeypatch):
     X, y = _data()
     for schema in (SCHEMA, ps.RidgeSchema(6, clip_norm=3.0, target_bound=3.0, folds=3)):
         whole = ps.measure(schema, X.numpy(), y.numpy())
-        assert ps.measure(schema, X, y) == whole
-        assert ps.measure(schema, X, y.numpy()) == whole
+        assert ps.measure(schema, X, y) == ps.measure(schema, X, y.numpy()) == whole
         assert ps.measure(schema, [(X[:100], y[:100]), (X[100:].numpy(), y[100:].numpy())]) == whole
-    with pytest.raises(DataError, match="outside 0..3"):
-        ps.measure(SCHEMA, X, y + 1)
+    refused(ps.DataError, "outside 0..3", ps.measure, SCHEMA, X, y + 1)
 
 
 def test_data_loaders_are_batches():
@@ -106,25 +102,19 @@ def test_data_loaders_are_batches():
 def test_nan_on_a_device_is_refused(device):
     X = torch.zeros(4, 6, dtype=torch.float64, device=device)
     X[1, 1] = np.nan
-    with pytest.raises(DataError, match="NaN"):
-        quantize_tensor(torch, feature_grid(SCHEMA), X)
+    refused(ps.DataError, "NaN", quantize_tensor, torch, feature_grid(SCHEMA), X)
 
 
 def test_a_device_without_float64_is_refused():
     class Somewhere:
         device = type("Device", (), {"type": "mps"})
 
-    with pytest.raises(DataError, match="64-bit floats"):
-        DeviceAccumulator(SCHEMA).add(Somewhere(), np.zeros(1))
+    refused(ps.DataError, "64-bit floats", DeviceAccumulator(SCHEMA).add, Somewhere(), np.zeros(1))
 
 
 def test_tensors_with_gradients_and_sparse_tensors_are_refused():
     X, y = _data()
-    with pytest.raises(DataError, match=r"X.detach\(\)"):
-        ps.measure(SCHEMA, X.requires_grad_(), y)
-    with pytest.raises(DataError, match="sparse tensor"):
-        ps.measure(SCHEMA, _data()[0].to_sparse(), y)
-    with pytest.raises(DataError, match="real numbers"):
-        ps.measure(SCHEMA, _data()[0] + 1j, y)
-    with pytest.raises(DataError, match="whole numbers"):
-        ps.measure(SCHEMA, _data()[0], y + 0.5)
+    refused(ps.DataError, r"X.detach\(\)", ps.measure, SCHEMA, X.requires_grad_(), y)
+    refused(ps.DataError, "sparse tensor", ps.measure, SCHEMA, _data()[0].to_sparse(), y)
+    refused(ps.DataError, "real numbers", ps.measure, SCHEMA, _data()[0] + 1j, y)
+    refused(ps.DataError, "whole numbers", ps.measure, SCHEMA, _data()[0], y + 0.5)

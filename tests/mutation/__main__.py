@@ -3,8 +3,6 @@
 Exit code 1 when a bug is seen by nobody, or by fewer than it should be. The options are those of every benchmark.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator

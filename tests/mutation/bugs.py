@@ -3,8 +3,6 @@
 A bug wraps the right function where it can, so that it stays a bug when the library changes around it.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,18 +14,12 @@ import numpy as np
 
 from privstats import dp, session
 from privstats.dp import mechanisms
-from privstats.dp.allocation import allocate
 from privstats.dp.calibration import Noise, calibrate
-from privstats.dp.closed_forms import _calibration_square as right_calibration_square
-from privstats.dp.closed_forms import _class_square as right_class_square
-from privstats.dp.closed_forms import _gradient_square as right_gradient_square
-from privstats.dp.closed_forms import _mean_square as right_mean_square
-from privstats.dp.closed_forms import _party_square as right_party_square
-from privstats.dp.closed_forms import _ridge_square as right_ridge_square
 from privstats.dp.gaussian import gaussian_mu
-from privstats.dp.models import TrustModel
-from privstats.dp.sensitivities import joint_mu
+from privstats.dp.privacy import TrustModel
+from privstats.dp.sensitivities import allocate, joint_mu
 from privstats.encoding import flatten
+from privstats.kinds import KINDS
 from privstats.moments.code_rows import cells_of
 from privstats.moments.gradient_map import Mapped
 from privstats.moments.grid import Grid
@@ -39,6 +31,14 @@ from privstats.transforms.reading import Readings
 
 flat, right_release, right_draw, right_outside = flatten, session.release, mechanisms._draw, Grid.outside
 right_share, right_share_sigma = dp.draw_share, Noise.share_sigma
+
+
+_SQUARES = {task: kind.square for task, kind in KINDS.items()}  # before a bug is planted
+
+
+def _right(task: str) -> Any:
+    """The formula of a kind's sensitivity."""
+    return _SQUARES[task]
 
 
 def without_surplus(table: Mapping[str, TrustModel]) -> Mapping[str, TrustModel]:
@@ -186,19 +186,19 @@ def shared_local_sigma(noise: Noise, segment: Any) -> float:
 
 
 def half_of_b(schema: Any, weights: Any, adjacency: Any) -> float:
-    return right_class_square(schema, {s: w / 2 if s == "B" else w for s, w in weights.items()}, adjacency)
+    return _right("classes")(schema, {s: w / 2 if s == "B" else w for s, w in weights.items()}, adjacency)
 
 
 def as_if_nonnegative(schema: Any, weights: Any, adjacency: Any) -> float:
-    return right_class_square(replace(schema, nonnegative=True), weights, adjacency)
+    return _right("classes")(replace(schema, nonnegative=True), weights, adjacency)
 
 
 def gradients_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
-    return right_gradient_square(schema, weights, "add-remove")
+    return _right("gradients")(schema, weights, "add-remove")
 
 
 def mean_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
-    return right_mean_square(schema, weights, "add-remove")
+    return _right("mean")(schema, weights, "add-remove")
 
 
 def unshrunk_mean(right: Any) -> Any:
@@ -232,12 +232,12 @@ def later_counts_unpriced(right: Any) -> Any:
 
 
 def calibration_as_added(schema: Any, weights: Any, adjacency: Any) -> float:
-    return right_calibration_square(schema, weights, "add-remove")
+    return _right("calibration")(schema, weights, "add-remove")
 
 
 def confidence_of_one_half(schema: Any, weights: Any, adjacency: Any) -> float:
     """The bound of two classes for any number of them: a model is never less sure than of one in two."""
-    return right_calibration_square(replace(schema, classes=2), weights, adjacency)
+    return _right("calibration")(replace(schema, classes=2), weights, adjacency)
 
 
 def confidences_for_gains(right: Any) -> Any:
@@ -271,7 +271,7 @@ def rows_mixed(right: Any) -> Any:
 
 def parties_as_added(_: Any) -> Any:
     """The exchange of two parties is priced as if one had come."""
-    return lambda schema, weights, adjacency: right_party_square(schema, weights, "add-remove")
+    return lambda schema, weights, adjacency: _right("party-softmax")(schema, weights, "add-remove")
 
 
 def directions_not_shortened(_: Any) -> Any:
@@ -280,7 +280,7 @@ def directions_not_shortened(_: Any) -> Any:
 
 
 def as_if_one_fold(schema: Any, weights: Any, adjacency: Any) -> float:
-    return right_ridge_square(replace(schema, folds=1), weights, adjacency)
+    return _right("ridge")(replace(schema, folds=1), weights, adjacency)
 
 
 def allocated_as_added(right: Any) -> Any:
@@ -344,9 +344,9 @@ def read_by_type(right: Any) -> Any:
         column = right(values)
         if not column.texts and not column.missing.any():
             return column  # type: ignore[no-any-return]
-        told = np.flatnonzero(~column.missing).tolist()
-        texts = {place: column.texts.get(place, f"{column.numbers[place]} ") for place in told}
-        return Readings(np.full(len(column.numbers), np.nan), texts)
+        given = ~column.missing
+        texts = [column.texts.get(at, f"{column.numbers[at]} ") if given[at] else "" for at in range(len(given))]
+        return Readings.of(np.full(len(given), np.nan), texts)
 
     return read
 
@@ -358,7 +358,7 @@ def unread_by_type(right: Any) -> Any:
         column = right(values)
         if not column.texts and not column.missing.any():
             return column  # type: ignore[no-any-return]
-        return Readings(np.full(len(column.numbers), np.nan), column.texts)
+        return replace(column, numbers=np.full(len(column.numbers), np.nan))
 
     return read
 

@@ -1,28 +1,23 @@
 """The deliberate bugs of the leader of devices, and the bugs themselves: rows as in ``catalogue``, which takes them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from privstats.engines.http import protocol
-from privstats.engines.http.exchange import Answer
+from privstats.engines.http.exchange import Answer, Refused
 from privstats.engines.http.helper_desk import HelperDesk
 from privstats.engines.http.intake import Intake
 from privstats.engines.http.leader import Leader
 from privstats.engines.http.limits import BrokenOff, BytesInFlight
 from privstats.engines.http.owner import Owner
-from privstats.engines.http.problems import Refused
 from privstats.engines.http.protocol import DeadlineProtocol
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.network.folder import RoundFolder
 from privstats.secagg.upload.deferred import DeferredSums
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member
-
-__all__ = ["HTTP_MUTANTS"]
 
 _LEADER = "tests/engines/http/test_leader.py::"
 _SUMS = "tests/engines/test_journal_part_sums.py::"
@@ -87,102 +82,48 @@ async def _a_nonce_for_everybody(self: HelperDesk, request: Any, place: int) -> 
 
 
 HTTP_MUTANTS: dict[str, Mutant] = {
-    "a call beside the journal's thread": Mutant(
+    "a call beside the journal's thread": bug(
         "helpers' messages are handled in the event loop, beside the thread that receives reports",
-        member(Owner, "call", _beside_the_owner),
-        "",
-        (_LEADER + "test_all_calls_of_the_journal_are_one_threads",),
-        (),
-    ),
-    "a repeat judged by the step": Mutant(
+        member(Owner, "call", _beside_the_owner), _LEADER + "test_all_calls_of_the_journal_are_one_threads"),
+    "a repeat judged by the step": bug(
         "a report that comes again after the close is refused as late, also where its 201 was lost",
         member(Leader, "_report", _by_the_step),
-        "",
-        (_HOSTILE + "test_after_the_close_a_new_report_is_late_and_a_repeat_is_confirmed",),
-        (),
-    ),
-    "known after the end": Mutant(
-        "after the run whoever asks hears whose report was confirmed, signed or not",
+        _HOSTILE + "test_after_the_close_a_new_report_is_late_and_a_repeat_is_confirmed"),
+    "known after the end": bug("after the run whoever asks hears whose report was confirmed, signed or not",
         member(Leader, "_report", _known_after_the_end),
-        "",
-        (_HOSTILE + "test_after_the_run_a_stranger_hears_nothing_of_who_reported",),
-        (),
-    ),
-    "a part added twice": Mutant(
-        "a part's sum that comes twice, of a task that ran twice, counts twice",
-        member(DeferredSums, "add_part_sum", _added_again),
-        "",
-        (_SUMS + "test_a_second_sum_of_a_part_changes_nothing",),
-        (),
-    ),
-    "parts that nobody summed": Mutant(
-        "the step of checks closes without the sums that are still to come",
+        _HOSTILE + "test_after_the_run_a_stranger_hears_nothing_of_who_reported"),
+    "a part added twice": bug("a part's sum that comes twice, of a task that ran twice, counts twice",
+        member(DeferredSums, "add_part_sum", _added_again), _SUMS + "test_a_second_sum_of_a_part_changes_nothing"),
+    "parts that nobody summed": bug("the step of checks closes without the sums that are still to come",
         member(DeferredSums, "_sum_all_here", lambda self: None),
-        "",
-        (_SUMS + "test_what_nobody_summed_the_leader_sums_at_the_close_of_the_step",),
-        (),
-    ),
-    "helpers asked by the outbox alone": Mutant(
-        "a helper that has answered is asked again, as the outbox still lists it",
+        _SUMS + "test_what_nobody_summed_the_leader_sums_at_the_close_of_the_step"),
+    "helpers asked by the outbox alone": bug("a helper that has answered is asked again, as the outbox still lists it",
         member(LeaderRun, "exchange", _whatever_the_outbox_lists),
-        "",
-        (_LEADER + "test_a_helper_that_has_answered_waits_for_the_others",),
-        (),
-    ),
-    "a header's deadline with every byte": Mutant(
-        "every byte of a header gives it all of its time again",
+        _LEADER + "test_a_helper_that_has_answered_waits_for_the_others"),
+    "a header's deadline with every byte": bug("every byte of a header gives it all of its time again",
         member(DeadlineProtocol, "data_received", _with_every_byte),
-        "",
-        (_SERVE + "test_a_slow_header_ends_at_its_deadline_whatever_byte_came_last",),
-        (),
-    ),
-    "requests before an answer": Mutant(
+        _SERVE + "test_a_slow_header_ends_at_its_deadline_whatever_byte_came_last"),
+    "requests before an answer": bug(
         "a connection may send requests before the answer to the first, and all are kept and answered",
         member(DeadlineProtocol, "on_message_begin", HttpToolsProtocol.on_message_begin),
-        "",
-        (_DOOR + "TestRequests::test_attack_requests_before_an_answer_are_not_answered_and_end_their_connection",),
-        (),
-    ),
-    "codes that come again": Mutant(
-        "a code that breaks off its bodies has as much room for the next one as any other",
+        _DOOR + "TestRequests::test_attack_requests_before_an_answer_are_not_answered_and_end_their_connection"),
+    "codes that come again": bug("a code that breaks off its bodies has as much room for the next one as any other",
         member(BrokenOff, "lately", lambda self, sender: False),
-        "",
-        (_HOSTILE + "test_attack_codes_that_come_again_leave_room_for_the_others",),
-        (),
-    ),
-    "an account that is not asked": Mutant(
+        _HOSTILE + "test_attack_codes_that_come_again_leave_room_for_the_others"),
+    "an account that is not asked": bug(
         "a leader whose account cannot pay takes everybody's report, and says so at the release",
         member(RoundFolder, "ask_charge", lambda self: None),
-        "",
-        (_SERVE + "test_a_leader_whose_account_cannot_pay_takes_no_report",),
-        (),
-    ),
-    "all bodies in memory": Mutant(
-        "bodies are read whatever else is being received",
+        _SERVE + "test_a_leader_whose_account_cannot_pay_takes_no_report"),
+    "all bodies in memory": bug("bodies are read whatever else is being received",
         member(BytesInFlight, "_fits", lambda self, size: True),
-        "",
-        (_HOSTILE + "test_a_body_beyond_the_bytes_in_flight_is_not_read_and_then_refused",),
-        (),
-    ),
-    "known before the signature": Mutant(
+        _HOSTILE + "test_a_body_beyond_the_bytes_in_flight_is_not_read_and_then_refused"),
+    "known before the signature": bug(
         "a stranger hears whose report is here: the table is asked before the signature is verified",
         member(Intake, "take", _known_before_the_signature),
-        "",
-        (_HOSTILE + "test_a_stranger_hears_the_same_of_who_has_reported_and_who_has_not",),
-        (),
-    ),
-    "many bodies of one sender": Mutant(
-        "one leaked code may hold the whole buffer by many slow bodies",
-        member(Intake, "_rest", _many_of_one_sender),
-        "",
-        (_HOSTILE + "test_of_64_slow_bodies_of_one_code_one_is_read",),
-        (),
-    ),
-    "nonces for strangers": Mutant(
-        "a refused reply makes a new nonce, so strangers use up the helper's",
+        _HOSTILE + "test_a_stranger_hears_the_same_of_who_has_reported_and_who_has_not"),
+    "many bodies of one sender": bug("one leaked code may hold the whole buffer by many slow bodies",
+        member(Intake, "_rest", _many_of_one_sender), _HOSTILE + "test_of_64_slow_bodies_of_one_code_one_is_read"),
+    "nonces for strangers": bug("a refused reply makes a new nonce, so strangers use up the helper's",
         member(HelperDesk, "_replied", _a_nonce_for_everybody),
-        "",
-        (_HOSTILE + "test_the_last_two_nonces_hold_and_strangers_use_none_up",),
-        (),
-    ),
-}
+        _HOSTILE + "test_the_last_two_nonces_hold_and_strangers_use_none_up"),
+}  # fmt: skip

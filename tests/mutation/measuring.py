@@ -3,8 +3,6 @@
 Measures and judges; prints nothing. In ``python -m tests.mutation`` and in the tests of this folder.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess
@@ -17,15 +15,13 @@ from privstats.randomness import Generator, seeded
 from tests.mutation.catalogue import MUTANTS
 from tests.mutation.plans import plan_of
 from tests.mutation.planting import planted
+from tests.threat_models.quick_check import SHARP, violations
 from threat_models.audits.budget import audit_budget
 from threat_models.audits.canary import audit_canary
 from threat_models.audits.noise import audit_noise
 from threat_models.audits.searches import search_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
-from threat_models.quick_check import SHARP, violations
-
-__all__ = ["AUDITS", "attacks_under", "audits_under", "evidence", "failures_under", "objections", "seen", "turn"]
 
 ROOT = Path(__file__).parents[2]
 _SEED = 7

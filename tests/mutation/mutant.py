@@ -1,13 +1,9 @@
 """What a deliberate bug is: in words, where it is planted, and who must see it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.mutation.planting import Edit
-
-__all__ = ["Mutant"]
 
 
 @dataclass(frozen=True)
@@ -27,3 +23,8 @@ class Mutant:
     plan: str
     tests: tuple[str, ...]
     audits: tuple[str, ...]
+
+
+def bug(what, edits, *tests, plan="", audits=()):
+    """A row of the table."""
+    return Mutant(what, edits, plan, tests, audits)

@@ -4,18 +4,14 @@ The audits draw a helper's noise as its machine does, hundreds of times; what th
 session of theirs, so the unit tests are what sees that.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from privstats import session
 from privstats.dp.calibration import Noise
 from privstats.plan import Plan
 from privstats.secagg.upload.helper import Helper
-from tests.mutation.mutant import Mutant
+from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import everywhere_new, member, name_in
-
-__all__ = ["PANEL_MUTANTS"]
 
 right_helper_noise, right_share_sigma = session.helper_noise, Noise.share_sigma
 
@@ -42,32 +38,18 @@ def repeated_helper_noise() -> Any:
 
 
 PANEL_MUTANTS: dict[str, Mutant] = {
-    "a member's noise divided": Mutant(
+    "a member's noise divided": bug(
         "leader and helpers share the noise of the panel's model instead of adding it in full each",
         member(Noise, "share_sigma", divided_among_members),
-        "panel",
-        ("tests/dp/test_calibration.py::test_every_member_of_a_panel_draws_all_of_the_noise",),
-        ("noise", "canary"),
-    ),
-    "a helper's noise repeated": Mutant(
-        "helpers draw their noise once and use it in every run",
+        "tests/dp/test_calibration.py::test_every_member_of_a_panel_draws_all_of_the_noise", plan="panel",
+        audits=("noise", "canary")),
+    "a helper's noise repeated": bug("helpers draw their noise once and use it in every run",
         everywhere_new(session.helper_noise, repeated_helper_noise),
-        "panel",
-        ("tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own",),
-        ("noise",),
-    ),
-    "a helper's noise forgotten": Mutant(
-        "helpers answer without the noise that the plan asks them for",
-        member(Helper, "_drawn", lambda helper, roll: None),
-        "panel",
-        (_MACHINES,),
-        (),
-    ),
-    "a leader's noise forgotten": Mutant(
-        "the release of a panel's sum is made without the leader's noise",
+        "tests/test_freshness.py::test_two_releases_of_the_same_sums_have_noise_of_their_own", plan="panel",
+        audits=("noise",)),
+    "a helper's noise forgotten": bug("helpers answer without the noise that the plan asks them for",
+        member(Helper, "_drawn", lambda helper, roll: None), _MACHINES, plan="panel"),
+    "a leader's noise forgotten": bug("the release of a panel's sum is made without the leader's noise",
         name_in("privstats.session.unmasked", "with_central_noise", lambda right: lambda plan, total, rng: total),
-        "panel",
-        (_MACHINES,),
-        ("noise", "canary"),
-    ),
-}
+        _MACHINES, plan="panel", audits=("noise", "canary")),
+}  # fmt: skip

@@ -1,13 +1,9 @@
 """The small plans on which deliberate bugs are looked for: every model, unit, adjacency and schema once."""
 
-from __future__ import annotations
-
 import privstats as ps
 from privstats.dp.privacy import Privacy
 from privstats.plan import Plan
 from privstats.randomness import seeded
-
-__all__ = ["plan_of"]
 
 _CLASSES = ps.ClassSchema(3, 8, "NAB", 1.0)
 _PARTIES = ps.PartySchema(3, 8)

@@ -3,36 +3,22 @@
 Knows no particular bug; ``catalogue`` does. Whoever imports a planted name inside the block gets the bug.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
+from privstats.kinds import KINDS
 from privstats.tables import load_all
 
-__all__ = ["Edit", "both", "everywhere", "everywhere_new", "member", "name_in", "planted", "row_in"]
-
 _ROOMS = (
-    "privstats.cli",
-    "privstats.course",
-    "privstats.dp",
-    "privstats.encoding",
-    "privstats.estimates",
-    "privstats.heads",
-    "privstats.heads.rules",
-    "privstats.moments",
-    "privstats.plan",
-    "privstats.secagg.interactive",
-    "privstats.secagg.upload",
-    "privstats.session",
-    "privstats.testing",
-    "privstats.transforms",
-    "privstats.workflows.simulate",
+    "privstats.cli", "privstats.course", "privstats.dp", "privstats.encoding", "privstats.estimates", "privstats.heads",
+    "privstats.heads.rules", "privstats.kinds", "privstats.moments", "privstats.plan", "privstats.secagg.interactive",
+    "privstats.secagg.upload", "privstats.session", "privstats.testing", "privstats.transforms",
     "privstats.workflows.sweep",
-)
+)  # fmt: skip
 """Loaded whole before a bug is planted: a module that was loaded beside it would keep it."""
 
 Edit = tuple[Any, str, Any]
@@ -73,6 +59,16 @@ def row_in(module: str, table: str, row: Any, bug: Callable[[Any], Any]) -> Call
     return name_in(module, table, lambda right: {**right, row: bug(right[row])})
 
 
+def square_of(task: str, bug: Callable[[Any], Any]) -> Callable[[], list[Edit]]:
+    """The formula of one kind's sensitivity; ``bug`` makes the wrong one out of the right one."""
+
+    def edits() -> list[Edit]:
+        right = KINDS[task]
+        return everywhere(KINDS, {**KINDS, task: replace(right, square=bug(right.square))})()
+
+    return edits
+
+
 def both(*several: Callable[[], list[Edit]]) -> Callable[[], list[Edit]]:
     """A mistake that takes more than one edit."""
     return lambda: [edit for edits in several for edit in edits()]
@@ -92,7 +88,8 @@ def planted(edits: Callable[[], list[Edit]]) -> Iterator[None]:
     """
     for room in _ROOMS:
         load_all(room)
-    importlib.import_module("threat_models.cli")
+    for module in ("privstats.workflows.simulate", "threat_models.cli"):
+        importlib.import_module(module)
     todo = edits()
     if not todo:
         raise LookupError("the bug has nothing to be planted in: follow the library's names")

@@ -1,7 +1,5 @@
 """Plants a bug in a whole pytest process: ``python -m pytest -p tests.mutation.plugin --mutant NAME tests/dp``."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 import pytest

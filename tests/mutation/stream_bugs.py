@@ -1,7 +1,5 @@
 """The wrong pieces of code in streams, rounds and one party alone; as small as ``bugs``."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
 from types import SimpleNamespace

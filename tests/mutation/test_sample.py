@@ -3,8 +3,6 @@
 PRIVSTATS_TURN chooses the part of the table; without it the commit that is checked out does.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 

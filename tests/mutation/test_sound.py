@@ -1,7 +1,5 @@
 """The audits of the table on its plans without any bug: what they say of one means nothing if they say it of none."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.mutation.catalogue import MUTANTS

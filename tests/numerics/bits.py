@@ -15,7 +15,7 @@ import numpy as np
 
 import privstats as ps
 from privstats import transforms as T
-from privstats.course.mechanisms import coefficients
+from privstats.contrib.streams.mechanisms import coefficients
 from privstats.dp import discrete_gaussian, rounded_gaussian
 from privstats.encoding import flatten
 from privstats.randomness import seeded

@@ -27,7 +27,7 @@ RECORDED = {  # on a Haswell kernel; every other machine has to find them too
 }
 
 ROOMS = ("estimates", "heads", "transforms", "moments", "alignment", "dp")
-WHOLE = ("tests/estimates/test_bures.py", *(f"tests/{room}" for room in ROOMS))
+WHOLE = ("tests/transforms/test_bures.py", *(f"tests/{room}" for room in ROOMS))
 
 
 def as_recorded(found: dict[str, str]) -> bool:

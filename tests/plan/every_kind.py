@@ -1,7 +1,5 @@
 """Certified plans of every kind of schema, with every table, key and transform that a plan can have among them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import warnings
@@ -10,17 +8,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import privstats as ps
-from privstats.plan.certificate import certificate_text
 from privstats.plan.devices import EXACT
-from privstats.schema import Schema
+from privstats.review.certificate import certificate_text
 from privstats.schema.public_values import Published
 from tests import made
-from tests.plan.certified import COHORT, PARTY
 from tests.plan.devices import sample_devices
 from tests.plan.random_plans import PANEL
+from tests.review.certified import COHORT, PARTY
 from tests.schema.samples import PROMISED
-
-__all__ = ["PLANS", "Certified", "certified", "with_tables"]
 
 NAMES = tuple(f"member {place}" for place in range(len(PANEL)))
 CLIPPED = {"unit": "client", "max_records_per_client": 4, "client_clip": 3.0}
@@ -66,7 +61,7 @@ class Certified(NamedTuple):
     document: dict[str, Any]
 
 
-def _usual(place: int, schema: Schema) -> ps.Plan:
+def _usual(place: int, schema: ps.schema.Schema) -> ps.Plan:
     model, changes = MODELS[place % 3], {"adjacency": ("add-remove", "replace-one")[place % 2]}
     if schema.refusal("record"):
         changes |= PARTY if isinstance(schema, ps.PartySchema) else {**CLIPPED, "adjacency": "add-remove"}
@@ -88,12 +83,14 @@ def _others() -> dict[str, ps.Plan]:
     shares = {"G": 0.4, "h": 0.5, "q": 0.1}
     ridge = ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=3.0, folds=5, nonnegative=True)
     proved: dict[str, Any] = {"protocol": "split", "panel": PANEL, "validity": ps.plan.Validity("moments", 500)}
+    proved["key_agreement"] = "mlkem768-x25519"
     return {
         "panel": made.plan(classes, COHORT, made.promise("panel"), **proved),
         "weighed": made.plan(
             classes, COHORT, made.promise(), min_count=5, merge={2: 0}, spare_bits=3, graph="complete"
         ),
         "layers": made.plan(classes, COHORT, made.promise("distributed"), excess_noise="removed"),
+        "hybrid": made.plan(classes, COHORT, made.promise(), key_agreement="mlkem768-x25519"),
         "shares": made.plan(ridge, COHORT, made.promise(shares=shares, adjacency="replace-one")),
         "maps": made.plan(replace(classes, features=5, transform=MAPS), COHORT, made.promise()),
         "arms": made.plan(replace(classes, features=6, transform=ARMS), COHORT, made.promise()),
@@ -156,7 +153,13 @@ def _others() -> dict[str, ps.Plan]:
             made.promise(),
             protocol="split",
             panel=PANEL,
-            devices=sample_devices(organisations=NAMES, words="per record", exact=EXACT, stated_epsilon=99.0),
+            devices=sample_devices(
+                organisations=NAMES,
+                words="per record",
+                exact=EXACT,
+                stated_epsilon=99.0,
+                texts={"de": {"title": "Ulm"}},
+            ),
         ),
         "tables": made.plan(counts, COHORT, made.promise(adjacency="replace-one")),
     }

@@ -1,7 +1,5 @@
 """Plans by chance, of every kind of schema, trust model, unit and adjacency that a plan takes."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -10,12 +8,9 @@ from functools import partial
 from typing import Any
 
 import privstats as ps
-from privstats.errors import PlanError
 from privstats.schema import Schema
 from privstats.schema.public_values import Published
 from tests.schema.samples import PROMISED
-
-__all__ = ["KINDS", "random_plans"]
 
 PANEL = tuple(ps.secagg.Identity(bytes([seed]) * 32).public.hex() for seed in (1, 2, 3))
 
@@ -75,6 +70,7 @@ def _hazard(chance: random.Random, common: dict[str, Any]) -> Schema:
         feature_names=tuple(f"x{place}" for place in range(columns)),
         transform=(ps.transforms.ConstantFeature(common["clip_norm"] * chance.uniform(0.1, 0.7)),),
         expected_events=chance.choice([None, 1000]),
+        times=chance.choice([None, "continuous", "discrete"]),
     )
 
 
@@ -112,8 +108,7 @@ def _mean(chance: random.Random, common: dict[str, Any]) -> Schema:
 
 
 def _parties(chance: random.Random, common: dict[str, Any]) -> Schema:
-    kind = chance.choice([ps.PartySchema, ps.PartyUpdateSchema])
-    return kind(chance.randint(2, 5), **common)
+    return chance.choice([ps.PartySchema, ps.PartyUpdateSchema])(chance.randint(2, 5), **common)
 
 
 def _gaussians(chance: random.Random, common: dict[str, Any]) -> Schema:
@@ -160,7 +155,7 @@ def _plan(chance: random.Random, kind: Any) -> ps.Plan:
         around["privacy"] = _privacy(chance, schema, model)
         try:
             return ps.Plan(schema=schema, cohort=cohort, published=needs, **around)
-        except PlanError:
+        except ps.PlanError:
             continue
 
 

@@ -1,7 +1,5 @@
 """What epsilon rests on and cannot count stands wherever epsilon is shown."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

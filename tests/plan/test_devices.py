@@ -1,7 +1,5 @@
 """The table ``[devices]``: what it says, every refusal, and what a person is told."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from typing import Any
@@ -12,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.errors import DataError, PlanError
 from privstats.plan.devices import EXACT, PER_RECORD, TRUSTED_REGISTRAR, least_epsilon
 from privstats.schema.public_values import Published
 from tests.plan.devices import COUNTS, PANEL, PERSON, devices_plan, sample_devices
@@ -163,7 +160,7 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_no_device_can_be_asked_is_refused_in_a_sentence(case):
     make, told = REFUSED[case]
-    with pytest.raises(PlanError, match=told) as refused:
+    with pytest.raises(ps.PlanError, match=told) as refused:
         make()
     assert "\n" not in str(refused.value)
 
@@ -174,7 +171,7 @@ def test_no_spelling_of_a_members_name_serves_the_page_or_invites(name, data):
     wide = {ord("U"): "\uff35", ord("B"): "\uff22", ord("n"): "\uff4e"}
     spelt = data.draw(st.sampled_from([name.upper(), name.lower(), f"  {name} ", name.translate(wide)]))
     for role in ("page", "registrar"):
-        with pytest.raises(PlanError, match="a member of the panel"):
+        with pytest.raises(ps.PlanError, match="a member of the panel"):
             sample_devices(**{role: spelt})
 
 
@@ -183,9 +180,9 @@ def test_a_course_is_refused_and_its_plan_alone_is_not():
     privacy = replace(RECORD, epsilon=4.0)
     plan = devices_plan(schema=ridge, privacy=privacy, devices=sample_devices(words=PER_RECORD, stated_epsilon=90.0))
     assert ps.course.Single(plan).first == plan
-    with pytest.raises(PlanError, match="a device sends one message and is gone, and a round of a course needs"):
+    with pytest.raises(ps.PlanError, match="a device sends one message and is gone, and a round of a course needs"):
         ps.Rounds.within(plan, expected_records=20)
-    with pytest.raises(PlanError, match="a device sends one message and is gone, and a course asks the same ones"):
+    with pytest.raises(ps.PlanError, match="a device sends one message and is gone, and a course asks the same ones"):
         ps.course.Stream(exact_plan(schema=ridge), 2)
 
 
@@ -195,13 +192,16 @@ def test_the_noise_of_a_panel_does_not_follow_from_who_is_on_the_roster(clients,
     least = min(survivors, clients)
     cohort = ps.Cohort(clients, least, records, min(colluders, least - 2))
     noise = replace(devices_plan(), cohort=cohort).noise
-    assert noise.rows == devices_plan().noise.rows
-    assert noise.mu == devices_plan().noise.mu
+    assert (noise.rows, noise.mu) == (devices_plan().noise.rows, devices_plan().noise.mu)
 
 
 KINDS = {
     "counts": COUNTS,
     "one variable": ps.CountSchema((ps.Categories("smokes", ("yes", "no")),), (("smokes",),)),
+    "a number": ps.CountSchema((), (), numbers=(ps.Number("hours", 0, 80),)),
+    "numbers by group": ps.CountSchema(
+        COUNTS.variables, COUNTS.tables, numbers=(ps.Number("hours", 0, 80, by=("smokes",)), ps.Number("km", -1, 1))
+    ),
     "classes": ps.ClassSchema(2, 3, "NAB", 1.0),
     "nonnegative": ps.ClassSchema(2, 3, "NA", 1.0, nonnegative=True),
     "ridge": ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0),
@@ -226,7 +226,10 @@ def test_a_person_is_told_at_least_what_one_answer_against_another_costs(kind, m
     assert told > privacy.epsilon
 
 
-@pytest.mark.parametrize(("schema", "clip"), [(KINDS["classes"], None), (KINDS["classes"], 2.0), (COUNTS, 1.5)])
+@pytest.mark.parametrize(
+    ("schema", "clip"),
+    [(KINDS["classes"], None), (KINDS["classes"], 2.0), (COUNTS, 1.5), (KINDS["numbers by group"], 1.5)],
+)
 def test_the_unit_that_stands_for_a_person_promises_the_whole_answer_of_a_device(schema, clip):
     """What unit='person' is refused with: up to so many rows of one device, and with client_clip any so many."""
     privacy = replace(PERSON, max_records_per_client=5, client_clip=clip)
@@ -238,7 +241,7 @@ def test_the_unit_that_stands_for_a_person_promises_the_whole_answer_of_a_device
             moved = np.linalg.norm(target.exact(answer_of(schema, rows, seed)) / target.levels())
             reached = max(reached, float(moved / plan.noise.mu))
     assert 0.98 < reached <= 1
-    with pytest.raises(DataError, match="more records than privacy.max_records_per_client=5"):
+    with pytest.raises(ps.DataError, match="more records than privacy.max_records_per_client=5"):
         ps.session.contribution(plan, answer_of(schema, 6, 0))
 
 
@@ -247,7 +250,8 @@ def answer_of(schema, most, seed):
     rng = np.random.default_rng(seed)
     if isinstance(schema, ps.CountSchema):
         rows = {"smokes": ["yes", "no"][seed % 2], "age": [20.0, 50.0, 70.0][seed % 3]}
-        return ps.measure(schema, {each.name: [rows[each.name]] * most for each in schema.variables})
+        rows |= {each.name: [each.low, each.high, each.middle][seed // 2 % 3] for each in schema.numbers or ()}
+        return ps.measure(schema, {each.name: [rows[each.name]] * most for each in schema.read})
     x = np.eye(3)[seed % 3] * (1 if schema.nonnegative or seed % 2 else -1) * 4
     X = np.tile(x, (most, 1)) + (0 if seed % 5 else np.abs(rng.normal(size=(most, 3))))
     y = np.full(most, seed % 2) if isinstance(schema, ps.ClassSchema) else np.full(most, (-1.0) ** (seed % 2))

@@ -1,21 +1,15 @@
 """A plan with a panel: one more row of the table of protocols, and no other plan's digest changes."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats import session
-from privstats.errors import AggregationError, LocalProtocolError, PlanError, RandomnessError
-from privstats.plan import facts
-from privstats.randomness import secure, seeded
 from privstats.secagg import Helper, HelperKeys, Identity, Leader, Panel, Roster
 from privstats.secagg.upload.client import Client as UploadClient
-from privstats.testing import dropout_schedules
 from privstats.workflows.simulate import run
+from tests.made import refused
 from tests.secagg.interactive.cohorts import stream
 
 PANEL = tuple(Identity.generate(stream(f"seat {place}")).public.hex() for place in range(3))
@@ -47,8 +41,7 @@ def test_a_plan_without_a_panel_has_the_digest_that_it_had() -> None:
 
 def test_the_panel_is_in_the_digest_and_in_the_file() -> None:
     plan = plan_of()
-    assert ps.Plan.from_toml(plan.to_toml()) == plan
-    assert plan_of(panel=list(PANEL)) == plan
+    assert ps.Plan.from_toml(plan.to_toml()) == plan_of(panel=list(PANEL)) == plan
     assert hash(plan_of(panel=list(PANEL))) == hash(plan)
     assert len({plan.digest, plan_of(panel=PANEL[:2]).digest, plan_of(panel=PANEL[::-1]).digest}) == 3
     assert (plan.masking.helpers, plan.masking.tolerated, plan.masking.protocol) == (2, 1, "split")
@@ -69,34 +62,27 @@ def test_the_panel_is_in_the_digest_and_in_the_file() -> None:
         ({"panel": 3}, "64 lower-case hex digits"),
         ({"graph": "complete"}, "leave graph at 'auto'"),
         ({"protocol": "interactive"}, "has no helpers: leave panel out"),
-        (
-            {"protocol": "interactive", "panel": PANEL[:1]},
-            "leave panel out, or choose protocol='split'",
-        ),
+        ({"protocol": "interactive", "panel": PANEL[:1]}, "leave panel out, or choose protocol='split'"),
         ({"cohort": ps.Cohort(clients=6, min_survivors=4, colluders=3, max_records=90)}, "stands alone in the sum"),
     ],
 )
 def test_a_panel_that_does_not_hold_together(change: dict, told: str) -> None:
-    with pytest.raises(PlanError, match=told):
-        plan_of(**change)
+    refused(ps.PlanError, told, plan_of, **change)
 
 
 @pytest.mark.parametrize("model", [None, "central", "distributed", "local"])
 def test_a_simulation_is_exact_and_names_the_plan_it_was_given(model: str | None) -> None:
     plan = plan_of(ps.Privacy(model=model, **DP) if model else None)
-    done = run(plan, SHARDS, {"report": {1, 4}}, seeded(1))
+    done = run(plan, SHARDS, {"report": {1, 4}}, ps.randomness.seeded(1))
     assert done.exact
-    assert done.release.survivors == (0, 2, 3, 5)
-    assert done.release.plan == plan
+    assert (done.release.survivors, done.release.plan) == ((0, 2, 3, 5), plan)
     assert [sent > 0 for sent in done.bytes_sent] == [True, False, True, True, False, True]
     assert ps.simulate(plan, SHARDS, dropouts={"report": {2}}).survivors == (0, 1, 3, 4, 5)
 
 
 def test_a_helper_that_vanishes_ends_the_run_by_name() -> None:
-    with pytest.raises(AggregationError, match="these have not answered: helper 2"):
-        run(plan_of(), SHARDS, {"check": {7}})
-    with pytest.raises(PlanError, match="clients are 0..5, and 7 is the last helper"):
-        run(plan_of(), SHARDS, {"check": {8}})
+    refused(ps.AggregationError, "these have not answered: helper 2", run, plan_of(), SHARDS, {"check": {7}})
+    refused(ps.PlanError, "clients are 0..5, and 7 is the last helper", run, plan_of(), SHARDS, {"check": {8}})
 
 
 def test_clients_cannot_vanish_after_they_have_spoken() -> None:
@@ -107,18 +93,17 @@ def test_clients_cannot_vanish_after_they_have_spoken() -> None:
 @given(st.data())
 def test_schedules_are_drawn_from_the_steps_of_split(data: st.DataObject) -> None:
     plan = plan_of()
-    lost = data.draw(dropout_schedules(plan, survivable=False))
+    lost = data.draw(ps.testing.dropout_schedules(plan, survivable=False))
     assert set(lost) <= {"report"}
-    with pytest.raises(AggregationError, match="too_few_clients"):
-        run(plan, SHARDS, lost)
-    assert run(plan, SHARDS, data.draw(dropout_schedules(plan))).exact
+    refused(ps.AggregationError, "too_few_clients", run, plan, SHARDS, lost)
+    assert run(plan, SHARDS, data.draw(ps.testing.dropout_schedules(plan))).exact
 
 
 @pytest.mark.ci
 def test_distributed_noise_has_its_variance_over_the_survivors() -> None:
     plan = plan_of(ps.Privacy(model="distributed", **DP))
     shards = [(np.zeros((0, 4)), np.zeros(0, int))] * 6
-    drawn = [run(plan, shards, {"report": {0, 1}}, seeded(seed)).release.vector for seed in range(40)]
+    drawn = [run(plan, shards, {"report": {0, 1}}, ps.randomness.seeded(seed)).release.vector for seed in range(40)]
     place, segment = plan.layout.slices[1], plan.layout.segments[1]
     noise = np.concatenate([vector[place] for vector in drawn]) / segment.scale
     assert noise.std() == pytest.approx(plan.noise.released_sigma(4)[segment.name], rel=0.15)
@@ -137,13 +122,12 @@ def test_plan_check_says_whom_split_trusts(privstats, tmp_path) -> None:
         "unless the leader and all helpers work together",
     ):
         assert part in text
-    shown = privstats("plan", "show", "plan.toml", cwd=tmp_path)
-    assert '"helpers": 2' in shown.stdout
-    assert "1 helper that" in facts(plan_of(panel=PANEL[:2]))[0]
+    assert '"helpers": 2' in privstats("plan", "show", "plan.toml", cwd=tmp_path).stdout
+    assert "1 helper that" in ps.plan.facts(plan_of(panel=PANEL[:2]))[0]
 
 
 def test_plan_check_says_whom_the_interactive_protocol_trusts() -> None:
-    text = " ".join(facts(plan_of(protocol="interactive", panel=())))
+    text = " ".join(ps.plan.facts(plan_of(protocol="interactive", panel=())))
     assert "no server is trusted" in text
     assert "if the server and more than 1 clients work together" in text
     assert "can shift the sum by anything in the ring" in text
@@ -168,60 +152,57 @@ class Parties:
 
     def client(self, **other):
         moments = ps.measure(SCHEMA, *SHARDS[0])
-        return session.client(self.plan, moments, index=0, identity=self.identities[0], roster=self.roster, **other)
+        return ps.session.client(self.plan, moments, index=0, identity=self.identities[0], roster=self.roster, **other)
 
 
 def test_machines_of_a_plan_with_a_panel() -> None:
     parties = Parties()
     assert parties.client(panel=parties.panel).start()
     common = {"roster": parties.roster, "panel": parties.panel}
-    assert session.server(parties.plan, keys=parties.keys[0], **common).steps == ("report", "check", "reveal")
-    assert session.helper(parties.plan, keys=parties.keys[1], **common).index == 6
+    assert ps.session.server(parties.plan, keys=parties.keys[0], **common).steps == ("report", "check", "reveal")
+    assert ps.session.helper(parties.plan, keys=parties.keys[1], **common).index == 6
 
 
 def test_keys_that_can_be_drawn_again_are_refused_unless_a_test_allows_them() -> None:
     parties = Parties()
     parties.keys = [
-        HelperKeys(member, place, parties.plan.masking, parties.roster, entropy=seeded(place).bytes)
+        HelperKeys(member, place, parties.plan.masking, parties.roster, entropy=ps.randomness.seeded(place).bytes)
         for place, member in enumerate(parties.members)
     ]
     panel = Panel(tuple(member.public for member in parties.members), tuple(keys.offer for keys in parties.keys))
     common = {"roster": parties.roster, "panel": panel}
-    with pytest.raises(RandomnessError, match="these keys are from a reproducible generator"):
-        session.server(parties.plan, keys=parties.keys[0], **common)
-    with pytest.raises(RandomnessError, match="these keys are from a reproducible generator"):
-        session.helper(parties.plan, keys=parties.keys[1], **common)
+    with pytest.raises(ps.RandomnessError, match="these keys are from a reproducible generator"):
+        ps.session.server(parties.plan, keys=parties.keys[0], **common)
+    with pytest.raises(ps.RandomnessError, match="these keys are from a reproducible generator"):
+        ps.session.helper(parties.plan, keys=parties.keys[1], **common)
     masking = parties.plan.masking
     for kind, keys in ((Leader, parties.keys[0]), (Helper, parties.keys[1])):  # the machines themselves, too
-        with pytest.raises(RandomnessError, match="these keys are from a reproducible generator"):
-            kind(masking, keys=keys, **common)
-    place = {"index": 0, "identity": parties.identities[0], "entropy": seeded(5).bytes, **common}
+        refused(ps.RandomnessError, "these keys are from a reproducible generator", kind, masking, keys=keys, **common)
+    place = {"index": 0, "identity": parties.identities[0], "entropy": ps.randomness.seeded(5).bytes, **common}
     vector = masking.ring.zeros()
-    with pytest.raises(RandomnessError, match="can unmask the vector"):
-        UploadClient(masking, vector, **place)
+    refused(ps.RandomnessError, "can unmask the vector", UploadClient, masking, vector, **place)
     assert UploadClient(masking, vector, allow_reproducible=True, **place).step == "report"
-    assert session.server(parties.plan, keys=parties.keys[0], allow_reproducible=True, **common).step == "report"
-    assert session.helper(parties.plan, keys=parties.keys[1], allow_reproducible=True, **common).step == "check"
-    secure_keys = HelperKeys(parties.members[2], 2, parties.plan.masking, parties.roster, entropy=secure().bytes)
+    assert ps.session.server(parties.plan, keys=parties.keys[0], allow_reproducible=True, **common).step == "report"
+    assert ps.session.helper(parties.plan, keys=parties.keys[1], allow_reproducible=True, **common).step == "check"
+    secure_keys = HelperKeys(
+        parties.members[2], 2, parties.plan.masking, parties.roster, entropy=ps.randomness.secure().bytes
+    )
     assert secure_keys.reproducible is False
 
 
 def test_what_a_panel_needs_is_asked_for_in_words() -> None:
     parties = Parties()
-    with pytest.raises(LocalProtocolError, match="the plan names a panel: give panel="):
-        parties.client()
-    with pytest.raises(LocalProtocolError, match="take keys=HelperKeys"):
-        session.server(parties.plan, parties.roster, panel=parties.panel)
+    refused(ps.LocalProtocolError, "the plan names a panel: give panel=", parties.client)
+    with pytest.raises(ps.LocalProtocolError, match="take keys=HelperKeys"):
+        ps.session.server(parties.plan, parties.roster, panel=parties.panel)
     plain = plan_of(protocol="interactive", panel=())
-    with pytest.raises(LocalProtocolError, match="identity must be an Identity"):
-        session.server(plain, parties.roster)
-    with pytest.raises(LocalProtocolError, match="panel must be a Panel, got list"):
-        parties.client(panel=[])
-    with pytest.raises(LocalProtocolError, match="panel must be a Panel, got list"):
-        session.server(plain, parties.roster, identity=parties.members[0], panel=[])  # type: ignore[arg-type]
-    with pytest.raises(LocalProtocolError, match="roster must be a Roster"):
-        session.helper(parties.plan, keys=parties.keys[1], roster=None, panel=parties.panel)
-    with pytest.raises(LocalProtocolError, match="has no helpers"):
-        session.helper(plain, keys=parties.keys[1], roster=parties.roster, panel=parties.panel)
-    with pytest.raises(LocalProtocolError, match="not the panel that the plan names"):
-        session.server(plain, parties.roster, identity=parties.members[0], panel=parties.panel)
+    refused(ps.LocalProtocolError, "identity must be an Identity", ps.session.server, plain, parties.roster)
+    refused(ps.LocalProtocolError, "panel must be a Panel, got list", parties.client, panel=[])
+    with pytest.raises(ps.LocalProtocolError, match="panel must be a Panel, got list"):
+        ps.session.server(plain, parties.roster, identity=parties.members[0], panel=[])  # type: ignore[arg-type]
+    with pytest.raises(ps.LocalProtocolError, match="roster must be a Roster"):
+        ps.session.helper(parties.plan, keys=parties.keys[1], roster=None, panel=parties.panel)
+    with pytest.raises(ps.LocalProtocolError, match="has no helpers"):
+        ps.session.helper(plain, keys=parties.keys[1], roster=parties.roster, panel=parties.panel)
+    with pytest.raises(ps.LocalProtocolError, match="not the panel that the plan names"):
+        ps.session.server(plain, parties.roster, identity=parties.members[0], panel=parties.panel)

@@ -3,7 +3,8 @@
 The road of a kind is what a reader reads who wants to be sure of one plan of it: every module that the machines, the
 measurement, the plan and the noise reach by an import that runs when a module is loaded, or by a name of a lazy room
 that a function uses. An import inside a function is not followed; one may stand there only where a plan without its
-section never runs it. Code lines have no blanks, comments and docstrings. ``core.toml`` holds the budget.
+section never runs it. Code lines have no blanks, comments and docstrings. ``core.toml`` holds the budget. Small
+files and long functions are counted without ``privstats.contrib``.
 """
 
 from __future__ import annotations
@@ -35,15 +36,39 @@ privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", eps
 ps.private_release(schema, privacy, np.full((20, 2), 0.1), np.array([0, 1] * 10), ledger="uncharged")
 print(sum(name.partition(".")[0] == "privstats" for name in sys.modules))
 """
+_VISITED = """
+import sys
+import numpy as np
+import privstats as ps
+
+def note(frame, event, _):
+    name = frame.f_code.co_filename
+    if event != "call" or not name.startswith(ps.__path__[0]):
+        return
+    while frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    if frame.f_code.co_filename == "<string>":  # and not while a module is imported
+        visited.add(name)
+
+visited = set()
+head, X, y = ps.heads.LDA(), np.full((20, 2), 0.1), np.array([0, 1] * 10)
+promise = {"epsilon": 1.0, "delta": 1e-5, "clip_norm": 1.0, "adjacency": "add-remove", "ledger": "uncharged"}
+sys.setprofile(note)
+head.fit_private(X, y, classes=(0, 1), **promise)
+sys.setprofile(None)
+print(len(visited))
+"""
+_LONG, _SHORT = 30, 40
+"""A function with more code lines than the first is long, a file with fewer than the second is short."""
 
 
 @dataclass(frozen=True)
 class Module:
-    """A module's name, its tree, and how many lines of code it has."""
+    """A module's name, its tree, and the numbers of its lines of code."""
 
     name: str
     tree: ast.Module
-    lines: int
+    code: frozenset[int]
     is_room: bool
 
     @classmethod
@@ -53,7 +78,20 @@ class Module:
         parts = path.relative_to(root).with_suffix("").parts
         is_room = parts[-1] == "__init__"
         tree = ast.parse(text)
-        return cls(".".join(parts[:-1] if is_room else parts), tree, code_lines(text, tree), is_room)
+        return cls(".".join(parts[:-1] if is_room else parts), tree, _numbers(text, tree), is_room)
+
+    @property
+    def lines(self) -> int:
+        """How many lines of code it has."""
+        return len(self.code)
+
+    @property
+    def long_functions(self) -> list[str]:
+        """Its functions with more than 30 lines of code."""
+        each = (node for node in ast.walk(self.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        return [
+            node.name for node in each if len(self.code.intersection(range(node.lineno, node.end_lineno + 1))) > _LONG
+        ]
 
     @property
     def lazy(self) -> dict[str, tuple[str, str]]:
@@ -72,6 +110,10 @@ def code_lines(text: str, tree: ast.Module) -> int:
         >>> code_lines('"Title."\\n\\nx = 1  # one\\n# two\\n', ast.parse('"Title."\\n\\nx = 1\\n'))
         1
     """
+    return len(_numbers(text, tree))
+
+
+def _numbers(text: str, tree: ast.Module) -> frozenset[int]:
     held: set[int] = set()
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type not in _SILENT:
@@ -79,7 +121,7 @@ def code_lines(text: str, tree: ast.Module) -> int:
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             held.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
-    return len(held)
+    return frozenset(held)
 
 
 @dataclass(frozen=True)
@@ -89,10 +131,10 @@ class Graph:
     modules: Mapping[str, Module]
 
     @classmethod
-    def read(cls, root: Path = ROOT) -> Graph:
-        """The package below ``root``."""
-        found = (Module.read(path, root) for path in sorted((root / PACKAGE).rglob("*.py")))
-        return cls({each.name: each for each in found})
+    def read(cls, root: Path = ROOT, package: str = PACKAGE) -> Graph:
+        """A package below ``root``."""
+        modules = (Module.read(path, root) for path in sorted((root / package).rglob("*.py")))
+        return cls({each.name: each for each in modules})
 
     @cached_property
     def _lazy(self) -> dict[str, dict[str, tuple[str, str]]]:
@@ -193,6 +235,9 @@ def measured(graph: Graph, budget: Mapping[str, dict[str, object]]) -> dict[str,
     kinds: Mapping[str, list[str]] = budget["road"]["kinds"]  # type: ignore[assignment]
     roads = {kind: graph.reach([*spine, *(f"{PACKAGE}.{name}" for name in own)]) for kind, own in kinds.items()}
     together: set[str] = set().union(*roads.values())
+    apart = graph.modules.keys() - graph.below([f"{PACKAGE}.contrib"])
+    modules = [graph.modules[name] for name in apart]
+    tests = Graph.read(package="tests")
     return {
         "the core, modules": len(core),
         "the core, lines": graph.lines(core),
@@ -204,13 +249,21 @@ def measured(graph: Graph, budget: Mapping[str, dict[str, object]]) -> dict[str,
         "modules beside dp that draw noise": len(drawers(graph)),
         "files": len(graph.modules),
         "lines": graph.lines(graph.modules),
+        "files, without contrib": len(apart),
+        "lines, without contrib": graph.lines(apart),
+        "files under 40 lines": sum(each.lines < _SHORT and not each.is_room for each in modules),
+        "functions over 30 lines": sum(len(each.long_functions) for each in modules),
+        "code lines of the tests": tests.lines(tests.modules),
     }
 
 
-def loaded_by_a_release() -> int:
-    """How many modules a process has after one party's release."""
-    done = subprocess.run([sys.executable, "-c", _LOADED], cwd=ROOT, capture_output=True, text=True, check=True)
-    return int(done.stdout)
+def run() -> dict[str, int]:
+    """What one party's release loads, and in how many files of the package ``fit_private`` calls a function."""
+    scripts = {"modules that a release loads": _LOADED, "files that fit_private visits": _VISITED}
+    options = {"cwd": ROOT, "capture_output": True, "text": True, "check": True}
+    return {
+        name: int(subprocess.run([sys.executable, "-c", script], **options).stdout) for name, script in scripts.items()
+    }
 
 
 _DRAWS = {
@@ -236,9 +289,26 @@ def _draws(node: ast.AST) -> bool:
     return name in _DRAWS
 
 
-def table(found: Mapping[str, int], most: Mapping[str, int]) -> str:
+_KEYS = ("asymmetric.ed25519", "asymmetric.x25519", "kdf.hkdf")
+KEYS = tuple(
+    f"cryptography.hazmat.primitives.{each}" for each in ("asymmetric.ed25519", "asymmetric.x25519", "kdf.hkdf")
+)
+"""What signs, agrees on a secret, or derives keys from one."""
+
+
+def importers(graph: Graph, sources: Iterable[str]) -> set[str]:
+    """The modules that import something from one of these, also inside functions."""
+    wanted = set(sources)
+    return {
+        name
+        for name, each in graph.modules.items()
+        if any(isinstance(node, ast.ImportFrom) and node.module in wanted for node in ast.walk(each.tree))
+    }
+
+
+def table(values: Mapping[str, int], most: Mapping[str, int]) -> str:
     """The rows beside their budget."""
-    rows = [f"{name:36} {value:8,} of {most[name]:,}" for name, value in found.items()]
+    rows = [f"{name:36} {value:8,} of {most[name]:,}" for name, value in values.items()]
     return "\n".join(["what a promise rests on", *rows])
 
 
@@ -249,5 +319,4 @@ def read_budget() -> dict[str, dict[str, object]]:
 
 if __name__ == "__main__":
     _budget = read_budget()
-    _found = measured(Graph.read(), _budget) | {"modules that a release loads": loaded_by_a_release()}
-    print(table(_found, _budget["most"]))  # type: ignore[arg-type]
+    print(table(measured(Graph.read(), _budget) | run(), _budget["most"]))  # type: ignore[arg-type]

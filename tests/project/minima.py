@@ -3,13 +3,9 @@
 In ``.ci/minima``, which installs and tests them.
 """
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path
-
-__all__ = ["lowest"]
 
 _BOUND = re.compile(r"(?P<name>[\w.-]+)(?:\[[\w,-]+\])?(?:>=|==)(?P<version>[\d.]+)(?:,<[\d.]+)?")
 _OWN = "privstats["  # the package's own extras, which are listed by themselves

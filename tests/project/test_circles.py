@@ -1,7 +1,5 @@
 """No module imports itself through others: not when it is loaded, and not inside a function either."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Set
 
 from tests.lacking import needs

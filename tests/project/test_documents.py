@@ -114,17 +114,7 @@ def test_the_glossary_has_every_column_of_the_tables_that_people_meet():
         privacy=ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5),
     )
     columns = set(re.findall(r"[a-z]+(?: alone)?", str(plan.budget()).splitlines()[2]))
-    columns |= {
-        "between",
-        "TPR@1%",
-        "advantage",
-        "gone",
-        "survivors",
-        "honest",
-        "ceiling",
-        "baseline",
-        "verdict",
-    }
+    columns |= {"between", "TPR@1%", "advantage", "gone", "survivors", "honest", "ceiling", "baseline", "verdict"}
     glossary = (ROOT / "docs" / "glossary.md").read_text("utf-8")
     terms = {term for line in glossary.splitlines() if line[:1].strip() for term in line.split(", ")}
     assert columns - terms == set()

@@ -4,6 +4,7 @@ import doctest
 import importlib
 import inspect
 import os
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,62 +12,29 @@ import pytest
 import privstats as ps
 
 ROOMS = [
-    "privstats",
-    "privstats.course",
-    "privstats.dp",
-    "privstats.encoding",
-    "privstats.engines.client_updates",
-    "privstats.engines.flower",
-    "privstats.engines.journal",
-    "privstats.engines.loopback",
-    "privstats.errors",
-    "privstats.estimates.bures",
-    "privstats.estimates.calibration",
-    "privstats.estimates.filter_bank",
-    "privstats.estimates.noisy_sums",
-    "privstats.estimates.regression",
-    "privstats.estimates.ridge_recipe",
-    "privstats.estimates.score",
-    "privstats.estimates.softmax",
-    "privstats.estimates.softmax_recipe",
-    "privstats.estimates.spectrum",
-    "privstats.files.atomic",
-    "privstats.files.envelope",
-    "privstats.files.jsonable",
-    "privstats.files.signing",
-    "privstats.heads",
-    "privstats.inference",
-    "privstats.moments",
-    "privstats.notebook",
-    "privstats.plan",
-    "privstats.python_values",
-    "privstats.release",
-    "privstats.schema",
-    "privstats.schema.modules",
-    "privstats.schema.public_values",
-    "privstats.secagg",
-    "privstats.session",
-    "privstats.testing.transport",
-    "privstats.transforms",
-    "privstats.workflows.checkpoint",
-    "privstats.workflows.readers",
-    "privstats.workflows.report",
-    "privstats.workflows.rivals",
-    "privstats.workflows.rivals.opacus",
-    "privstats.workflows.score",
-    "privstats.workflows.simulate",
-    "privstats.workflows.suggest",
-    "privstats.workflows.sweep",
-    "threat_models.audits.accountants",
-    "threat_models.audits.zcdp",
-]
+    "privstats", "privstats.course", "privstats.dp", "privstats.encoding", "privstats.contrib.client_updates",
+    "privstats.engines.flower", "privstats.engines.journal", "privstats.engines.loopback", "privstats.errors",
+    "privstats.transforms.bures", "privstats.estimates.filter_bank", "privstats.estimates.regression",
+    "privstats.estimates.score", "privstats.estimates.softmax", "privstats.estimates.recipes",
+    "privstats.estimates.denoise", "privstats.files.atomic", "privstats.files.envelope", "privstats.files.text",
+    "privstats.files.signing", "privstats.heads", "privstats.inference", "privstats.moments", "privstats.printable",
+    "privstats.plan", "privstats.python_values", "privstats.release", "privstats.schema", "privstats.schema.modules",
+    "privstats.schema.public_values", "privstats.secagg", "privstats.session", "privstats.testing.contracts",
+    "privstats.transforms", "privstats.workflows.readers", "privstats.workflows.report", "privstats.workflows.rivals",
+    "privstats.contrib.rivals", "privstats.workflows.score", "privstats.workflows.simulate",
+    "privstats.workflows.suggest", "privstats.workflows.sweep.frame", "privstats.workflows.sweep",
+    "threat_models.audits.accountants", "threat_models.audits.zcdp",
+]  # fmt: skip
 WITHOUT = {
     "privstats.course.DisjointRounds": "a protocol type: a course fulfils it, no caller makes one",
     "privstats.course.Course": "a protocol type: a course fulfils it, no caller makes one",
-    "privstats.estimates.noisy_sums.NoisySums": "a protocol type: class sums and a head's evidence fulfil it",
+    "privstats.estimates.denoise.NoisySums": "a protocol type: class sums and a head's evidence fulfil it",
     "privstats.files.signing.Named": "a protocol type: an identity fulfils it",
     "privstats.files.signing.Signs": "a protocol type: an identity fulfils it",
     "privstats.workflows.report.render": "fills a template of the package, which page_of and write_page show",
+    "privstats.workflows.simulate.checked_dropouts": "a step of simulate, which streams take too",
+    "privstats.workflows.simulate.measured": "a step of simulate, which streams take too",
+    "privstats.workflows.simulate.summed": "a step of simulate, which streams take too",
     "privstats.errors.RestoredError": "needs a journal that was put back: tests/engines/test_journal_restored.py",
     "privstats.errors.SessionEndedError": "needs a session that has ended: tests/engines/test_journal_ends.py",
 }
@@ -80,10 +48,15 @@ def is_documented(value: object) -> bool:
 
 
 def public_names(room: str) -> dict[str, object]:
-    """The classes and functions of a room; constants, type aliases and other rooms need no example."""
+    """The classes and functions that a room lists or a module defines; constants and type aliases need no example."""
     module = importlib.import_module(room)
-    named = {f"{room}.{name}": getattr(module, name) for name in module.__all__}
+    names = getattr(module, "__all__", None) or [name for name in vars(module) if _is_own(module, name)]
+    named = {f"{room}.{name}": getattr(module, name) for name in names}
     return {name: value for name, value in named.items() if is_documented(value)}
+
+
+def _is_own(module: ModuleType, name: str) -> bool:
+    return not name.startswith("_") and getattr(vars(module)[name], "__module__", "") == module.__name__
 
 
 def example_of(name: str, value: object) -> doctest.DocTest:

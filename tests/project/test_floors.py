@@ -15,27 +15,22 @@ PLANTED = {
     "privstats/heads/diagnostics.py": ("privstats.session", "privstats.heads.diagnostics -> privstats.session"),
     "privstats/heads/naive_bayes.py": ("privstats.secagg", "privstats.heads.naive_bayes -> privstats.secagg"),
     "privstats/workflows/sweep/grid.py": ("privstats.testing", "privstats.workflows.sweep.grid -> privstats.testing"),
-    "privstats/workflows/score.py": (
-        "privstats.workflows.simulate",
-        "privstats.workflows.score -> privstats.workflows.simulate",
-    ),
-    "privstats/heads/rules/rule.py": (
-        "privstats.heads.estimates.subspace",
-        "privstats.heads.rules.rule -> privstats.heads.estimates.subspace",
-    ),
-    "privstats/heads/synthetic.py": (
-        "privstats.heads.estimator",
-        "privstats.heads.synthetic -> privstats.heads.estimator",
-    ),
+    "privstats/workflows/score.py": ("privstats.workflows.simulate",
+        "privstats.workflows.score -> privstats.workflows.simulate"),
+    "privstats/heads/rules/rule.py": ("privstats.heads.estimates.subspace",
+        "privstats.heads.rules.rule -> privstats.heads.estimates.subspace"),
+    "privstats/heads/export.py": ("privstats.heads.estimator", "privstats.heads.export -> privstats.heads.estimator"),
+    "privstats/engines/loopback.py": ("privstats.contrib.parts.dask",
+        "privstats.engines.loopback -> privstats.contrib.parts.dask"),
+    "privstats/contrib/rivals.py": ("privstats.contrib.parts.dask",
+        "privstats.contrib.rivals -> privstats.contrib.parts.dask"),
     "privstats/dp/gaussian.py": ("privstats.secagg", "privstats.dp.gaussian -> privstats.secagg"),
-    "privstats/engines/records.py": (
-        "privstats.secagg.interactive.state",
-        "privstats.engines.records -> privstats.secagg.interactive",
-    ),
+    "privstats/engines/records.py": ("privstats.secagg.interactive.state",
+        "privstats.engines.records -> privstats.secagg.interactive"),
     "privstats/secagg/wire.py": ("privstats.secagg.protocols", "privstats.secagg.wire -> privstats.secagg.protocols"),
     "privstats/release.py": ("privstats.engines", "privstats.release -> privstats.engines"),
-    "privstats/schema/statistic.py": ("threat_models", "privstats.schema.statistic -> threat_models"),
-}
+    "privstats/schema/base.py": ("threat_models", "privstats.schema.base -> threat_models"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """What is not installed is skipped, and nothing else is."""
 
-from __future__ import annotations
-
 import pytest
 
 from privstats import optional_dependencies

@@ -1,7 +1,5 @@
 """The nightly script itself, with tiny counts: every part it has runs, whatever became of the one before."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
@@ -16,7 +14,7 @@ from tests.project.minima import lowest
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / ".ci" / "nightly"
-FUZZING = "tests/secagg/test_nightly.py"
+FUZZING = "tests/secagg/interactive/test_fuzz.py::test_coverage_guided_fuzzing_finds_no_other_exception[night]"
 SUITE = "the whole suite, with what is marked nightly"
 
 ATHERIS = '''

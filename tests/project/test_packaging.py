@@ -1,7 +1,5 @@
 """What is shipped: the papers beside the code, a description without dead links, advice that works."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

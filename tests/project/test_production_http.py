@@ -1,7 +1,5 @@
 """The files of ``docs/production`` for devices: the compose file's commands, systemd's word, and a real nginx."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import socket
@@ -13,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from privstats.engines.door.ports import free_port
 from privstats.engines.http.device import DeviceRun
 from privstats.engines.http.dial import Dial
 from privstats.engines.http.intake import REPORT, SIGNATURE
 from privstats.engines.http.settings import Limits
 from tests.engines.http.desk import ORIGIN, study_of_devices
-from tests.engines.http.test_serve import Helpers, free_port, served, waited
+from tests.engines.http.test_serve import Helpers, served, waited
 from tests.project.test_production import FOLDER, parsed
 
 yaml = pytest.importorskip("yaml", reason="it comes with Flower")

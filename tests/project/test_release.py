@@ -1,7 +1,5 @@
 """A release: one version everywhere, a wheel of what is listed, and workflows that say what the project says."""
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -31,7 +29,13 @@ DATA = {
     "privstats/py.typed",
     "privstats/cli/plan.toml",
     "privstats/engines/flower/template/app/pyproject.toml",
-    *(f"privstats/workflows/report/{name}.html" for name in ("layout", "page", "parts", "privacy_report")),
+    *(f"privstats/engines/http/{name}" for name in ("page.html", "page.css", "privstats.bundle.js", "words.json")),
+    "privstats/engines/http/manifest.schema.json",
+    *(f"privstats/workflows/rehearsal/{name}" for name in ("rehearsal.html", "north.csv", "south.csv")),
+    *(
+        f"privstats/workflows/report/{name}.html"
+        for name in ("ethics", "evidence", "layout", "page", "parts", "privacy_report")
+    ),
     "threat_models/page.html",
     "threat_models/py.typed",
 }
@@ -168,8 +172,10 @@ def test_every_file_has_a_licence() -> None:
 
 def test_the_licence_is_there_once_for_people_and_once_for_tools() -> None:
     assert (ROOT / "LICENSE").read_bytes() == (ROOT / "LICENSES" / "Apache-2.0.txt").read_bytes()
-    (whole,) = tomllib.loads((ROOT / "REUSE.toml").read_text("utf-8"))["annotations"]
+    whole, *parts = tomllib.loads((ROOT / "REUSE.toml").read_text("utf-8"))["annotations"]
     assert (whole["path"], whole["SPDX-License-Identifier"]) == ("**", PROJECT["project"]["license"])
+    assert {part["SPDX-License-Identifier"] for part in parts} == {PROJECT["project"]["license"]}
+    assert all((ROOT / part["path"]).exists() for part in parts)
 
 
 def test_every_supported_python_is_tested() -> None:

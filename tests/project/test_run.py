@@ -1,7 +1,5 @@
 """The script of every change, with commands of a moment in the README's place: nothing that fails goes unsaid."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -41,9 +39,7 @@ pytestmark = [
 ]
 
 
-def run(
-    folder: Path, demo: str = "echo shown", test: str = INSTALL, fails: str = "nothing"
-) -> subprocess.CompletedProcess[str]:
+def run(folder, demo="echo shown", test=INSTALL, fails="nothing"):
     """The script in a checkout with these two commands; a word after ``python`` fails."""
     checkout = folder / "checkout"
     (checkout / ".ci").mkdir(parents=True)
@@ -87,8 +83,7 @@ def test_pip_does_not_compile_what_nobody_imports(tmp_path: Path) -> None:
     """Pip takes a false value of this variable for the option, and a true one for its opposite."""
     from pip._internal.commands import create_command
 
-    done = run(tmp_path, "echo compile: $PIP_NO_COMPILE")
-    (value,) = re.findall(r"^compile: (\w+)$", done.stdout, re.MULTILINE)
+    (value,) = re.findall(r"^compile: (\w+)$", run(tmp_path, "echo compile: $PIP_NO_COMPILE").stdout, re.MULTILINE)
     for given, compiles in ((value, False), ("1", True)):
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("PIP_NO_COMPILE", given)
@@ -120,8 +115,7 @@ def test_a_part_that_fails_fails_the_run_and_stops_no_other(tmp_path: Path, comm
 def test_the_demo_ends_with_a_run_that_is_ended(tmp_path: Path) -> None:
     """The second command ends the script, as an interrupt would, while the first still runs."""
     late = tmp_path / "late"
-    done = run(tmp_path, f"sleep .5; touch {late}", "while ! kill -TERM $PPID; do :; done")
-    assert done.returncode != 0
+    assert run(tmp_path, f"sleep .5; touch {late}", "while ! kill -TERM $PPID; do :; done").returncode != 0
     time.sleep(0.8)
     assert not late.exists()
     assert not list((tmp_path / "tmp").iterdir())

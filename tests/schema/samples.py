@@ -1,11 +1,8 @@
 """A schema or two of every kind, with every letter of every table among them."""
 
-from __future__ import annotations
-
 import numpy as np
 
 import privstats as ps
-from privstats.schema import Schema
 
 _X, _Y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60)
 SCORED = (
@@ -14,7 +11,7 @@ SCORED = (
 )
 """Heads that are scored; their schemas are samples, and what they publish belongs to these."""
 NAMES = tuple(f"c{place}" for place in range(10))
-SCHEMAS: tuple[Schema, ...] = (
+SCHEMAS: tuple[ps.schema.Schema, ...] = (
     ps.ClassSchema(3, 4, "NABD", 1.0, class_names=("ash", "beech", "elm")),
     ps.ClassSchema(3, 4, "NAS", 1.0),
     ps.RidgeSchema(4, 2, clip_norm=1.0, target_bound=3.0, feature_names=("a", "b", "c", "d")),
@@ -33,34 +30,28 @@ SCHEMAS: tuple[Schema, ...] = (
     ps.PartyUpdateSchema(3, 4),
     ps.ClassSchema(3, 4, "NADTF", 1.0, grid_bits=10),
     ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=100, course_mu=1.0, module="adapter/5"),
-    ps.HazardSchema(
-        4,
-        2.0,
-        bins=ps.Bins("months", (0, 6, 12, 24)),
-        event="died",
-        feature_names=("arm", "age", "dose"),
-        transform=(ps.transforms.ConstantFeature(1.0),),
-    ),
+    ps.HazardSchema(4, 2.0, bins=ps.Bins("months", (0, 6, 12, 24)), event="died", feature_names=("arm", "age", "dose"),
+        transform=(ps.transforms.ConstantFeature(1.0),)),
+    ps.HazardSchema(4, 2.0, bins=ps.Bins("months", (0, 6, 12, 24)), event="died", feature_names=("arm", "age", "dose"),
+        transform=(ps.transforms.ConstantFeature(1.0),), times="continuous", time_unit=1.0),
     ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5),
     ps.EffectSchema(6, 1.0, outcome=(-2.0, 5.0), trim=0.1, estimand="overlap"),
-    ps.EffectSchema(
-        6,
-        1.0,
-        outcome=(0.0, 1.0),
-        trim=0.1,
-        outcome_names=("relapse", "death"),
-        feature_names=("age", "dose", "arm"),
-        transform=(ps.transforms.ConstantFeature(1.0), ps.transforms.ByArm(2)),
-        subgroups=(ps.Bins("age", (0, 40, 60)), ps.Categories("dose", (0, 1, 2))),
-    ),
+    ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), trim=0.1, outcome_names=("relapse", "death"),
+        feature_names=("age", "dose", "arm"), transform=(ps.transforms.ConstantFeature(1.0), ps.transforms.ByArm(2)),
+        subgroups=(ps.Bins("age", (0, 40, 60)), ps.Categories("dose", (0, 1, 2)))),
     ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5, outcome_names=tuple("abcdefgh")),
     ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.3, measure="ratio"),
+    ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.3, measure="both"),
     ps.EffectSchema(6, 1.0, outcome=(-2.0, 5.0), trim=0.1, balance=0.2),
     ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5, trim=0.5, missing="weights"),
+    ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.5, left_out="counted"),
+    ps.EffectSchema(6, 1.0, outcome=(-2.0, 5.0), trim=0.1, balance=0.2, outcome_names=("pain", "sleep"),
+        left_out="counted"),
     ps.ScoreSchema(6, 1.0, missing="outcome"),
     ps.RidgeSchema(6, clip_norm=1.0, target_bound=1.0, missing="left out"),
+    ps.CountSchema((ps.Categories("sex", ("f", "m")),), (), numbers=(ps.Number("hours", 0, 80, by=("sex",)),)),
     *(scored.schema for scored in SCORED),
-)
+)  # fmt: skip
 
 PROMISED = tuple(schema for schema in SCHEMAS if not (schema.refusal("record") and schema.refusal("client")))
 """Those of which some plan may promise something."""

@@ -1,11 +1,9 @@
 """What a schema refuses of a declared table."""
 
-from __future__ import annotations
-
 import pytest
 
 import privstats as ps
-from privstats.errors import SchemaError
+from tests.made import refused
 
 CELLS = ps.Cells((ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m"))), signs=2)
 USUAL = {"classes": 2, "features": 6, "statistics": "NAB", "clip_norm": 1.0, "transform": (CELLS,)}
@@ -28,7 +26,7 @@ UNIT = ps.transforms.UnitNorm()
     ],
 )
 def test_where_cells_cannot_stand(changes, said):
-    with pytest.raises(SchemaError, match=said):
+    with pytest.raises(ps.SchemaError, match=said):
         ps.ClassSchema(
             **{"classes": 2, "features": 6, "statistics": "NAB", "clip_norm": 1.0, "transform": (CELLS,), **changes}
         )
@@ -38,8 +36,7 @@ def test_a_plan_with_cells_is_its_file():
     schema = ps.ClassSchema(2, 6, "NAB", 1.0, transform=(CELLS, UNIT), grid_bits=10)
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(3, 2, 1000), privacy=ps.NoPrivacy())
     text = plan.to_toml()
-    assert ps.Plan.from_toml(text) == plan
-    assert ps.Plan.from_toml(text).digest == plan.digest
+    assert (ps.Plan.from_toml(text), ps.Plan.from_toml(text).digest) == (plan, plan.digest)
     assert 'kind = "cells"' in text
     by_hand = text.replace("edges = [\n    40.0,\n    65.0,\n]", "edges = [40, 65]")
     assert by_hand != text
@@ -68,13 +65,10 @@ def test_features_follow_from_declared_columns_and_from_nothing_else(kind):
     known = KINDS[kind]
     schema = kind(**known, transform=(CELLS,))
     width = CELLS.width + schema.appended
-    assert schema.features == width
-    assert schema == kind(**known, transform=(CELLS,), features=width)
-    with pytest.raises(SchemaError, match="features=9"):
-        kind(**known, transform=(CELLS,), features=9)
+    assert (schema.features, schema) == (width, kind(**known, transform=(CELLS,), features=width))
+    refused(ps.SchemaError, "features=9", kind, **known, transform=(CELLS,), features=9)
     for maps in ((), (UNIT,)):
-        with pytest.raises(SchemaError, match="features must be given: only a declaration of columns"):
-            kind(**known, transform=maps)
+        refused(ps.SchemaError, "features must be given: only a declaration of columns", kind, **known, transform=maps)
 
 
 def test_features_count_what_maps_behind_the_columns_add():
@@ -83,5 +77,5 @@ def test_features_count_what_maps_behind_the_columns_add():
 
 
 def test_what_has_no_default_is_asked_for_by_name():
-    with pytest.raises(SchemaError, match="ClassSchema lacks statistics, clip_norm; there is no default on purpose"):
+    with pytest.raises(ps.SchemaError, match="ClassSchema lacks statistics, clip_norm; there is no default on purpose"):
         ps.ClassSchema(2, transform=(CELLS,))

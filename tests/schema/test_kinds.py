@@ -1,7 +1,5 @@
 """A kind of schema is a subclass and rows: nothing else has to know it, and what lacks a row is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,10 +12,11 @@ import privstats as ps
 from privstats.dp import joint_mu
 from privstats.encoding import layout_of
 from privstats.errors import PlanError, SchemaError
-from privstats.moments import Kind, Moments, kinds
-from privstats.schema import KINDS, Schema
+from privstats.kinds import KINDS
+from privstats.moments import kind_of
+from privstats.schema.base import Statistic
 from privstats.schema.public_values import Published, Values, beside
-from privstats.schema.statistic import Statistic
+from tests.schema.made_up import MadeUpSchema, made_up_kind
 
 ROW = Statistic("L", "pooled", ("feature",), (1, 0), meaning="the sum of shifted vectors", share=1.0)
 COHORT = ps.Cohort(clients=4, min_survivors=3, max_records=50)
@@ -26,27 +25,12 @@ SHIFT = Published.of({"S": Values(np.array([3, -4]), 0)}, b"\5" * 32)
 
 
 @dataclass(frozen=True)
-class ShiftedSchema(Schema):
-    """One number per feature: a function of one party's records and of a published shift."""
+class ShiftedSchema(MadeUpSchema):
+    """A function of one party's records and of a published shift."""
 
     task: ClassVar[str] = "shifted"
-
-    features: int = 2
-    clip_norm: float = 1.0
-    grid_bits: int = 12
-    nonnegative: bool = False
-    transform: tuple[Any, ...] = ()
-    feature_names: tuple[str, ...] | None = None
     statistics: ClassVar[str] = "L"
     table: ClassVar[tuple[Statistic, ...]] = (ROW,)
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {"feature": self.features}
-
-    @property
-    def record(self) -> str:
-        return self.columns
 
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
@@ -56,35 +40,15 @@ class ShiftedSchema(Schema):
         return "" if unit is None else f"no {unit} can be promised of a shift; give NoPrivacy()"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ShiftedMoments(Moments):
-    shown: ClassVar[tuple[str, ...]] = ("features",)
-
-    schema: ShiftedSchema
-    L: np.ndarray
-    records: int | None = 0
-
-    def real(self) -> Any:
-        return self.L / self.schema.scale
-
-
-def shifted(schema: ShiftedSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> ShiftedMoments:
-    return ShiftedMoments(schema, values["S"].integers + len(X), len(X))
-
-
-def all_shifted(
-    schema: ShiftedSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
-) -> tuple[ShiftedMoments, int]:
-    return shifted(schema, X, y, values, progress), 0
+def shifted(schema: ShiftedSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool) -> tuple[Any, int]:
+    return values["S"].integers + len(X), len(X)
 
 
 @pytest.fixture
 def kind() -> Iterator[None]:
-    KINDS["shifted"] = ShiftedSchema  # type: ignore[index]
-    row = Kind(shifted, all_shifted, ShiftedMoments.of_sums, lambda schema, arrays: arrays["L"])
-    kinds._KINDS["shifted"] = row  # type: ignore[index]
+    KINDS["shifted"] = made_up_kind(ShiftedSchema, shifted)  # type: ignore[index]
     yield
-    del KINDS["shifted"], kinds._KINDS["shifted"]  # type: ignore[attr-defined]
+    del KINDS["shifted"]  # type: ignore[attr-defined]
 
 
 @pytest.fixture
@@ -106,7 +70,6 @@ def test_a_made_up_kind_goes_all_the_way(plan: ps.Plan, tmp_path: Path) -> None:
 def test_a_plan_file_finds_its_values_beside_it(plan: ps.Plan, tmp_path: Path) -> None:
     path = tmp_path / "round.toml"
     path.write_text(plan.to_toml())
-    assert plan.published is not None
     assert ps.Plan.read(path).published == plan.published
     with pytest.raises(PlanError, match="missing"):
         ps.measure(plan.schema, np.ones((1, 2)), published=ps.Plan.read(path).published)
@@ -130,10 +93,7 @@ def test_other_values_or_another_history_are_another_plan(plan: ps.Plan) -> None
         ({"published": Published.of({"T": SHIFT.read()["S"]})}, "S of shape"),
         ({"published": Published.of({"S": Values(np.ones(3, np.int64), 0)})}, "S of shape"),
         ({"schema": ps.ClassSchema(2, 2, "NA", 1.0)}, "reads no published values"),
-        (
-            {"privacy": PROMISE},
-            "record",
-        ),
+        ({"privacy": PROMISE}, "record"),
         ({"min_count": 3}, "a shifted plan has none"),
     ],
 )
@@ -160,7 +120,7 @@ def test_a_kind_without_rows_is_refused_everywhere() -> None:
     with pytest.raises(PlanError, match="schema must be a"):
         ps.Plan(schema=schema, cohort=COHORT, privacy=ps.NoPrivacy(), published=SHIFT)
     with pytest.raises(SchemaError, match="no code forms the sums"):
-        kinds.kind_of(schema)
+        kind_of(schema)
 
 
 def test_a_kind_without_a_proof_has_no_sensitivity(kind: None) -> None:

@@ -1,7 +1,5 @@
 """What depends on the kind of a schema is said by the kind, or refused by its name: no ``else`` means ridge."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 import privstats as ps
 from privstats import heads
 from privstats.cli.parts.sweeping import heads_named
-from privstats.course.recipe_reading import advised_rounds, recipe_for
+from privstats.course.recipes import advised_rounds, recipe_for
 from privstats.dp import default_shares, joint_mu
 from privstats.errors import PrivstatsError
 from privstats.heads.registry import HEADS
@@ -22,6 +20,7 @@ from privstats.randomness import seeded
 from privstats.schema import Schema, predicted
 from privstats.workflows.score import metric, shown
 from privstats.workflows.sweep.draws import BASELINES, baselines
+from tests.made import refused
 from tests.schema.samples import PROMISED, SCHEMAS
 from threat_models.audits.sensitivity import worst_pair
 
@@ -59,8 +58,7 @@ def named(schema: Schema) -> str:
 @pytest.mark.parametrize("schema", OTHERS, ids=named)
 def test_a_kind_without_models_is_refused_by_its_name(schema: Schema, asked: str) -> None:
     """A sweep scored site sums with a ridge head and called it R²; rounds over them were advised to be four."""
-    with pytest.raises(PrivstatsError, match=type(schema).__name__):
-        ASKED[asked](schema)
+    refused(PrivstatsError, type(schema).__name__, ASKED[asked], schema)
 
 
 @pytest.mark.parametrize("schema", MODELS, ids=named)
@@ -76,8 +74,7 @@ def test_every_kind_has_a_sensitivity_or_admits_no_promise(schema: Schema) -> No
     if schema in PROMISED:
         assert joint_mu(schema, sigmas, "add-remove") > 0
     else:
-        with pytest.raises(PrivstatsError, match="no sensitivity is proved"):
-            joint_mu(schema, sigmas, "add-remove")
+        refused(PrivstatsError, "no sensitivity is proved", joint_mu, schema, sigmas, "add-remove")
 
 
 def test_names_of_classes_reach_the_head_from_every_kind_that_has_them() -> None:

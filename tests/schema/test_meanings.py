@@ -1,14 +1,12 @@
 """What an officer reads of a schema: every kind says what a record is, every letter what is summed."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 
 import privstats as ps
 from privstats.schema import KINDS, Schema
-from privstats.schema.statistic import Statistic
+from privstats.schema.base import Statistic
 from privstats.workflows.report import explanations, sessions
 from tests import made
 from tests.schema.samples import SCHEMAS

@@ -1,7 +1,5 @@
 """Published values: exact, bound to one digest, in a file beside the plan, and no plan without them changes."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import replace
@@ -15,6 +13,7 @@ from hypothesis.extra import numpy as arrays
 
 from privstats.errors import PlanError, PrivstatsError
 from privstats.schema.public_values import Published, Values, beside
+from tests.made import refused
 
 VALUES = {"W": Values.rounded(np.eye(2, 3)), "M": Values.rounded([[1.0, -0.5], [0.25, 2.0]])}
 
@@ -62,8 +61,7 @@ def test_what_two_machines_compute_is_near_and_what_a_liar_sends_is_not() -> Non
     ],
 )
 def test_what_is_no_value_is_refused(wrong: object, said: str) -> None:
-    with pytest.raises(PlanError, match=said):
-        wrong()  # type: ignore[operator]
+    refused(PlanError, said, wrong)
 
 
 def test_the_digest_holds_names_shapes_scales_and_entries() -> None:
@@ -99,11 +97,9 @@ def test_values_travel_in_a_file_that_notices_edits(tmp_path: Path) -> None:
     assert path.name == "round.values"
     published.save(path)
     back = Published.load(path)
-    assert back == published
-    assert dict(back.read()) == dict(published.read())
+    assert (back, dict(back.read())) == (published, dict(published.read()))
     path.write_bytes(path.read_bytes()[:-1] + b"\1")
-    with pytest.raises(PrivstatsError, match="damaged|checksum"):
-        Published.load(path)
+    refused(PrivstatsError, "damaged|checksum", Published.load, path)
 
 
 ENTRIES = st.integers(-(2**53), 2**53)
@@ -115,9 +111,7 @@ ENTRIES = st.integers(-(2**53), 2**53)
     st.integers(-256, 256),
     st.booleans(),
 )
-def test_a_file_gives_every_array_back_in_the_bits_that_it_needs(
-    tmp_path_factory: pytest.TempPathFactory, whole: np.ndarray, bits: int, exponent: int, both: bool
-) -> None:
+def test_a_file_gives_every_array_back_in_the_bits_that_it_needs(tmp_path_factory, whole, bits, exponent, both):
     whole = np.asarray(whole >> (54 - bits))
     if both and whole.ndim == 2:
         whole = whole @ whole.T >> 5 if not whole.size else np.tril(np.resize(whole, (4, 4)))
@@ -125,8 +119,7 @@ def test_a_file_gives_every_array_back_in_the_bits_that_it_needs(
     published, path = Published.of({"M": Values(whole, exponent)}), tmp_path_factory.mktemp("values") / "x"
     published.save(path)
     back = Published.load(path).read()["M"]
-    assert back == Values(whole, exponent)
-    assert back.integers.shape == whole.shape
+    assert (back, back.integers.shape) == (Values(whole, exponent), whole.shape)
 
 
 def test_a_map_takes_its_triangle_in_20_bits_and_weights_theirs() -> None:
@@ -156,8 +149,7 @@ def test_the_digest_of_a_value_names_it_whatever_its_file() -> None:
 def test_values_of_another_plan_are_not_taken() -> None:
     bare = replace(Published.of(VALUES), values=None)
     assert bare.holding(VALUES).read().keys() == VALUES.keys()
-    with pytest.raises(PlanError, match="not the values"):
-        bare.holding({"M": VALUES["M"]})
+    refused(PlanError, "not the values", bare.holding, {"M": VALUES["M"]})
 
 
 def form(name: str = "M", **changes: object) -> str:
@@ -196,8 +188,6 @@ def test_a_file_that_contradicts_itself_is_refused(manifest: str, tmp_path: Path
     FORMAT.write(tmp_path / "good.values", Content(form().encode(), {"M": np.array([0b11_10_01_00], np.uint8)}))
     assert Published.load(tmp_path / "good.values").read()["M"].integers.size == 4
     FORMAT.write(tmp_path / "wide.values", Content(form().encode(), {"M": np.array([1])}))
-    with pytest.raises(PlanError, match="hold together: an array has another number of bytes"):
-        Published.load(tmp_path / "wide.values")
+    refused(PlanError, "hold together: an array has another number of bytes", Published.load, tmp_path / "wide.values")
     FORMAT.write(tmp_path / "bad.values", Content(manifest.encode(), {"M": np.array([0], np.uint8)}))
-    with pytest.raises(PlanError, match="hold together"):
-        Published.load(tmp_path / "bad.values")
+    refused(PlanError, "hold together", Published.load, tmp_path / "bad.values")

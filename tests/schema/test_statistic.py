@@ -1,7 +1,5 @@
 """The table of statistics: what follows from a row, and that nothing follows from a letter without one."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,10 +9,10 @@ import privstats as ps
 from privstats.dp import default_shares, joint_mu
 from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError, PrivstatsError, SchemaError
-from privstats.schema import classes as schema_module
-from privstats.schema.classes import CLASS_TABLE
-from privstats.schema.ridge import RIDGE_TABLE
-from privstats.schema.statistic import COUNT_SCALE, Statistic, by_letter
+from privstats.kinds import classes as schema_module
+from privstats.kinds.classes import CLASS_TABLE
+from privstats.kinds.ridge import RIDGE_TABLE
+from privstats.schema.base import COUNT_SCALE, Statistic, by_letter
 from privstats.testing import schemas
 
 THIRD = Statistic("U", "class", ("feature", "feature", "feature"), (3, 0), meaning="third moments of each class")

@@ -1,7 +1,5 @@
 """Points of Ed25519's curve in the plainest way, for keys that no honest program makes. Nothing here is a secret."""
 
-from __future__ import annotations
-
 P = 2**255 - 19
 D = -121665 * pow(121666, -1, P) % P
 Point = tuple[int, int]

@@ -4,8 +4,6 @@ Written from ``docs/protocol.md`` and ``docs/one_upload.md`` alone; it shares no
 the primitives of ``cryptography`` and ``hashlib``.
 """
 
-from __future__ import annotations
-
 import hashlib
 import struct
 

@@ -1,7 +1,5 @@
 """HPKE against vectors that nobody here wrote, and against the implementation in ``cryptography``, both ways."""
 
-from __future__ import annotations
-
 import hmac
 import itertools
 import os
@@ -129,8 +127,8 @@ def test_a_box_that_is_sealed_piece_by_piece_is_the_box() -> None:
         ends = (0, *cuts, len(content))
         pieces = (memoryview(content)[a:b] for a, b in itertools.pairwise(ends))
         out = bytearray(len(content) + hpke.OVERHEAD)
-        hpke.seal_into(memoryview(out), public, once, pieces, INFO)
+        hpke.seal_into(memoryview(out), *hpke.towards(public, once, INFO), pieces)
         assert bytes(out) == hpke.seal(public, once, content, INFO)
     for size in (len(content) + hpke.OVERHEAD - 1, len(content) + hpke.OVERHEAD + 1):
         with pytest.raises(ValueError, match=r"."):
-            hpke.seal_into(memoryview(bytearray(size)), public, once, [memoryview(content)], INFO)
+            hpke.seal_into(memoryview(bytearray(size)), *hpke.towards(public, once, INFO), [memoryview(content)])

@@ -1,11 +1,9 @@
 """Keys: derived ones differ by purpose, and no source of entropy may give less than it was asked for."""
 
-from __future__ import annotations
-
 import pytest
 
 from privstats.errors import LocalProtocolError
-from privstats.secagg import Client, Identity, Server
+from privstats.secagg import Identity, Server
 from privstats.secagg.keys import derive, draw
 from tests.secagg.interactive.cohorts import Cohort
 
@@ -21,19 +19,11 @@ def test_entropy_of_another_length_is_refused_wherever_it_is_drawn(cohort: Cohor
     def entropy(_: int) -> bytes:
         return bytes(length)
 
-    vector = cohort.parameters.ring.zeros()
     draws = [
         lambda: draw(entropy, 32),
         lambda: Identity.generate(entropy),
-        lambda: Server(cohort.parameters, roster=cohort.roster, identity=cohort.aggregator, entropy=entropy),
-        lambda: Client(
-            cohort.parameters,
-            vector,
-            index=0,
-            identity=cohort.identities[0],
-            roster=cohort.roster,
-            entropy=entropy,
-        ),
+        lambda: Server(**cohort.place(), entropy=entropy),
+        lambda: cohort.client(0, entropy=entropy),
         lambda: cohort.server.export(b"k" * 32, entropy=entropy),
     ]
     for attempt in draws:

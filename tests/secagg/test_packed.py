@@ -1,7 +1,5 @@
 """Masks on packed vectors are masks on vectors, packed: for every width, tile by tile, on any number of threads."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Masks: the fast keystream is AES-CTR to the byte, and adding then subtracting changes nothing."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

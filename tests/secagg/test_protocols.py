@@ -3,8 +3,6 @@
 The second one here is a made-up protocol of one step that masks nothing: what is tried is who else has to know it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -68,7 +66,7 @@ class OpenParameters:
     @classmethod
     def solve(
         cls, *, clients, min_survivors, colluders, ring, plan_digest, graph, helpers, noisy_helpers
-    ) -> OpenParameters:
+    ) -> "OpenParameters":
         if graph != "auto":
             raise PlanError(f"graph must be auto, got {graph!r}")
         return cls(clients, min_survivors, ring, plan_digest)
@@ -105,7 +103,7 @@ class OpenClient:
         pass
 
     @classmethod
-    def resume(cls, sealed, key, *, parameters, index, identity, roster, threads=1, on_upload=None) -> OpenClient:
+    def resume(cls, sealed, key, *, parameters, index, identity, roster, threads=1, on_upload=None) -> "OpenClient":
         vector = parameters.ring.unpack(sealed)
         return cls(parameters, vector, index=index, identity=identity, roster=roster, on_upload=on_upload)
 
@@ -161,7 +159,7 @@ class OpenServer:
         return msgspec.msgpack.encode(self.packed)
 
     @classmethod
-    def resume(cls, sealed, key, *, parameters, roster, identity, threads=1) -> OpenServer:
+    def resume(cls, sealed, key, *, parameters, roster, identity, threads=1) -> "OpenServer":
         server = cls(parameters, roster=roster, identity=identity)
         server.packed = msgspec.msgpack.decode(sealed, type=dict[int, bytes])
         return server
@@ -181,10 +179,7 @@ def open_protocol(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def plan(**changes) -> ps.Plan:
     return ps.Plan(
-        schema=ps.ClassSchema(3, 4, "NA", clip_norm=1.0),
-        cohort=ps.Cohort(5, 3, 100),
-        privacy=ps.NoPrivacy(),
-        **changes,
+        schema=ps.ClassSchema(3, 4, "NA", clip_norm=1.0), cohort=ps.Cohort(5, 3, 100), privacy=ps.NoPrivacy(), **changes
     )
 
 

@@ -1,7 +1,5 @@
 """The roster: what it refuses, in one sentence, and what its digest and its run name stand for."""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 

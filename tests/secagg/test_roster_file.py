@@ -1,7 +1,5 @@
 """The file of a roster: everything comes back, everything else is one sentence, and the digits that people compare."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 

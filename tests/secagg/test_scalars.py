@@ -1,7 +1,5 @@
 """Scalars and key pairs agree with X25519 and Ed25519 as ``cryptography`` has them, also where these take none."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,15 +1,12 @@
 """Sharing: any t values give the secret back, fewer say nothing, and high degrees are seen."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.secagg.scalars import ORDER
-from privstats.secagg.shamir import checks, combine, split
+from privstats.secagg.scalars import ORDER, checks, combine, split
 
 scalars = st.integers(0, ORDER - 1)
 

@@ -1,7 +1,5 @@
 """The transcript: every client computes the same root from its own part, and from nothing else."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

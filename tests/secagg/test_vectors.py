@@ -1,14 +1,12 @@
 """Known answers that no one here wrote, through our own wrappers: RFC 7748, 8032, 5869, NIST SP 800-38A, RFC 9591."""
 
-from __future__ import annotations
-
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from privstats.secagg.keys import Identity, agree, hkdf, public_of, verify
+from privstats.files.signing import verify
+from privstats.secagg.keys import Identity, agree, hkdf, public_of
 from privstats.secagg.prg import ctr_keystream
-from privstats.secagg.scalars import exchange, point_of, scalar_of
-from privstats.secagg.shamir import combine, split
+from privstats.secagg.scalars import combine, exchange, point_of, scalar_of, split
 
 unhex = bytes.fromhex
 

@@ -1,7 +1,5 @@
 """Excess noise over whole sessions: the release is the exact sum with what is left of the noise, at every count."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ from privstats import randomness
 from privstats.engines import loopback
 from privstats.engines.journal import JournaledServer
 from privstats.errors import AggregationError, DataError, PlanError, ReleaseError
-from privstats.secagg.noise_layers import Opening, layer_seeds
+from privstats.secagg.machines import Opening, layer_seeds
 from privstats.session.unmasked import opened_among
 
 SCHEMA = ps.ClassSchema(2, 3, "NA", clip_norm=1.0)

@@ -1,7 +1,5 @@
 """What gives a spend back: the word of those who would know on this very upload, and nothing less."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 
@@ -190,11 +188,6 @@ def test_statements_of_another_run_free_nothing(charge: session.Charge, kind) ->
     assert still_charged(charge)
 
 
-def _report_of(run: Run) -> bytes:
-    """Another upload of the same party in that run."""
-    return run.sent("uncharged")
-
-
 def test_a_second_panel_of_the_same_run_that_is_abandoned_frees_nothing(charge: session.Charge) -> None:
     """Leader and helpers offer twice: the client reports to the first panel, and the second one is abandoned."""
     run = Run(0)
@@ -206,7 +199,7 @@ def test_a_second_panel_of_the_same_run_that_is_abandoned_frees_nothing(charge: 
     with pytest.raises(LocalProtocolError, match="not of this run and panel"):
         run.free(charge, report, told)
     with pytest.raises(LedgerError, match="is another upload"):
-        run.free(charge, _report_of(run), told)
+        run.free(charge, run.sent("uncharged"), told)
     assert still_charged(charge)
 
 
@@ -220,21 +213,12 @@ def test_a_panel_that_the_plan_does_not_name_speaks_for_nobody(charge: session.C
     assert still_charged(charge)
 
 
-def test_a_helper_that_has_answered_signs_no_statement() -> None:
-    """The other half of the proof is in ``test_lying_leader``: an answer comes first or never."""
-    run = Run(0)
-    (helper, _) = [session.helper(run.plan, keys=keys, roster=run.roster, panel=run.panel) for keys in run.keys[1:]]
-    helper.abandon()
-    with pytest.raises(ps.errors.RemoteProtocolError, match="session_over"):
-        helper.receive(b"a list")
-
-
 @RUNS
 def test_what_has_not_left_is_begun_again_and_not_freed(charge: session.Charge, kind) -> None:
     run = kind(0)
     run.client(charge=charge)
     with pytest.raises(LedgerError, match="nothing has left"):
-        run.free(charge, _report_of(run), run.abandoned())
+        run.free(charge, run.sent("uncharged"), run.abandoned())
     run.sent(charge)
 
 
@@ -278,7 +262,7 @@ def test_a_protocol_without_proof_and_a_charge_without_a_ledger_free_nothing(
         run.free(charge, b"", {})
     with monkeypatch.context() as patch:
         unproved = replace((row := PROTOCOLS["interactive"]).machines, prove_excluded=None)
-        patch.setattr("privstats.session.refunds.protocol_of", lambda _: replace(row, load_machines=lambda: unproved))
+        patch.setattr("privstats.ledger.charges.protocol_of", lambda _: replace(row, load_machines=lambda: unproved))
         with pytest.raises(LedgerError, match="has no proof that an upload is in no sum"):
             run.free(charge, b"", {})
     run = Run(0)

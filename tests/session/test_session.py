@@ -205,13 +205,6 @@ def test_a_contribution_made_before_a_fork_is_not_used_by_both_children():
     assert mine.take() is mine.vector  # the process that made it goes on
 
 
-def test_a_contribution_is_of_no_use_where_it_was_not_made(monkeypatch):
-    mine = ps.session.contribution(plan("distributed"), MOMENTS)
-    monkeypatch.setattr("privstats.session.vector.os.getpid", lambda: -1)
-    with pytest.raises(ps.LocalProtocolError, match="made before a fork"):
-        mine.take()
-
-
 def test_a_contribution_belongs_to_its_plan():
     mine = ps.session.contribution(plan(), MOMENTS)
     other = plan(epsilon=2.0)
@@ -252,14 +245,6 @@ def test_a_client_writes_its_spend_before_it_draws_its_share(model, charge, monk
     assert machine.step == "advertise"
 
 
-def test_resume_else_create_is_charged_once(charge):
-    """A process is killed after the spend, again and again, and begins anew under the same run: 1.0, never 1.455."""
-    subject = plan("distributed")
-    for _ in range(3):
-        client(subject, MOMENTS, charge=charge)
-    assert charge.ledger.account("ward 7").spent == pytest.approx(1.0)
-
-
 def test_the_ledger_is_told_before_the_masked_vector_leaves(charges, monkeypatch):
     subject, of = plan("distributed"), charges("ward")
     clients = [client(subject, SHARES[k], index=k, charge=of[k]) for k in range(4)]
@@ -296,17 +281,6 @@ def test_a_second_machine_of_the_same_run_cannot_speak(charges):
     session(subject, twins[0])
     with pytest.raises(ps.LedgerError, match="new run name"):
         session(subject, twins[1])
-
-
-def test_a_resumed_client_is_told_its_ledger_or_refuses(charge):
-    subject = plan("distributed")
-    sealed = client(subject, MOMENTS, charge=charge).export(bytes(32))
-    place = {"index": 0, "identity": IDENTITIES[0], "roster": roster()}
-    tell = ps.session.on_upload(subject, roster(), charge)
-    resumed = ps.secagg.Client.resume(sealed, bytes(32), parameters=subject.masking, **place, on_upload=tell)
-    assert resumed.charged
-    with pytest.raises(ps.RemoteProtocolError):
-        resumed.receive(b"")
 
 
 def test_run_names_cannot_be_ground_because_a_ledger_takes_only_the_next_number(charge):
@@ -354,11 +328,6 @@ def test_a_charge_names_a_ledger_and_not_its_file(mistake):
         Charge(mistake, "ward 7")
 
 
-def test_a_charge_names_a_data_set(charge):
-    with pytest.raises(ps.LedgerError, match="printable"):
-        client(plan(), MOMENTS, charge=Charge(charge.ledger, ""))
-
-
 @pytest.mark.parametrize("subject", [plan("distributed"), EXACT])
 def test_a_charged_session_has_a_run_name_whatever_the_graph(subject, charge):
     with pytest.raises(ps.LedgerError, match="run name"):
@@ -381,13 +350,6 @@ def test_a_hundred_releases_of_one_total_leave_a_tenth_of_the_noise_and_are_stop
         with pytest.raises(ps.LedgerError, match="nothing was spent"):
             ps.session.release(subject, total, (0, 1, 2), charge=charge, run=run)
     assert len(entries(charge)) == 1
-
-
-def test_a_named_release_is_made_once(charge):
-    subject = plan(epsilon=0.5)
-    ps.session.release(subject, total_of(subject), (0, 1, 2), charge=charge, run=b"may")
-    with pytest.raises(ps.LedgerError, match="new run name"):
-        ps.session.release(subject, total_of(subject), (0, 1, 2), charge=charge, run=b"may")
 
 
 @pytest.mark.parametrize("aborts", [False, True])
@@ -436,16 +398,22 @@ def test_a_crash_after_the_spend_costs_the_release_and_keeps_the_record(charge):
     assert [mine.id for mine in entries(charge)] == [entry.id]
 
 
-def test_an_abort_on_noisy_counts_is_charged_like_a_release(charge):
-    """Its verdict depends on fresh noise: free to repeat, it would be an oracle for the exact count."""
-    subject = plan()
-    crowd = flatten(MOMENTS)
-    crowd[0] = 4 * 2000 << 12
-    total = subject.ring.encode(crowd)
-    with pytest.raises(ps.AggregationError, match="max_records"):
+@pytest.mark.parametrize("refused", ["max_records", "implausible"])
+def test_an_abort_on_noisy_sums_is_charged_like_a_release(refused, charge):
+    """Its verdict depends on fresh noise and is seen by everybody: free to repeat, it would be an oracle."""
+    subject, vector = plan(), flatten(MOMENTS)
+    if refused == "max_records":
+        vector[0] = 4 * 2000 << 12
+    else:
+        vector[3] = 2 ** (subject.headroom[1].bits - 1) - 1
+    total = subject.ring.encode(vector)
+    with pytest.raises(ps.AggregationError, match=refused):
         ps.session.release(subject, total, (0, 1, 2), charge=charge, run=b"may")
     with pytest.raises(ps.LedgerError, match="new run name"):
         ps.session.release(subject, total, (0, 1, 2), charge=charge, run=b"may")
+    (entry,) = entries(charge)
+    assert entry.released is not None
+    assert entry.mu == pytest.approx(subject.budget().mu)
 
 
 def test_an_exact_release_needs_no_charge_and_can_be_recorded(charge):
@@ -537,18 +505,6 @@ def test_keys_do_not_come_from_a_generator_that_can_be_predicted():
     subject = made.plan(SCHEMA, ps.Cohort(4, 3, 200))
     with pytest.raises(ps.DataError, match="rng must be a privstats.randomness.Generator"):
         ps.session.contribution(subject, MOMENTS, np.random.default_rng(0))
-
-
-def test_an_implausible_sum_stays_charged(charge):
-    """The abort is seen by everybody and follows from the noisy sum, so it is paid for like a release."""
-    subject = plan()
-    vector = flatten(MOMENTS)
-    vector[3] = 2 ** (subject.headroom[1].bits - 1) - 1
-    with pytest.raises(ps.AggregationError, match="implausible"):
-        ps.session.release(subject, subject.ring.encode(vector), (0, 1, 2), charge=charge)
-    (entry,) = entries(charge)
-    assert entry.released is not None
-    assert entry.mu == pytest.approx(subject.budget().mu)
 
 
 def test_what_the_masking_may_fail_by_adds_up_over_releases_in_the_ledger(charge):

@@ -22,13 +22,11 @@ promise = made.promise
 
 
 def ridge_plan(privacy=None):
-    schema = RidgeSchema(4, clip_norm=1.0, target_bound=1.0)
-    return made.plan(schema, Cohort(4, 3, 200, 1), privacy)
+    return made.plan(RidgeSchema(4, clip_norm=1.0, target_bound=1.0), Cohort(4, 3, 200, 1), privacy)
 
 
 def records(count, features, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((count, features)) / np.sqrt(features) * 0.7
+    X = np.random.default_rng(seed).standard_normal((count, features)) / np.sqrt(features) * 0.7
     return X, np.arange(count) % classes
 
 

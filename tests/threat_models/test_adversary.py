@@ -149,20 +149,18 @@ def test_the_noise_in_a_view_is_what_the_adversary_cannot_take_off(pool, model, 
         world = draw(pool.of(plan), Setting(plan, 10, 1), adversary, 0, True, seeded(seed))
         view = adversary.view(world)
         residuals.append((view.sums[0]["A"][0] - world.truth.sum(axis=0)) / plan.noise.sigma["A"])
-    found = np.std(residuals)
-    assert found == pytest.approx(np.sqrt(shares if shares is not None else 1.0), abs=0.12)
+    assert np.std(residuals) == pytest.approx(np.sqrt(shares if shares is not None else 1.0), abs=0.12)
     assert view.sigma["A"] == pytest.approx(plan.noise.sigma["A"] * np.sqrt(1.0 if shares is None else shares))
     assert view.sigma["B"] == pytest.approx(view.sigma["S"] * np.sqrt(2))
 
 
 def test_ridge_sums_reach_the_view():
-    from threat_models.data import made_up
+    from threat_models.data import synthetic_pool
 
     plan = ridge_plan(promise())
-    world = draw(made_up(plan, seeded(0)).of(plan), Setting(plan, 10, 3), Adversary(), 0, True, seeded(1))
+    world = draw(synthetic_pool(plan, seeded(0)).of(plan), Setting(plan, 10, 3), Adversary(), 0, True, seeded(1))
     view = Adversary().view(world)
-    assert set(view.sums[0]) == set("Ghq")
-    assert view.sigma == plan.noise.released_sigma(3)
+    assert (set(view.sums[0]), view.sigma) == (set("Ghq"), plan.noise.released_sigma(3))
 
 
 def test_a_declaration_reads_as_a_sentence():

@@ -1,20 +1,27 @@
-"""``privstats audit``: readable, machine-readable, and 1 when a claim falls."""
+"""``privstats audit`` and ``attack``: readable, machine-readable, and 1 when a claim falls."""
 
 import json
+import re
+import tomllib
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import privstats as ps
-from privstats.dp import Ledger, calibrate
-from privstats.errors import PlanError
-from privstats.randomness import seeded
 from tests import made
 from tests.course.cases import rounds
-from threat_models import cli
+from tests.made import refused
+from threat_models import attack_runs, cli
+from threat_models.attack import attacks
+from threat_models.attack_cli import attack
 from threat_models.audits.target import Target
+
+from .conftest import plan_of, promise, records
+from .test_report import report, row
 
 PLANS = {
     "classes": ps.ClassSchema(3, 8, "NAB", 1.0, transform=(ps.transforms.UnitNorm(),)),
@@ -42,16 +49,17 @@ def plan_file(request, tmp_path):
     return path
 
 
-def invoke(*words):
-    return CliRunner().invoke(cli.audit, [str(word) for word in words])
+def invoke(*words, code=None):
+    done = CliRunner().invoke(cli.audit, [str(word) for word in words])
+    assert code in (None, done.exit_code), done.output
+    return done
 
 
 @pytest.mark.ci
 @pytest.mark.parametrize("name", FAST)
 def test_a_sound_plan_passes_every_audit(name, plan_file):
     seed = [] if name == "budget" else ["--seed", "3"]
-    done = invoke(name, plan_file, *FAST[name], *seed)
-    assert done.exit_code == 0, done.output
+    done = invoke(name, plan_file, *FAST[name], *seed, code=0)
     assert "no claim is contradicted" in done.output
     machine = invoke(name, plan_file, *SHOWN[name], *seed, "--json")
     assert all(not report["violated"] and report["rows"] for report in json.loads(machine.output))
@@ -61,12 +69,11 @@ def test_a_sound_plan_passes_every_audit(name, plan_file):
 @pytest.mark.parametrize("name", ["budget", "sensitivity", "noise", "canary"])
 def test_a_plan_whose_noise_is_calibrated_ten_times_too_small_ends_with_one(name, plan_file, monkeypatch):
     def wrong(*arguments, **options):
-        noise = calibrate(*arguments, **options)
+        noise = ps.dp.calibrate(*arguments, **options)
         return replace(noise, rows=tuple(replace(row, sigma=row.sigma / 10) for row in noise.rows))
 
     monkeypatch.setattr("privstats.plan.plan.calibrate", wrong)
-    done = invoke(name, plan_file, *SHOWN[name], "--json")
-    assert done.exit_code == 1
+    done = invoke(name, plan_file, *SHOWN[name], "--json", code=1)
     assert json.loads(done.output)[0]["violated"] is True
 
 
@@ -74,8 +81,7 @@ def test_a_plan_whose_noise_is_calibrated_ten_times_too_small_ends_with_one(name
 def test_a_false_claim_is_said_to_be_violated(plan_file, monkeypatch):
     honest = Target.draw
     monkeypatch.setattr(Target, "draw", lambda self, releases, rng: honest(self, releases, rng) // 2)
-    done = invoke("canary", plan_file, "--trials", "600", "--seed", "1")
-    assert done.exit_code == 1
+    done = invoke("canary", plan_file, "--trials", "600", "--seed", "1", code=1)
     assert "VIOLATED" in done.output
 
 
@@ -86,11 +92,10 @@ def test_the_noise_of_a_release_file_is_tested_against_its_known_inputs(plan_fil
         shards = [(rng.normal(size=(9, 8)), rng.integers(0, 3, 9)) for _ in range(6)]
     else:
         shards = [(rng.normal(size=(9, 5)), rng.normal(size=(9, 2))) for _ in range(6)]
-    ps.simulate(plan, shards, dropouts={"mask": {4}}, rng=seeded(1)).save(tmp_path / "out.safetensors")
+    ps.simulate(plan, shards, dropouts={"mask": {4}}, rng=ps.randomness.seeded(1)).save(tmp_path / "out.safetensors")
     known = {f"{name}_{k}": array for k, shard in enumerate(shards) for name, array in zip("Xy", shard, strict=True)}
     np.savez(tmp_path / "known.npz", **known)
-    done = invoke("release", tmp_path / "out.safetensors", tmp_path / "known.npz", "--seed", "1", "--json")
-    assert done.exit_code == 0, done.output
+    done = invoke("release", tmp_path / "out.safetensors", tmp_path / "known.npz", "--seed", "1", "--json", code=0)
     (report,) = json.loads(done.output)
     assert report["violated"] is False
     assert {row["verdict"] for row in report["rows"]} <= {"underpowered", "no evidence"}
@@ -98,17 +103,15 @@ def test_the_noise_of_a_release_file_is_tested_against_its_known_inputs(plan_fil
 
 @pytest.mark.ci
 def test_without_a_seed_the_systems_randomness_is_used(plan_file):
-    runs = {invoke("canary", plan_file, "--trials", "100", "--json").output for _ in range(2)}
-    assert len(runs) == 2
+    assert len({invoke("canary", plan_file, "--trials", "100", "--json").output for _ in range(2)}) == 2
 
 
 def test_the_ledger_is_printed(tmp_path):
     ledger = made.ledger(tmp_path / "spent.db", epsilon=2.0, delta=1e-6)
     privacy = made.promise(delta=1e-6)
-    noise = calibrate(PLANS["classes"], privacy, honest_shares=1)
+    noise = ps.dp.calibrate(PLANS["classes"], privacy, honest_shares=1)
     ledger.spend("ward", plan="d1ce" * 16, run=b"2031-05", schema=PLANS["classes"], privacy=privacy, noise=noise)
-    done = invoke("ledger", tmp_path / "spent.db", "--dataset", "ward")
-    assert done.exit_code == 0
+    done = invoke("ledger", tmp_path / "spent.db", "--dataset", "ward", code=0)
     assert "total" in done.output
     assert "per record, add-remove" in done.output
 
@@ -125,7 +128,7 @@ def test_a_plan_that_cannot_be_read_is_one_sentence(content, tmp_path):
     if content is not None:
         path.write_bytes(content)
     done = invoke("budget", path)
-    assert isinstance(done.exception, PlanError)
+    assert isinstance(done.exception, ps.PlanError)
     assert "\n" not in str(done.exception)
 
 
@@ -142,7 +145,7 @@ def test_a_table_fits_a_terminal_of_80_columns(name, model, plan_file):
 
 
 def test_a_long_name_in_the_ledger_is_folded_and_kept_as_it_is(tmp_path):
-    ledger = Ledger.create(tmp_path / "spent.db")
+    ledger = ps.dp.Ledger.create(tmp_path / "spent.db")
     name = "[red]" + "ward" * 20
     ledger.set_cap(name, unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-6)
     done = CliRunner().invoke(cli.audit, ["ledger", str(tmp_path / "spent.db")], env={"COLUMNS": "80"})
@@ -161,10 +164,9 @@ def test_people_get_short_units_and_programs_get_whole_ones(plan_file):
 
 
 def test_a_plan_without_dp_is_sent_to_the_command_that_tells_its_price(plan_file):
-    plan = ps.Plan.read(plan_file)
-    plan_file.write_text(replace(plan, privacy=ps.NoPrivacy(), min_count=0).to_toml())
+    plan_file.write_text(replace(ps.Plan.read(plan_file), privacy=ps.NoPrivacy(), min_count=0).to_toml())
     error = invoke("budget", plan_file).exception
-    assert isinstance(error, PlanError)
+    assert isinstance(error, ps.PlanError)
     assert "privstats plan check" in str(error)
 
 
@@ -177,3 +179,133 @@ def test_a_course_that_breaks_what_its_file_promises_is_a_finding(epsilon, code,
     done = invoke("course", tmp_path / "study.toml", "--trials", "200", "--asks", "1", "--seed", "1", "--json")
     assert done.exit_code == code, done.output
     assert ('"violates"' in done.output) is bool(code)
+
+
+SHIPPED = str(files("privstats.cli").joinpath("plan.toml"))
+
+
+@pytest.fixture
+def small(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(plan_of(promise()).to_toml())
+    return path
+
+
+def call(*words):
+    done = CliRunner().invoke(attack, [str(word) for word in words])
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done
+
+
+def test_the_commands_are_plugged_in():
+    pyproject = Path(__file__).parents[2] / "pyproject.toml"
+    plugged = tomllib.loads(pyproject.read_text())["project"]["entry-points"]["privstats.commands"]
+    assert plugged["attack"] == "threat_models.attack_cli:attack"
+
+
+def test_the_list_has_every_attack():
+    listed = json.loads(call("list", "--json").stdout)
+    assert listed == [{"name": a.name, "number": a.number, "goal": a.goal} for a in attacks()]
+    assert "mean-ratio" in call("list").stdout
+
+
+def test_an_attack_is_named_by_a_test():
+    """It joins the list by itself; that it succeeds without noise only a test of its own says."""
+    tests = "".join(path.read_text() for path in Path(__file__).parent.rglob("test_*.py"))
+    assert not [each.name for each in attacks() if f'"{each.name}"' not in tests]
+
+
+def test_a_run_prints_json_alone(small):
+    done = call("run", small, "--json", "--seed", "1", "--trials", "8", "--attack", "mean-ratio", "--records", "8")
+    document = json.loads(done.stdout)
+    assert (done.exit_code, len(document["rows"])) == (0, 1)
+    assert (document["rows"][0]["attack"], done.stderr) == ("mean-ratio", "")
+
+
+def test_a_pipe_is_told_which_attack_begins_and_ends(small, monkeypatch):
+    words = ("run", small, "--seed", "1", "--trials", "8", "--attack", "mean-ratio", "--records", "8")
+    lines = call(*words).stderr.splitlines()
+    assert lines[0] == "playing mean-ratio"
+    assert re.fullmatch(r"played mean-ratio in \d+ s", lines[-1])
+    monkeypatch.setattr(attack_runs, "_SILENT", 0.0)
+    lines = call(*words).stderr.splitlines()
+    assert lines[-2] == "8 of 8 trials", "a long attack is not silent either"
+    monkeypatch.setenv("PRIVSTATS_PROGRESS", "0")
+    assert call(*words).stderr == ""
+
+
+def test_too_few_trials_end_in_doubt_with_what_would_do_and_how_long_it_takes(small):
+    done = call("run", small, "--seed", "1", "--trials", "8", "--attack", "mean-ratio", "--records", "8")
+    said = " ".join(done.stdout.split())
+    assert done.exit_code == 0  # nothing is contradicted
+    assert re.search(r"1 of 1 attack says nothing with --trials 8; about [\d,]+ would\. At this run's pace", said)
+    assert re.search(r"that takes about \d+ (seconds|minutes)\.", said)
+    enough = call("run", small, "--seed", "1", "--trials", "80", "--attack", "one-record", "--records", "8")
+    assert "Too few trials" not in enough.stdout
+
+
+@pytest.mark.ci
+def test_a_run_writes_its_report_and_goes_on(small, tmp_path):
+    out = tmp_path / "deep" / "out"
+    words = ("run", small, "--seed", "1", "--trials", "8", "--attack", "mean-ratio", "--attack", "quadratic")
+    done = call(*words, "--out", out)
+    assert {path.name for path in out.iterdir()} == {
+        "report.json", "report.md", "report.html", "matrix.png", "roc.png", "rows.jsonl",
+    }  # fmt: skip
+    assert "no ceiling is violated" in done.stdout
+    assert "needs one of the statistics" not in done.stdout
+    before = (out / "report.json").read_bytes()
+    call(*words, "--out", out, "--json")
+    assert (out / "report.json").read_bytes() == before
+
+
+def test_without_the_report_extra_the_numbers_are_still_written(small, tmp_path, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    done = call("run", small, "--trials", "8", "--attack", "mean-ratio", "--records", "8", "--out", tmp_path / "out")
+    assert "without report.html and pictures: the page needs jinja2" in " ".join(done.stderr.split())
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.json", "report.md"}
+
+
+def test_own_records_are_attacked(small, tmp_path):
+    X, y = records(160, 6)
+    np.savez(tmp_path / "own.npz", X=X, y=y)
+    done = call("run", small, "--data", tmp_path / "own.npz", "--trials", "8", "--attack", "differencing")
+    assert "own.npz" in done.stdout
+    assert "differencing" in done.stdout
+
+
+def test_a_sweep_and_a_matrix_print_their_rows(small):
+    swept = call(
+        "sweep", small, "--over", "epsilon", "--value", "1", "--value", "8", "--attack", "mean-ratio", "--trials", "8",
+        "--seed", "1", "--json", "--records", "8",
+    )  # fmt: skip
+    assert [each["setting"] for each in json.loads(swept.stdout)["rows"]] == [{"epsilon": 1.0}, {"epsilon": 8.0}]
+    seen = call("matrix", small, "--attack", "mean-ratio", "--trials", "8", "--seed", "1", "--records", "8")
+    assert "(transcript)" in seen.stdout
+    refused(ps.DataError, "--over must be one of", call, "sweep", small, "--over", "size", "--value", "1")
+
+
+def test_only_a_violated_ceiling_ends_with_1(small, monkeypatch):
+    def violated(plan, chosen, pool, effort):
+        silent = row("differencing", measured=None, interval=None, metric="-", verdict="underpowered", note="why")
+        return report(row(setting={"epsilon": 1.0}), row("canary-audit", interval=(0.2, float("inf"))), silent)
+
+    monkeypatch.setattr("threat_models.evaluate.evaluate", violated)
+    done = call("run", small)
+    assert done.exit_code == 1
+    assert "a ceiling is VIOLATED" in done.stdout
+
+
+def test_a_folder_that_cannot_be_is_one_sentence(small):
+    refused(ps.DataError, "cannot be a folder", call, "run", small, "--out", small)
+
+
+@pytest.mark.nightly
+def test_the_shipped_plan_needs_no_argument():
+    done = call("run", SHIPPED, "--json")
+    assert done.exit_code == 0
+    rows = json.loads(done.stdout)["rows"]
+    assert {each["attack"] for each in rows} == {each.name for each in attacks()}

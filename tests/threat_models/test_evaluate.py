@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from privstats.errors import DataError, PlanError
+from tests.made import refused
 from threat_models.adversary import SIGHTS
 from threat_models.attack import Attack, attacks, attacks_named
 from threat_models.axes import AXES
@@ -57,13 +58,11 @@ def test_a_stopped_run_goes_on_where_it_was(pool, tmp_path):
         if len(ticks) == 25:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        evaluate(plan, chosen, pool, replace(QUICK, results=path, tick=stop))
+    refused(KeyboardInterrupt, "", evaluate, plan, chosen, pool, replace(QUICK, results=path, tick=stop))
     assert len(path.read_text().splitlines()) > 1
     path.write_bytes(path.read_bytes() + b'{"key": "cut o')
     ticks.clear()
-    resumed = evaluate(plan, chosen, pool, replace(QUICK, results=path, tick=ticks.append))
-    assert resumed == whole
+    assert evaluate(plan, chosen, pool, replace(QUICK, results=path, tick=ticks.append)) == whole
     assert 0 < sum(ticks) < steps(plan, chosen, QUICK)
     ticks.clear()
     assert evaluate(plan, chosen, pool, replace(QUICK, results=path, tick=ticks.append)) == whole
@@ -80,15 +79,12 @@ def test_finished_rows_are_kept_once_and_by_their_key(tmp_path):
 
 
 def test_a_results_file_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatch):
-    with pytest.raises(DataError, match="cannot write results"):
-        Results(tmp_path / "missing" / "rows.jsonl").put("a", (row(),))
-    with pytest.raises(DataError, match="cannot read results"):
-        Results(tmp_path)
+    refused(DataError, "cannot write results", Results(tmp_path / "missing" / "rows.jsonl").put, "a", (row(),))
+    refused(DataError, "cannot read results", Results, tmp_path)
     big = tmp_path / "rows.jsonl"
     big.write_text("{}")
-    monkeypatch.setattr("privstats.workflows.checkpoint._MOST_BYTES", 1)
-    with pytest.raises(DataError, match="too large"):
-        Results(big)
+    monkeypatch.setattr("privstats.workflows.sweep.frame._MOST_BYTES", 1)
+    refused(DataError, "too large", Results, big)
 
 
 @pytest.mark.parametrize(
@@ -97,8 +93,7 @@ def test_a_results_file_that_cannot_be_used_is_one_sentence(tmp_path, monkeypatc
      ({"seed": None, "results": "x"}, "needs a seed")],
 )  # fmt: skip
 def test_an_effort_that_says_nothing_is_refused(change, message):
-    with pytest.raises(DataError, match=message):
-        replace(QUICK, **change)
+    refused(DataError, message, replace, QUICK, **change)
 
 
 @pytest.mark.ci
@@ -119,17 +114,14 @@ def test_an_adversary_of_one_release_is_swept_over_several_too(pool):
 
 def test_a_sweep_that_cannot_be_is_one_sentence(pool):
     chosen = attacks_named(["mean-ratio"])
-    with pytest.raises(DataError, match="values over one of"):
-        sweep(plan_of(), chosen, pool, "size", [1], QUICK)
-    with pytest.raises(DataError, match="values over one of"):
-        sweep(plan_of(), chosen, pool, "records", [], QUICK)
+    refused(DataError, "values over one of", sweep, plan_of(), chosen, pool, "size", [1], QUICK)
+    refused(DataError, "values over one of", sweep, plan_of(), chosen, pool, "records", [], QUICK)
     impossible = {"records": (0, 2.5, float("nan")), "dropouts": (-1, 2), "releases": (0, 1.5)}
     for axis, values in impossible.items():
         for value in values:
             with pytest.raises(DataError, match=f"a sweep over {axis} needs whole numbers"):
                 sweep(plan_of(), chosen, pool, axis, [value], QUICK)
-    with pytest.raises(PlanError, match="no epsilon to vary"):
-        sweep(plan_of(), chosen, pool, "epsilon", [1], QUICK)
+    refused(PlanError, "no epsilon to vary", sweep, plan_of(), chosen, pool, "epsilon", [1], QUICK)
 
 
 @pytest.mark.ci
@@ -172,8 +164,7 @@ def test_a_violated_audit_is_a_violated_report(pool, monkeypatch):
     def exaggerate(target, rng, **how):
         found = audit_canary(target, rng, **how)
         place = found.columns.index("mu claimed")
-        rows = tuple((*r[:place], r[place] / 3, *r[place + 1 :]) for r in found.rows)
-        return replace(found, rows=rows)
+        return replace(found, rows=tuple((*r[:place], r[place] / 3, *r[place + 1 :]) for r in found.rows))
 
     monkeypatch.setattr(audits, "audit_canary", exaggerate)
     plan = plan_of(promise(epsilon=8.0))
@@ -189,15 +180,13 @@ def test_every_attack_is_listed_with_its_place():
         assert attack.title.startswith(("somebody", "an auditor"))
         assert attack.name == attack.name.lower()
     assert attacks_named([]) == listed
-    with pytest.raises(DataError, match="no attack 'bogus'"):
-        attacks_named(["bogus"])
+    refused(DataError, "no attack 'bogus'", attacks_named, ["bogus"])
 
 
 def test_an_attack_is_one_class_that_registers_itself():
     from threat_models.attack import _ATTACKS
 
-    attack = planted(lambda self, view, rng: rng)
-    assert isinstance(attack, Attack)
+    assert isinstance(planted(lambda self, view, rng: rng), Attack)
     assert "cheat" not in _ATTACKS
     assert AXES == ("epsilon", "records", "dropouts", "releases")
 

@@ -61,8 +61,7 @@ def test_the_attacks_are_one_section_with_every_attack(monkeypatch):
     chosen = [attack for attack in findings.attacks_named(()) if attack.name in ("mean-ratio", "differencing")]
     monkeypatch.setattr(findings, "attacks_named", lambda names: chosen)
     ticks = []
-    named = plan_of(promise())
-    (found,) = findings.attacks(named, Search(seed=1, trials=8, tick=lambda: ticks.append(1)))
+    (found,) = findings.attacks(plan_of(promise()), Search(seed=1, trials=8, tick=lambda: ticks.append(1)))
     assert [row[0].text for row in found.tables[0].rows] == [attack.name for attack in chosen]
     assert found.title == "Attacks: what an attacker learns"
     assert found.figures

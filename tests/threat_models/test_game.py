@@ -8,7 +8,7 @@ from privstats.errors import DataError
 from privstats.randomness import seeded
 from threat_models.adversary import Adversary
 from threat_models.attack import attacks_named
-from threat_models.data import made_up
+from threat_models.data import synthetic_pool
 from threat_models.game import Game
 from threat_models.world import Pool, Setting
 
@@ -93,7 +93,7 @@ def test_without_noise_the_informed_attacker_is_always_right():
 
 def test_the_informed_attacker_reads_ridge_sums():
     plan, attack = ridge_plan(), attacks_named(["informed"])[0]
-    row = Game(made_up(plan, seeded(0)).of(plan), Setting(plan, 5, 1), 60, 1).play([attack], attack.needs)[0]
+    row = Game(synthetic_pool(plan, seeded(0)).of(plan), Setting(plan, 5, 1), 60, 1).play([attack], attack.needs)[0]
     assert (row.measured, row.verdict) == (1.0, "leaks")
 
 
@@ -145,6 +145,5 @@ def test_an_inference_is_held_against_the_most_frequent_label(pool):
     wise = planted(lambda self, view, rng: np.full(view.records, view.labels[0]))
     type(wise).goal = "inference"
     row = Game(pool.of(plan), Setting(plan, 3), 20, 0).play([wise], Adversary())[0]
-    assert (row.measured, row.metric) == (1.0, "guessed")
-    assert row.baseline == pytest.approx(0.5)
+    assert ((row.measured, row.metric), row.baseline) == ((1.0, "guessed"), pytest.approx(0.5))
     assert row.verdict == "leaks"

@@ -1,7 +1,5 @@
 """``audit inference``: it passes the reader as shipped, and flags readers that forget the noise."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 
@@ -9,10 +7,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import PlanError
 from privstats.inference import inversion
 from privstats.randomness import seeded
-from privstats.transforms import Centre, ConstantFeature, Scale
 from privstats.transforms.reading import read
 from tests.mutation.bugs import read_by_type
 from threat_models.audits import counts
@@ -21,7 +17,7 @@ from threat_models.audits.inference import audit_inference, tally
 from threat_models.audits.pure import audit_pure_sensitivity
 from threat_models.audits.target import target_of
 
-MAPS = (Centre((50.0, 0.0)), Scale((40.0, 2.0)), ConstantFeature(1.0))
+MAPS = (ps.transforms.Centre((50.0, 0.0)), ps.transforms.Scale((40.0, 2.0)), ps.transforms.ConstantFeature(1.0))
 
 
 def plan_of(epsilon=3.0, records=3_000, **changes):
@@ -66,14 +62,13 @@ def test_few_records_under_strong_noise_are_refused_or_not_told():
 
 
 def test_the_fewest_misses_that_contradict_are_named():
-    fewest = audited._flagged(500, 0.001 / 14)
-    assert 42 <= fewest <= 50
+    assert 42 <= audited._flagged(500, 0.001 / 14) <= 50
     assert f"from {audited._flagged(40, 0.001 / 6)} misses" in audit_inference(plan_of(), seeded(1), runs=40).notes[0]
 
 
 def test_a_plan_of_classes_is_refused():
     plan = ps.Plan(schema=ps.ClassSchema(2, 3, "NAB", 1.0), cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy())
-    with pytest.raises(PlanError, match="RidgeSchema"):
+    with pytest.raises(ps.PlanError, match="RidgeSchema"):
         audit_inference(plan, seeded(1))
 
 
@@ -83,15 +78,14 @@ CELLS = ps.Cells(
 
 
 def cells_plan(cells=CELLS):
-    transform = (cells, ConstantFeature(1.0))
+    transform = (cells, ps.transforms.ConstantFeature(1.0))
     schema = ps.RidgeSchema(cells.width + 1, clip_norm=2**0.5, target_bound=6.0, transform=transform)
     return ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 6_000), privacy=plan_of().privacy)
 
 
 @pytest.mark.parametrize("ramp", [False, True])
 def test_contrasts_of_cells_are_audited_like_coefficients(ramp):
-    plan = cells_plan(replace(CELLS, ramp=ramp))
-    found = tally(plan, 6_000, seeded(1), 20)
+    found = tally(cells_plan(replace(CELLS, ramp=ramp)), 6_000, seeded(1), 20)
     assert found.names[:2] == ("age: 40 to < 65", "age: >= 65")
     assert found.told.mean() > 0.8 * found.runs
     assert found.missed.sum() <= 0.05 * found.runs * len(found.names) + 10
@@ -104,20 +98,18 @@ def test_a_reader_of_cells_that_forgets_the_noise_is_flagged(monkeypatch):
 
 def forgetful(table):
     """The same fit as if its sums had no noise."""
-    sums = table.errors.equations
-    exact = replace(sums, sigma_G=0.0, sigma_h=0.0, sigma_q=0.0)
+    exact = replace(table.errors.equations, sigma_G=0.0, sigma_h=0.0, sigma_q=0.0)
     return replace(table, errors=replace(table.errors, equations=exact))
 
 
 def test_open_cut_points_are_refused_by_name():
-    with pytest.raises(PlanError, match="the cut points of age are found in a course: give this audit the plan with"):
+    with pytest.raises(ps.PlanError, match="the cut points of age come from a course: give this audit the plan with"):
         audit_inference(cells_plan(ps.Cells((ps.Numeric("age"), ps.Truth("smoker")), signs=2)), seeded(1))
 
 
 def test_the_command(privstats, tmp_path):
     (tmp_path / "plan.toml").write_text(plan_of().to_toml())
-    done = privstats("audit", "inference", "plan.toml", "--runs", "20", "--seed", "1", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats("audit", "inference", "plan.toml", "--runs", "20", "--seed", "1", "--json", cwd=tmp_path, code=0)
     (report,) = json.loads(done.stdout)
     assert report["violated"] is False
     assert {row["parameter"] for row in report["rows"]} == {"const", "x0", "x1"}
@@ -130,9 +122,7 @@ def test_the_sensitivity_of_count_tables_is_attained_and_not_beaten(privstats, t
     privacy = ps.Privacy(model="central", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-6)
     plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 100), privacy=privacy)
     (tmp_path / "plan.toml").write_text(plan.to_toml())
-    done = privstats("audit", "sensitivity", "plan.toml", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stdout
-    (report,) = json.loads(done.stdout)
+    (report,) = json.loads(privstats("audit", "sensitivity", "plan.toml", "--json", cwd=tmp_path, code=0).stdout)
     assert [row["ratio"] for row in report["rows"]] == pytest.approx([1.0] * 4)
 
 
@@ -149,7 +139,7 @@ def test_cells_that_follow_from_the_type_of_a_column_are_flagged(monkeypatch):
         lambda: audit_pure_sensitivity(target_of(pure), seeded(1)),
     )
     assert not any(audit().violated for audit in audits)
-    monkeypatch.setattr("privstats.moments.counts.read", read_by_type(read))
+    monkeypatch.setattr("privstats.moments.cells.read", read_by_type(read))
     assert all(audit().violated for audit in audits)
 
 

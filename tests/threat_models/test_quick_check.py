@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from tests.threat_models.quick_check import SHARP, violations
 from threat_models import world
 from threat_models.attack import attacks_named
-from threat_models.quick_check import SHARP, violations
 
 from .conftest import plan_of, promise, ridge_plan
 

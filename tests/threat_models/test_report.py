@@ -11,12 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.dp import Guarantee
-from privstats.errors import MissingExtraError
+import privstats as ps
 from threat_models.adversary import SIGHTS
 from threat_models.attack import attacks
 from threat_models.bounds import Point, Roc
-from threat_models.page import asked, render
+from threat_models.page import asked, finding_of, render
 from threat_models.pictures import draw_all, figures
 from threat_models.report import Example, LeakageReport, Row, judge
 
@@ -50,7 +49,7 @@ def report(*rows, **more):
     ],
 )
 def test_a_verdict_is_what_the_interval_says(interval, ceiling, points, verdict):
-    assert judge(interval, (0.45, 0.55), ceiling, points, Guarantee(0.27)) == verdict
+    assert judge(interval, (0.45, 0.55), ceiling, points, ps.dp.Guarantee(0.27)) == verdict
 
 
 def test_json_has_all_five_in_every_row_and_null_where_there_is_nothing():
@@ -61,7 +60,7 @@ def test_json_has_all_five_in_every_row_and_null_where_there_is_nothing():
         assert {"measured", "interval", "baseline", "ceiling", "verdict"} <= set(each)
         assert "example" not in each
     assert document["violated"] is True
-    assert document["rows"][0]["points"][0]["ceiling"] == pytest.approx(Guarantee(0.27).tpr(0.01))
+    assert document["rows"][0]["points"][0]["ceiling"] == pytest.approx(ps.dp.Guarantee(0.27).tpr(0.01))
     assert document["rows"][1]["measured"] is None
     assert json.loads(report(row(interval=(0.1, float("inf")))).to_json())["rows"][0]["interval"] == [0.1, None]
 
@@ -82,6 +81,16 @@ def test_the_worst_row_gains_most_over_its_baseline():
     assert report().worst is None
     audit = row("canary-audit", goal="audit", interval=(5.0, 6.0))
     assert report(row(), audit, row("quadratic", interval=(0.85, 0.9))).worst.attack == "quadratic"
+
+
+def test_the_best_attack_of_a_goal_is_one_that_the_promise_bounds():
+    unbounded = row("property", goal="inference", interval=(0.9, 0.95), ceiling=None)
+    bounded = row("attribute", goal="inference", interval=(0.5, 0.6), ceiling=0.6, verdict="underpowered")
+    rows = (row(), unbounded, bounded, row("span-leverage", goal="audit", measured=None, interval=None))
+    assert {goal: each.attack for goal, each in report(*rows).worst_by_goal.items()} == {
+        "membership": "mean-ratio", "inference": "attribute",
+    }  # fmt: skip
+    assert finding_of(report(*rows)).measured["inference"].startswith("attribute, AUC ")
 
 
 EXAMPLE = Example(*(tuple(tuple(float(i + j) for i in range(9)) for j in range(2)) for _ in range(5)))
@@ -118,8 +127,7 @@ def test_a_sweep_is_drawn_over_its_axis(axis):
     free = [row("quadratic", setting={axis: value}, mu=None, ceiling=None, points=(POINT,)) for value in (1.0, 4.0)]
     same = [replace(each, attack="differencing") for each in rows]
     other = [row("informed", setting={axis: value}, mu=0.5, ceiling=0.7, points=(POINT,)) for value in (1.0, 4.0)]
-    figure = figures(report(*rows, *same, *free, *other, features=6))[f"over-{axis}"]
-    (axes,) = figure.axes
+    (axes,) = figures(report(*rows, *same, *free, *other, features=6))[f"over-{axis}"].axes
     labels = axes.get_legend_handles_labels()[1]
     assert [label for label in labels if "ceiling" in label] == ["ceiling", "ceiling, informed"]
     assert ("TPR" in axes.get_ylabel()) == (axis == "releases")
@@ -169,7 +177,7 @@ def test_without_a_guarantee_there_is_no_ceiling_to_draw():
 def test_what_is_shaded_is_above_every_ceiling_where_they_cross():
     """A pure promise of a larger mu allows less at few false positives."""
     roc = Roc((0.0, 1.0), (0.5, 1.0), (0.1, 0.1))
-    kept = Guarantee(0.6), Guarantee(0.7, pure=1.2)
+    kept = ps.dp.Guarantee(0.6), ps.dp.Guarantee(0.7, pure=1.2)
     assert kept[0].tpr(0.001) > kept[1].tpr(0.001)
     assert kept[0].tpr(0.3) < kept[1].tpr(0.3)
     (axes,) = figures(report(*(row(roc=roc, mu=each.mu, pure=each.pure) for each in kept)))["roc"].axes
@@ -181,8 +189,7 @@ def test_what_is_shaded_is_above_every_ceiling_where_they_cross():
 
 
 def test_vectors_that_are_no_square_are_not_drawn():
-    flat = replace(EXAMPLE, truth=((1.0, 2.0),))
-    assert "reconstruction" not in figures(report(row(example=flat)))
+    assert "reconstruction" not in figures(report(row(example=replace(EXAMPLE, truth=((1.0, 2.0),)))))
 
 
 class Text(HTMLParser):
@@ -279,7 +286,7 @@ def test_trials_that_are_needed_are_more_than_there_were(widths, trials):
 @pytest.mark.parametrize(("module", "name"), [("matplotlib", "matplotlib"), ("jinja2", "jinja2")])
 def test_a_missing_extra_is_one_sentence(monkeypatch, module, name):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=f"{name}.*privstats\\[report\\]"):
+    with pytest.raises(ps.MissingExtraError, match=f"{name}.*privstats\\[report\\]"):
         render(full_report())
 
 

@@ -1,12 +1,10 @@
 """Worlds are drawn through the library's own pipeline, with and without the target, or refused."""
 
 import numpy as np
-import pytest
 
-from privstats import Cohort
-from privstats.encoding import flatten
-from privstats.errors import DataError
+import privstats as ps
 from privstats.randomness import seeded
+from tests.made import refused
 from threat_models.adversary import Adversary
 from threat_models.world import Pool, Setting, draw
 
@@ -23,7 +21,7 @@ def test_the_target_is_the_only_difference_between_the_two_worlds(pool):
     assert np.array_equal(inside.background, outside.background)
     gap = inside.sessions[0].release.vector - inside.background
     target = np.flatnonzero((pool.of(plan).private == inside.candidates[0]).all(axis=1))
-    assert np.array_equal(gap, flatten(pool.measure(plan, target)))
+    assert np.array_equal(gap, ps.encoding.flatten(pool.measure(plan, target)))
     assert np.array_equal(outside.sessions[0].release.vector, outside.background)
 
 
@@ -33,8 +31,7 @@ def test_under_replace_one_a_rival_stands_in(pool):
         draw(pool.of(plan), Setting(plan, 10, 1), INFORMED, 0, member, seeded(5)) for member in (True, False)
     )
     view = INFORMED.view(outside)
-    assert view.rivals.shape == (1, 6)
-    assert view.rival_labels.tolist() == [0]
+    assert (view.rivals.shape, view.rival_labels.tolist()) == ((1, 6), [0])
     assert not np.array_equal(view.rivals, view.candidates)
     assert inside.sessions[0].release.plan.digest == plan.digest
 
@@ -50,8 +47,7 @@ def test_two_sessions_differ_by_the_client_of_the_targets(pool):
 def test_random_cohorts_keep_the_plans_fewest_survivors(pool):
     plan, adversary = plan_of(), Adversary(sees="releases", releases=9, cohorts="random")
     world = draw(pool.of(plan), Setting(plan, 3), adversary, 0, True, seeded(1))
-    sizes = {len(session.survivors) for session in world.sessions}
-    assert sizes == {3, 4}
+    assert {len(session.survivors) for session in world.sessions} == {3, 4}
 
 
 def test_a_limit_per_client_spreads_the_records():
@@ -75,7 +71,7 @@ def test_what_a_world_cannot_hold_is_one_sentence(pool):
     field = pool.of(plan)
     crowd = Adversary(sees="releases", releases=2, cohorts="random")
     apart = Adversary(sees="releases", releases=2, cohorts="without-target")
-    full = plan_of(cohort=Cohort(3, 3, 200))
+    full = plan_of(cohort=ps.Cohort(3, 3, 200))
     narrow = plan_of(promise(unit="client", max_records_per_client=2))
     for args, message in (
         ((field, Setting(plan, 500), Adversary()), "fewer records per class"),
@@ -83,12 +79,9 @@ def test_what_a_world_cannot_hold_is_one_sentence(pool):
         ((pool.of(full), Setting(full, 5), apart), "no client may vanish"),
         ((pool.of(narrow), Setting(narrow, 10), Adversary()), "a plan with more clients"),
     ):
-        with pytest.raises(DataError, match=message):
-            draw(*args, 0, True, seeded(0))
+        refused(ps.DataError, message, draw, *args, 0, True, seeded(0))
 
 
 def test_a_pool_needs_labels_for_its_records():
-    with pytest.raises(DataError, match="give one label per record"):
-        Pool.split(np.ones((5, 2)), np.ones(4), seeded(0))
-    with pytest.raises(DataError, match="at least 4"):
-        Pool.split(np.ones((3, 2)), np.ones(3), seeded(0))
+    refused(ps.DataError, "give one label per record", Pool.split, np.ones((5, 2)), np.ones(4), seeded(0))
+    refused(ps.DataError, "at least 4", Pool.split, np.ones((3, 2)), np.ones(3), seeded(0))

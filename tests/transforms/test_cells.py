@@ -1,7 +1,5 @@
 """Cells: rows of norm 1 whatever a table holds, from each value alone."""
 
-from __future__ import annotations
-
 import math
 import struct
 import subprocess
@@ -13,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import privstats as ps
-from privstats.errors import DataError, SchemaError
-from privstats.testing import held, table_values
-from privstats.transforms import apply, from_builtins, to_builtins
-from privstats.transforms.blocks import step_of
+from privstats.transforms.cells import step_of
+from tests.made import refused
 
 AGE, SEX, RACE = ps.Numeric("age", (40, 65)), ps.Categories("sex", ("f", "m")), ps.Categories("race", (1, 2, 3))
 SMOKER, SEEN = ps.Truth("smoker"), ps.Dates("seen", ("2020-01-01",))
@@ -80,22 +76,18 @@ def test_the_map_is_what_it_says():
     }
     whole, seven = cells.whole(cells.codes(table)), step_of(12, 7)
     pair, found = step_of(12, 14), dict(zip(cells.names, whole.T.tolist(), strict=True))
-    assert found["age >= 40"] == [-pair, pair, pair, 0]
-    assert found["age >= 65"] == [-pair, -pair, pair, 0]
-    assert found["age: place 3"] == [0, 0, 0, 0]
-    assert found["age: missing"] == [0, 0, 0, seven]
-    assert found["sex: m"] == [-seven, seven, 0, seven]
-    assert found["sex: missing"] == [0, 0, seven, 0]
+    assert (found["age >= 40"], found["age >= 65"]) == ([-pair, pair, pair, 0], [-pair, -pair, pair, 0])
+    assert (found["age: place 3"], found["age: missing"]) == ([0, 0, 0, 0], [0, 0, 0, seven])
+    assert (found["sex: m"], found["sex: missing"]) == ([-seven, seven, 0, seven], [0, 0, seven, 0])
     assert [found[f"race: {name}"] for name in ("1", "2", "3", "other", "missing")] == [
         [seven if at == place else 0 for at in range(4)] for place in (0, -1, 1, 2, 3)
     ]
     assert found["smoker: true"] == [-seven, seven, 0, seven]
     assert found["seen >= 2020-01-01"] == [-seven, seven, 0, 0]
     assert found["stage >= II"] == [-pair, pair, pair, 0]
-    assert found["stage >= III"] == [-pair, -pair, pair, 0]
-    assert found["note: given"] == [seven, 0, seven, 0]
+    assert (found["stage >= III"], found["note: given"]) == ([-pair, -pair, pair, 0], [seven, 0, seven, 0])
     assert cells.read(table).unread == {"sex": 1, "smoker": 1, "seen": 1, "stage": 1}
-    assert (apply((cells,), cells.codes(table)) * 4096 == whole).all()
+    assert (ps.transforms.apply((cells,), cells.codes(table)) * 4096 == whole).all()
 
 
 def test_the_ramp_goes_up_by_even_steps_between_the_outer_cuts():
@@ -114,8 +106,7 @@ def test_the_width_and_the_names_of_places_are_public_before_any_cut():
     assert (opened.open, closed.open) == (("a", "d"), ())
     assert opened.width == closed.width == 20
     assert opened.blocks == closed.blocks == (slice(0, 9), slice(9, 18), slice(18, 20))
-    assert closed.names[:3] == ("a >= 1", "a >= 2", "a: place 3")
-    assert len(set(closed.names)) == 20
+    assert (closed.names[:3], len(set(closed.names))) == (("a >= 1", "a >= 2", "a: place 3"), 20)
     assert ps.Cells((ps.Numeric("a", tuple(range(9))),)).width == 11
     assert ps.Cells((ps.Numeric("a"), ps.Dates("d"), SEX), ramp=False).width == 18
 
@@ -126,8 +117,7 @@ def test_any_bits_of_a_number_keep_the_norm_and_stand_alone(drawn):
     cells = ps.Cells((ps.Numeric("v", (-1e300, -5e-324, 0, 5e-324, 1e300)),), ramp=True)
     whole = cells.whole(cells.codes({"v": values}))
     assert (squares(whole) <= 1 << 24).all()
-    alone = [cells.whole(cells.codes({"v": [value]}))[0] for value in values.tolist()]
-    assert (whole == alone).all()
+    assert (whole == [cells.whole(cells.codes({"v": [value]}))[0] for value in values.tolist()]).all()
     for value, row in zip(values.tolist(), whole, strict=True):
         if math.isfinite(value):
             assert [entry > 0 for entry in row[:5]] == [value >= cut for cut in (-1e300, -5e-324, 0, 5e-324, 1e300)]
@@ -144,8 +134,7 @@ def test_a_value_on_a_cut_has_reached_it():
 def test_signs_count_as_bins_do():
     values = [0, -0.0, 1, 1.0, 0.1 + 0.2, 0.3, 0.7999999999999999, 0.8, -3, 5, None, "x"]
     cuts = (0.0, 0.3, 0.8)
-    bins = ps.Bins("v", (-1e9, *cuts, 1e9), missing=True)
-    schema = ps.CountSchema((bins,), (("v",),))
+    schema = ps.CountSchema((ps.Bins("v", (-1e9, *cuts, 1e9), missing=True),), (("v",),))
     counts = ps.measure(schema, {"v": values}, unreadable="leave out").T
     cells = ps.Cells((ps.Numeric("v", cuts),), signs=3, ramp=False)
     whole = cells.whole(cells.codes({"v": values}))
@@ -155,8 +144,8 @@ def test_signs_count_as_bins_do():
 
 
 @given(
-    st.lists(table_values("m", "f"), min_size=1, max_size=4),
-    st.lists(table_values(1, 39, 40, 70), min_size=4, max_size=4),
+    st.lists(ps.testing.table_values("m", "f"), min_size=1, max_size=4),
+    st.lists(ps.testing.table_values(1, 39, 40, 70), min_size=4, max_size=4),
     st.sampled_from(ODD),
 )
 def test_one_record_more_moves_no_other_in_any_container(sexes, ages, odd):
@@ -166,9 +155,8 @@ def test_one_record_more_moves_no_other_in_any_container(sexes, ages, odd):
     columns = {column.name: (ages if column.name == "age" else sexes)[: len(sexes)] for column in MIXED}
     alone = cells.codes(columns)
     with_one = {name: [*values, odd] for name, values in columns.items()}
-    for name, table in held(with_one).items():
-        found = cells.codes(table)
-        assert np.array_equal(found[:-1], alone, equal_nan=True), name
+    for name, table in ps.testing.held(with_one).items():
+        assert np.array_equal(cells.codes(table)[:-1], alone, equal_nan=True), name
     assert np.array_equal(cells.codes(with_one)[-1:], cells.codes({n: [odd] for n in columns}), equal_nan=True)
 
 
@@ -179,14 +167,10 @@ def test_columns_come_by_name_in_any_order_and_case():
     assert cells.codes(frame).tolist() == [[50, 1], [30, 0]]
     frame[" Sex "] = pandas.Categorical(frame[" Sex "], categories=["m", "f", "x"])
     assert cells.codes(frame).tolist() == [[50, 1], [30, 0]]
-    both = {"age": [1], "Age": [2], "sex": ["f"]}
-    assert cells.codes(both).tolist() == [[1, 0]]
-    with pytest.raises(DataError, match="the table has the column 'age' twice"):
-        cells.codes({"AGE": [1], "Age": [2], "sex": ["f"]})
-    with pytest.raises(DataError, match="lacks the column 'sex'"):
-        cells.codes({"age": [1]})
-    with pytest.raises(DataError, match="different lengths"):
-        cells.codes({"age": [1], "sex": ["f", "m"]})
+    assert cells.codes({"age": [1], "Age": [2], "sex": ["f"]}).tolist() == [[1, 0]]
+    refused(ps.DataError, "the table has the column 'age' twice", cells.codes, {"AGE": [1], "Age": [2], "sex": ["f"]})
+    refused(ps.DataError, "lacks the column 'sex'", cells.codes, {"age": [1]})
+    refused(ps.DataError, "different lengths", cells.codes, {"age": [1], "sex": ["f", "m"]})
 
 
 def test_rows_of_torch_are_the_same_bits():
@@ -199,10 +183,11 @@ def test_rows_of_torch_are_the_same_bits():
 
 def test_a_table_in_a_plan_file_is_the_same_transform():
     cells = ps.Cells(MIXED, signs=5, ramp=True, bits=14)
-    assert from_builtins(to_builtins((cells,))) == (cells,)
+    assert ps.transforms.from_builtins(ps.transforms.to_builtins((cells,))) == (cells,)
     wanted = "transform 'cells' has unknown keys"
-    with pytest.raises(SchemaError, match=wanted):
-        from_builtins([{**to_builtins((cells,))[0], "cuts": 3}])
+    refused(
+        ps.SchemaError, wanted, ps.transforms.from_builtins, [{**ps.transforms.to_builtins((cells,))[0], "cuts": 3}]
+    )
 
 
 def test_codes_are_the_same_in_another_process():
@@ -240,5 +225,4 @@ def test_codes_are_the_same_in_another_process():
     ],
 )
 def test_what_is_refused(make, said):
-    with pytest.raises(SchemaError, match=said):
-        make()
+    refused(ps.SchemaError, said, make)

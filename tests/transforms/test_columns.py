@@ -1,16 +1,15 @@
 """Declared columns: what they refuse, and the code of each value."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import privstats as ps
-from privstats.errors import SchemaError
 from privstats.transforms.columns import column_of, days_of, table_of
 from privstats.transforms.reading import read
 
@@ -38,16 +37,14 @@ def codes(column, values):
 )
 def test_the_code_of_every_value(column, values, told, unread):
     found, count = codes(column, values)
-    assert [code for code in found if code is not None] == list(told)
-    assert count == unread
+    assert ([code for code in found if code is not None], count) == (list(told), unread)
     assert [codes(column, [value])[0][0] for value in values] == found  # each alone
 
 
 def test_days_are_exact_and_in_utc():
     zone = timezone(timedelta(hours=5))
     values = [datetime(1970, 1, 2, 5, tzinfo=zone), "1970-01-02T05:00+05:00", np.datetime64("1970-01-02", "ns")]
-    assert codes(ps.Dates("v"), values)[0] == [1.0, 1.0, 1.0]
-    assert days_of("9999-12-31") == 2932896.0
+    assert (codes(ps.Dates("v"), values)[0], days_of("9999-12-31")) == ([1.0, 1.0, 1.0], 2932896.0)
     assert math.isnan(days_of("1970-W01-1"))
     assert math.isnan(days_of("1970-01-01T00:00+01:00"))
 
@@ -84,7 +81,8 @@ def test_a_column_is_its_table(column):
         (lambda: ps.Numeric("a", (10**400,)), "one or more finite numbers"),
         (lambda: ps.Numeric("a", (True,)), "one or more finite numbers"),
         (lambda: ps.Numeric("a", gaps=(9, "9")), "which are read as one value"),
-        (lambda: ps.Numeric("a", gaps=("NA",)), "which is read as a missing value"),
+        (lambda: ps.Categories("a", ("none", "x"), gaps=("NONE",)), "which are read as one value"),
+        (lambda: ps.CountSchema((ps.Categories("a", ("none", "x")),), (("a",),)), "which is read as a missing value"),
         (lambda: ps.Numeric("a", gaps=9), "gaps of a must be a tuple of codes"),
         (lambda: ps.Numeric("a", unit="x" * 41), "unit of a must be a text of at most 40"),
         (lambda: ps.Dates("a", ("03/04/2020",)), "ISO dates such as '2020-01-31'"),
@@ -100,13 +98,23 @@ def test_a_column_is_its_table(column):
     ],
 )
 def test_what_is_refused(make, said):
-    with pytest.raises(SchemaError, match=said):
+    with pytest.raises(ps.SchemaError, match=said):
         make()
 
 
 def test_count_tables_take_no_other_cell_unless_they_ask():
     usual, plain = ps.Categories("a", (1, 2)), ps.Categories("a", (1, 2), other=False, missing=False)
     one, other = (ps.CountSchema((each,), (("a",),)) for each in (usual, plain))
-    assert one == other
-    assert one.shape(("a",)) == (2,)
+    assert (one, one.shape(("a",))) == (other, (2,))
     assert one.plain_fields() == {"variables": [{"name": "a", "values": [1, 2]}], "tables": [["a"]]}
+
+
+@pytest.mark.parametrize("of", [list, np.array, pd.Series, lambda values: np.array([*map(str.encode, values)])])
+def test_a_listed_word_is_a_value_where_it_is_listed_and_a_gap_elsewhere(of: Any) -> None:
+    """An airbag may be none, in any case and container; what is really missing stays so."""
+    values = of(["none", "belt", " NONE", "NA", ""])
+    two, three = ps.Categories("v", ("belt", "none"), gaps=("na",)), ps.Categories("v", ("belt", "bag", "none"))
+    np.testing.assert_array_equal(two.codes(read(values))[0], [1, 0, 1, np.nan, np.nan])
+    np.testing.assert_array_equal(three.codes(read(values))[0], [2, 0, 2, np.nan, np.nan])
+    np.testing.assert_array_equal(ps.Categories("v", ()).codes(read(values))[0], [np.nan, 0, np.nan, np.nan, np.nan])
+    assert column_of(table_of(two)) == two

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from privstats.workflows.checkpoint import ResultCache
+from privstats.workflows.sweep.frame import ResultCache
 
 
 @dataclass(frozen=True)

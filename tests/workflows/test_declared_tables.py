@@ -1,7 +1,5 @@
 """Declared tables through whole sessions: odd values change no outcome that anybody else sees."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 
@@ -9,10 +7,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import UnreadableRecordsWarning
-from privstats.heads import LDA
 from privstats.workflows.sweep import Axes, study, sweep
-from privstats.workflows.sweep.told_cuts import with_told_cuts
+from privstats.workflows.sweep.axes import with_given_cuts
 from tests import made
 
 CELLS = ps.Cells(
@@ -49,19 +45,18 @@ def test_a_session_with_an_odd_value_of_any_kind_ends_as_one_without(odd: Any) -
     for name in CELLS.columns:
         X, y = table(0)
         X[name.name][7] = odd
-        with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
+        with warnings.catch_warnings(action="ignore", category=ps.errors.UnreadableRecordsWarning):
             found = ps.simulate(plan, [(X, y), *parties[1:]])
-        assert found.survivors == usual.survivors
-        assert found.plan.digest == usual.plan.digest
+        assert (found.survivors, found.plan.digest) == (usual.survivors, usual.plan.digest)
     X, y = table(0)
     y[3] = odd
-    with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
+    with warnings.catch_warnings(action="ignore", category=ps.errors.UnreadableRecordsWarning):
         assert ps.simulate(plan, [(X, y), *parties[1:]]).survivors == usual.survivors
 
 
 def test_a_sweep_takes_the_declaration() -> None:
     plan = made.plan(SCHEMA, COHORT, made.promise("distributed"))
-    found = sweep(plan, table(0, 300), table(1), {"LDA": LDA}, [50.0], repeats=2)
+    found = sweep(plan, table(0, 300), table(1), {"LDA": ps.heads.LDA}, [50.0], repeats=2)
     assert {point.epsilon for point in found.points} == {50.0, float("inf")}
     assert all(point.mean > 0.6 for point in found.points)
 
@@ -73,23 +68,22 @@ def test_a_sweep_of_open_columns_takes_the_quantiles_of_its_records() -> None:
     plan = made.plan(schema, COHORT, made.promise("distributed"))
     (X, y), (other, labels) = table(0, 300), table(1)
     X["gone"], other["gone"] = [None] * 300, [None] * 60
-    found = study(plan, (X, y), (other, labels), {"LDA": LDA}, Axes(epsilon=(50.0,)), repeats=2)
+    found = study(plan, (X, y), (other, labels), {"LDA": ps.heads.LDA}, Axes(epsilon=(50.0,)), repeats=2)
     age, seen, ward, gone = found.plan.schema.transform[0].columns  # type: ignore[attr-defined]
     np.testing.assert_allclose(age.edges, np.quantile(X["age"], (0.25, 0.5, 0.75)), rtol=1e-14)
     assert set(seen.edges) <= {18017.0, 18628.0}
     assert (ward.edges, gone.edges) == ((2.0, 3.0), (0.0,))
     assert all(row["mean"] > 0.6 for row in found.summary)
-    assert with_told_cuts(found.plan, X) is found.plan
+    assert with_given_cuts(found.plan, X) is found.plan
 
 
 def test_partitions_of_dask_take_the_declaration() -> None:
     frames = pytest.importorskip("dask.dataframe")
     pandas = pytest.importorskip("pandas")
-    from privstats.engines.dask import measure
+    from privstats.contrib.parts.dask import measure
 
     X, y = table(0)
     whole = pandas.DataFrame(X)
     expected = ps.measure(SCHEMA, whole, y)
     cut = frames.from_pandas(whole.assign(note="?"), npartitions=3)
-    labels = frames.from_pandas(pandas.Series(y), npartitions=3)
-    assert measure(SCHEMA, cut, labels) == expected
+    assert measure(SCHEMA, cut, frames.from_pandas(pandas.Series(y), npartitions=3)) == expected

@@ -1,7 +1,5 @@
 """What a hospital sees of its own file before it joins: the likely mistakes, by name."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -23,19 +21,13 @@ AGES = [*range(20, 80)] * 3
         (ps.Dates("x"), ["03/04/2020"] * 4, "4 unreadable: dates not written as 2020-01-31?"),
         (ps.Dates("x"), ["20200102"] * 4, "4 are no dates: mend the file, or they count as missing"),
         (ps.Truth("x"), ["ja", "nein"] * 4, "8 are neither true nor false: mend the file, or they count as missing"),
-        (
-            ps.Categories("x", ("f", "m", "d")),
-            ["F", "m", "f", "F"],
-            "2 are not listed, such as F: another spelling? By case alone differs F for f",
-        ),
-        (
-            ps.Categories("x", ("f", "m")),
-            ["F", "m", "f", "F"],
-            "2 are not listed, such as F: another spelling? By case alone differs F for f",
-        ),
+        (ps.Categories("x", ("f", "m", "d")), ["F", "m", "f", "F"],
+            "2 are not listed, such as F: another spelling? By case alone differs F for f"),
+        (ps.Categories("x", ("f", "m")), ["F", "m", "f", "F"],
+            "2 are not listed, such as F: another spelling? By case alone differs F for f"),
         (ps.Categories("x", ("f", "m", "d")), ["w", "", "w"], "all 2 are not listed, such as w: another spelling?"),
     ],
-)
+)  # fmt: skip
 def test_a_likely_mistake_is_named(column, values, said):
     assert looked(column, values).remarks == (said,)
 

@@ -22,14 +22,12 @@ from scipy.special import softmax
 
 from privstats.encoding import layout_of, to_real
 from privstats.errors import AggregationError, PrivstatsError
-from privstats.estimates.shrinkage import conditioned, shrink_values
+from privstats.estimates.discriminant import conditioned, shrink_values
 from privstats.plan import Plan, check_plausible
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema, Schema, row_of
 from threat_models.chance import normal, whole
-
-__all__ = ["Level", "Lie", "Scene", "Slopes", "best_record", "climbed", "readable", "slopes", "worst", "worth"]
 
 Vector: TypeAlias = NDArray[np.int64]
 Level: TypeAlias = Literal["none", "norm", "moments", "records"]
@@ -64,9 +62,9 @@ class Lie:
 
     def within(self, schema: Schema, records: float) -> Lie:
         """The same with every statistic as long as that of so many records in one direction, and no more counts."""
-        found, scales = self.vector(schema).astype(np.float64), []
+        result, scales = self.vector(schema).astype(np.float64), []
         for letter in row_of(_KINDS, schema, "lie").letters:
-            entries = found[_places(schema, letter)]
+            entries = result[_places(schema, letter)]
             norm = max(float(np.linalg.norm(entries)), float(entries.sum()) if letter == "N" else 0.0)
             scales.append(_NEARLY * records * _bounds(schema)[letter] / max(norm, 1.0))
         return replace(self, weights=self.weights * np.array(scales)[:, None])
@@ -197,7 +195,7 @@ class Scene:
 
     def slopes(self, lie: Lie) -> tuple[float, Any]:
         """The mean probability of the true class under linear discriminants, and its slopes in the sums."""
-        real = cast(Any, to_real(self.plan.schema, self.others + lie.vector(self.plan.schema)))
+        real = cast("Any", to_real(self.plan.schema, self.others + lie.vector(self.plan.schema)))
         N, A, B = (np.asarray(each, np.float64) for each in (real.N, real.A, real.B))
         return slopes(N, A, B, *self.test)
 
@@ -221,7 +219,7 @@ def worst(scene: Scene, level: Level, records: int, steps: int, rng: Generator, 
         known: lies of this level or a stricter one to begin with; fractional records are rounded where whole ones are
             asked for.
     """
-    known = [_whole(lie) for lie in known] if level == "records" else known
+    known = [_completed(lie) for lie in known] if level == "records" else known
     starts = [*known, *(_drawn(scene, level, records, rng) for _ in range(max(1, steps // _STARTS)))]
     if "class" in scene.plan.schema.sizes:
         if level in ("records", "moments"):
@@ -230,13 +228,13 @@ def worst(scene: Scene, level: Level, records: int, steps: int, rng: Generator, 
         else:
             starts += [_bent(scene, count, records) for count in (1, 2, 4, 8, 16, 32) if count < len(scene.directions)]
     if level == "none":
-        found = [*known, *starts[-6:]]
+        results = [*known, *starts[-6:]]
         more = [np.array(each)[:, None] for t in _MULTIPLES for each in ((1, t, 1), (1, 1, t), (1, t, t))]
-        starts += [replace(lie, weights=each * lie.weights) for lie in found for each in more]
+        starts += [replace(lie, weights=each * lie.weights) for lie in results for each in more]
     return climbed(scene, starts, lambda lie: _moved(scene, lie, level, records, rng), steps)
 
 
-def _whole(lie: Lie) -> Lie:
+def _completed(lie: Lie) -> Lie:
     """The lie with whole numbers of records in its groups, and no more of them."""
     sizes = np.floor(lie.weights[0])
     left = int(round(lie.weights[0].sum()) - sizes.sum())
@@ -246,7 +244,7 @@ def _whole(lie: Lie) -> Lie:
 
 def _steepest(scene: Scene, lie: Lie, steps: int) -> Lie:
     """The lie after its least harmful groups were replaced by the most harmful record, until that helps no more."""
-    schema = cast(ClassSchema, scene.plan.schema)
+    schema = cast("ClassSchema", scene.plan.schema)
     value, slope = scene.slopes(lie)
     for _ in range(steps):
         order, (vector, label) = -worth(slope, lie.X, lie.y), best_record(slope, schema.clip_norm)
@@ -255,9 +253,9 @@ def _steepest(scene: Scene, lie: Lie, steps: int) -> Lie:
             X, y = lie.X.copy(), lie.y.copy()
             X[chosen], y[chosen] = vector, label
             other = replace(lie, X=X, y=y)
-            found, following = scene.slopes(other)
-            if found < value:
-                lie, value, slope = other, found, following
+            result, following = scene.slopes(other)
+            if result < value:
+                lie, value, slope = other, result, following
                 break
         else:
             break
@@ -266,8 +264,8 @@ def _steepest(scene: Scene, lie: Lie, steps: int) -> Lie:
 
 def _bent(scene: Scene, count: int, records: int) -> Lie:
     """Class sums turned round, and a second moment that is negative where honest records vary least."""
-    schema = cast(ClassSchema, scene.plan.schema)
-    real = cast(Any, to_real(schema, scene.others))
+    schema = cast("ClassSchema", scene.plan.schema)
+    real = cast("Any", to_real(schema, scene.others))
     means = np.asarray(real.A) - np.asarray(real.A).mean(axis=0)
     long = np.linalg.norm(scene.directions, axis=0).argsort()[-count:]
     X = np.concatenate([means, scene.directions[:, long].T])
@@ -281,8 +279,8 @@ def _bent(scene: Scene, count: int, records: int) -> Lie:
 def climbed(scene: Scene, starts: Sequence[Lie], move: Callable[[Lie], Lie], steps: int) -> Lie:
     """The best of the starts, moved ``steps`` times; a move stays where it does not help the others."""
     schema = scene.plan.schema
-    found = [(scene.accuracy(lie.vector(schema)), place) for place, lie in enumerate(starts)]
-    least, place = min(found)
+    results = [(scene.accuracy(lie.vector(schema)), place) for place, lie in enumerate(starts)]
+    least, place = min(results)
     best = starts[place]
     for _ in range(steps):
         other = move(best)
@@ -306,8 +304,8 @@ def _drawn(scene: Scene, level: Level, records: int, rng: Generator) -> Lie:
 def _direction(scene: Scene, rng: Generator) -> Array:
     d = len(scene.directions)
     spread = scene.directions if whole(4, rng) else np.eye(d)
-    found = spread @ normal(d, rng)
-    return np.asarray(cast(Any, scene.plan.schema).clip_norm * found / np.linalg.norm(found))
+    result = spread @ normal(d, rng)
+    return np.asarray(cast("Any", scene.plan.schema).clip_norm * result / np.linalg.norm(result))
 
 
 def _moved(scene: Scene, lie: Lie, level: Level, records: int, rng: Generator) -> Lie:
@@ -315,7 +313,7 @@ def _moved(scene: Scene, lie: Lie, level: Level, records: int, rng: Generator) -
     weights, X, y = lie.weights.copy(), lie.X.copy(), lie.y.copy()
     group, way = whole(len(y), rng), whole(3, rng)
     if way == 0:
-        clip = cast(Any, scene.plan.schema).clip_norm
+        clip = cast("Any", scene.plan.schema).clip_norm
         turned = X[group] + 2.0 ** -whole(5, rng) * _direction(scene, rng)
         X[group] = turned * min(1.0, clip / np.linalg.norm(turned)) if whole(2, rng) else clip * _unit(turned)
     elif way == 1:

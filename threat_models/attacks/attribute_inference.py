@@ -19,8 +19,6 @@ from threat_models.examined import rated
 from threat_models.report import Row
 from threat_models.world import Setting, draw
 
-__all__ = ["AttributeInference"]
-
 _ATTRIBUTES, _MOST_VALUES = 3, 5
 _RECORDS = 6
 _POOL = 90

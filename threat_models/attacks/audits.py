@@ -14,8 +14,6 @@ from threat_models.audits.canary import audit_canary
 from threat_models.audits.target import target_of
 from threat_models.report import Row
 
-__all__ = ["CanaryAudit"]
-
 _LEAST = 400
 _NOTE = (
     "this auditor knows everything but the canaries, so it always learns something under any noise; what counts is "
@@ -48,7 +46,7 @@ class CanaryAudit(Examination):
         return tuple(self._row(row, place, trials) for row in report.rows)
 
     def _row(self, row: tuple[object, ...], place: dict[str, int], trials: int) -> Row:
-        claimed, found = (float(row[place[name]]) for name in ("mu claimed", "mu at least"))  # type: ignore[arg-type]
+        claimed, result = (float(row[place[name]]) for name in ("mu claimed", "mu at least"))  # type: ignore[arg-type]
         return Row(
             attack=self.name,
             number=self.number,
@@ -56,11 +54,11 @@ class CanaryAudit(Examination):
             adversary=self.needs.describe(),
             sees=self.needs.sees,
             metric=f"mu of {row[place['statistic']]}",
-            measured=found,
-            interval=(found, float("inf")),
+            measured=result,
+            interval=(result, float("inf")),
             baseline=0.0,
             ceiling=claimed,
-            verdict="violates ceiling" if found > claimed else "leaks" if found > 0 else "no evidence",
+            verdict="violates ceiling" if result > claimed else "leaks" if result > 0 else "no evidence",
             worlds=max(_LEAST, trials),
             note=_NOTE,
         )

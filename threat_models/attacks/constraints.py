@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 
-__all__ = ["NONNEGATIVE", "Constraints"]
-
 Array: TypeAlias = NDArray[np.float64]
 
 

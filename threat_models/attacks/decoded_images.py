@@ -18,8 +18,6 @@ from threat_models.attack import Attack
 from threat_models.attacks.images import Decoder
 from threat_models.attacks.inversion import one_record
 
-__all__ = ["DecodedImages"]
-
 
 class DecodedImages(Attack):
     """decode(A) for a class of one."""

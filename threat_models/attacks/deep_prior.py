@@ -29,8 +29,6 @@ from threat_models.world import released
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["DeepPrior", "deep_images"]
-
 _WIDTH, _STEPS = 12, 150
 Array: TypeAlias = NDArray[np.float64]
 
@@ -54,7 +52,7 @@ class DeepPrior(Examination):
         labels = [whole(2, rng) for _ in range(trials)]
         worlds = [scene.some(label, 1, rng) for label in labels]
         moments = [released(scene.field.pool, scene.plan, rows, rng).moments for rows in worlds]
-        features = np.stack([np.asarray(found.A)[label] for found, label in zip(moments, labels, strict=True)])
+        features = np.stack([np.asarray(result.A)[label] for result, label in zip(moments, labels, strict=True)])
         seed = int.from_bytes(rng.bytes(4), "little")
         drawn = deep_images(features, encoder, (8, 8), seed=seed, width=_WIDTH, steps=_STEPS)
         rates = [scene.recognised(rows, drawn[k : k + 1]) for k, rows in enumerate(worlds)]

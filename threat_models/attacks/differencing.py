@@ -16,8 +16,6 @@ from privstats.schema import of_records
 from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 
-__all__ = ["Differencing", "RandomCohorts"]
-
 
 class _OfSums(Attack):
     """The common part: the goal, the letter, and that a client's class must hold one record."""
@@ -73,6 +71,6 @@ class RandomCohorts(_OfSums):
         for turn, clients in enumerate(view.cohorts):
             present[turn, list(clients)] = 1.0
         totals = np.stack([sums["A"][label] for sums in view.sums])
-        found, *_ = np.linalg.lstsq(present, totals, rcond=None)
-        largest = np.argsort(-np.linalg.norm(found, axis=1))[: view.records]
-        return np.asarray(found[largest])
+        result, *_ = np.linalg.lstsq(present, totals, rcond=None)
+        largest = np.argsort(-np.linalg.norm(result, axis=1))[: view.records]
+        return np.asarray(result[largest])

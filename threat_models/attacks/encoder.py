@@ -16,8 +16,6 @@ from sklearn.datasets import load_digits
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["FILTERS", "conv_features", "digit_images", "torch_features"]
-
 Array: TypeAlias = NDArray[np.float64]
 
 

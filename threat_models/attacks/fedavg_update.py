@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 
-__all__ = ["Update", "first_step", "step_of_sums", "sums_of"]
-
 Array = NDArray[np.float64]
 
 

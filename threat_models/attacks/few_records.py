@@ -13,8 +13,6 @@ from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 from threat_models.attacks.inversion import one_record, pair_from_moments, pair_from_squares
 
-__all__ = ["OneRecord", "TwoRecords", "TwoRecordsSquares"]
-
 
 class OneRecord(Attack):
     """x = A."""

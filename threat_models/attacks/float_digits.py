@@ -20,8 +20,6 @@ from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 from threat_models.attacks.informed import record_sums
 
-__all__ = ["FloatDigits", "baseline", "digit_scores", "unreachable"]
-
 Array: TypeAlias = NDArray[np.float64]
 
 _RULED_OUT = 1e6  # log units that one impossible entry weighs: more than any log likelihood ratio

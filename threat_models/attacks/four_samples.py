@@ -25,8 +25,6 @@ from threat_models.report import Example, Row
 from threat_models.scene import METRIC, Scene
 from threat_models.world import released
 
-__all__ = ["FourSamples"]
-
 _SAMPLES = 4
 _EVERYBODY = 30
 _STARTS, _ITERATIONS = 2, 300
@@ -76,14 +74,14 @@ def _pictures(scene: Scene, rows: Rows, label: int, rng: Generator) -> dict[str,
     moment = second if second.ndim == 2 else second[label]
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
     limits = {"starts": _STARTS, "iterations": _ITERATIONS}
-    found = recover(len(rows), A[label], moment, constraints=NONNEGATIVE, rng=chance, **limits).rows
-    order = match(scene.field.private[rows], found).order  # for the picture and the score: whose picture is whose
+    result = recover(len(rows), A[label], moment, constraints=NONNEGATIVE, rng=chance, **limits).rows
+    order = match(scene.field.private[rows], result).order  # for the picture and the score: whose picture is whose
     others = [scene.some(c, _EVERYBODY, rng) for c in range(2)]
     moments = released(scene.field.pool, scene.plan, np.concatenate(others), rng).moments
     mean = np.asarray(moments.A)[label] / max(1.0, float(np.asarray(moments.N)[label]))
     return {
         "off": scene.decoder.images(alone),
-        "partly off": scene.decoder.images(found[order]),
+        "partly off": scene.decoder.images(result[order]),
         "on": scene.decoder.images(np.tile(mean, (len(rows), 1))),
     }
 

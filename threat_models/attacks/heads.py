@@ -14,19 +14,6 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 
-__all__ = [
-    "ClassSums",
-    "RidgeSums",
-    "baseline",
-    "from_quadratic_rule",
-    "moments_of_covariances",
-    "moments_of_variances",
-    "pooled_moment",
-    "ridge_sums",
-    "unshrink",
-    "unshrink_singular",
-]
-
 Array: TypeAlias = NDArray[np.float64]
 Values: TypeAlias = NDArray[Any]
 
@@ -188,14 +175,16 @@ def _symmetric(change: Array, target: Array) -> tuple[Array, float]:
     scale = np.linalg.norm(change, axis=0)
     scale[scale == 0] = 1.0  # a target that is 0 throughout
     left, values, right = np.linalg.svd(change / scale, full_matrices=False)
-    kept = values > values[0] * np.finfo(np.float64).eps * len(change)
-    if not kept.any():  # weights that are 0 at every penalty tell nothing
+    significant = values > values[0] * np.finfo(np.float64).eps * len(change)
+    if not significant.any():  # weights that are 0 at every penalty tell nothing
         return np.zeros((len(change), len(change))), np.inf
-    along = (target / scale) @ right[kept].T / values[kept]  # M U on the directions U that the columns span
-    U = left[:, kept]
+    along = (
+        (target / scale) @ right[significant].T / values[significant]
+    )  # M U on the directions U that the columns span
+    U = left[:, significant]
     block = U.T @ along
     M = along @ U.T + U @ along.T - U @ (block + block.T) / 2 @ U.T
-    return (M + M.T) / 2, float(values[kept][0] / values[kept][-1])
+    return (M + M.T) / 2, float(values[significant][0] / values[significant][-1])
 
 
 def baseline(public: Values) -> Array:

@@ -15,8 +15,6 @@ from scipy.ndimage import correlate1d
 
 from privstats.errors import DataError
 
-__all__ = ["Decoder", "FourSamples", "baseline", "four_samples", "psnr", "ssim"]
-
 Array: TypeAlias = NDArray[np.float64]
 Pixels: TypeAlias = NDArray[Any]
 

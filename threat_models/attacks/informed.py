@@ -20,8 +20,6 @@ from privstats.schema import ClassSchema, RidgeSchema, row_of
 from threat_models.adversary import Adversary, Sums, View
 from threat_models.attack import Attack
 
-__all__ = ["Informed", "RepeatedReleases", "record_sums"]
-
 
 class Informed(Attack):
     """Neyman-Pearson test of one record against Gaussian noise of known size, all statistics together."""

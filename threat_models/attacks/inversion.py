@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 
-__all__ = ["Pairs", "baseline", "one_record", "pair_from_moments", "pair_from_squares"]
-
 Array: TypeAlias = NDArray[np.float64]
 Sums: TypeAlias = NDArray[Any]
 

@@ -14,8 +14,6 @@ from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 from threat_models.attacks.properties import label_between
 
-__all__ = ["JoinedLabel"]
-
 
 class JoinedLabel(Attack):
     """The class whose count grew most."""

@@ -14,8 +14,6 @@ from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 from threat_models.attacks.quadratic import second_moments
 
-__all__ = ["Leverage"]
-
 _RANK = 1e-10
 
 

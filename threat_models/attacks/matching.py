@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-__all__ = ["Matching", "match"]
-
 Array: TypeAlias = NDArray[np.float64]
 
 

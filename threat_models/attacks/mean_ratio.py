@@ -14,8 +14,6 @@ from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 from threat_models.attacks.population import population
 
-__all__ = ["MeanRatio"]
-
 
 class MeanRatio(Attack):
     """(x - mu)^T Sigma^-1 (A / n - mu)."""

@@ -1,7 +1,7 @@
-"""Attack 15 on a plan: lies of one client among many, and whether the checks that a total allows see them.
+"""Attack 15 on a plan: lies of one client among many, and whether the checks that a total allows detect them.
 
 ``poisoning`` has the lies and the checks; ``benchmarks/attacks`` measures accuracy against scale. The attacker learns
-nothing about others: the row counts lies that no check sees, and no promise excludes them.
+nothing about others: the row counts undetected lies, which no promise excludes.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ from threat_models.attack import Examination
 from threat_models.attacks.poisoning import Lie, Moments, accuracy, check_total, poisoned
 from threat_models.bounds import clopper_pearson
 from threat_models.chance import normal
-from threat_models.data import made_up
+from threat_models.data import synthetic_pool
 from threat_models.report import Row
-
-__all__ = ["OnePoisoner"]
 
 _LIES: tuple[Lie, ...] = ("scaled sums", "scaled records", "negated sums", "swapped classes")
 _SCALES = (3.0, 30.0, 300.0)
@@ -45,7 +43,7 @@ class OnePoisoner(Examination):
         sigma = _noise(plan)
         unseen, honest, spoilt = [], [], []
         for _ in range(max(2, trials // len(_LIES))):
-            pool = made_up(plan, rng)
+            pool = synthetic_pool(plan, rng)
             X, y = pool.vectors(plan, pool.X), pool.y
             test = pool.vectors(plan, pool.public_X), pool.public_y
             share = -(-len(y) // plan.cohort.clients)

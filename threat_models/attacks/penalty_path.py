@@ -20,12 +20,10 @@ from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.heads import baseline, ridge_sums
 from threat_models.chance import permutation
-from threat_models.data import made_up
+from threat_models.data import synthetic_pool
 from threat_models.examined import error, rated
 from threat_models.report import Row
 from threat_models.world import released
-
-__all__ = ["PenaltyPath"]
 
 _NEAR = 0.05
 _PENALTIES = 12
@@ -44,9 +42,9 @@ class PenaltyPath(Examination):
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row: how often the second moment comes out within 5 % of the records' own."""
-        found, blind = [], []
+        result, blind = [], []
         for _ in range(trials):
-            pool = made_up(plan, rng)
+            pool = synthetic_pool(plan, rng)
             rows = permutation(len(pool.y), rng)[: min(4 * plan.schema.features, plan.cohort.max_records)]
             X, public = pool.vectors(plan, pool.X[rows]), pool.vectors(plan, pool.public_X)
             if isinstance(of_records(plan.schema), ClassSchema):  # the classifier centres its records
@@ -54,10 +52,10 @@ class PenaltyPath(Examination):
             prior = len(rows) * baseline(public)
             penalties = np.trace(prior) / len(prior) * np.geomspace(1e-3, 10, _PENALTIES)
             path = _published(released(pool, plan, rows, rng), penalties)
-            found.append(float(error(ridge_sums(penalties, path, prior=prior).G, X.T @ X) <= _NEAR))
+            result.append(float(error(ridge_sums(penalties, path, prior=prior).G, X.T @ X) <= _NEAR))
             blind.append(float(error(prior, X.T @ X) <= _NEAR))
         note = "sums of many records, which a promise about single ones allows to be known"
-        return (rated(self, plan, found, blind, confidence, metric="G rebuilt", promised=False, note=note),)
+        return (rated(self, plan, result, blind, confidence, metric="G rebuilt", promised=False, note=note),)
 
 
 def _published(release: Release, penalties: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,8 +1,8 @@
 """Attack 15 on a plan whose reports are proved: one client's lies, over the real machines.
 
-Two questions. Does a sum that breaks the plan's statement enter, if its maker proves it as well as it can? The plan's
-claim is that none does. And what does the worst sum cost that keeps the statement? Nothing is promised there: invented
-records pass. ``one_poisoner`` asks for plans without proofs what a check of the total sees.
+Two questions. Is a sum that breaks the plan's statement accepted, if its sender proves it as well as possible? The
+plan's claim is that none is. And how much harm does the worst sum that keeps the statement? Nothing is promised there:
+invented records pass. For plans without proofs, ``one_poisoner`` asks what a check of the total detects.
 """
 
 from __future__ import annotations
@@ -18,6 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats import heads, session
+from privstats.contrib.proofs.field import Field, P, add, elements, lift, matmul, negative, stream
+from privstats.contrib.proofs.field_streams import FieldStreams
+from privstats.contrib.proofs.grams import candidates
+from privstats.contrib.proofs.moments import Moments
+from privstats.contrib.proofs.norm import Norm
+from privstats.contrib.proofs.prover import Attempt, Secrets
+from privstats.contrib.proofs.statement import Statement
 from privstats.dp import NoPrivacy
 from privstats.encoding import RingVector, flatten, layout_of
 from privstats.engines import loopback
@@ -28,24 +35,15 @@ from privstats.release import Release
 from privstats.schema import ClassSchema, RidgeSchema, Schema
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.upload.client import Client
-from privstats.secagg.upload.field_streams import FieldStreams, proving
-from privstats.secagg.upload.masking_scheme import Hidden
-from privstats.secagg.upload.proof.field import Field, P, add, elements, lift, matmul, negative, stream
-from privstats.secagg.upload.proof.grams import candidates
-from privstats.secagg.upload.proof.moments import Moments
-from privstats.secagg.upload.proof.norm import Norm
-from privstats.secagg.upload.proof.prover import Attempt, Secrets
-from privstats.secagg.upload.proof.statement import Statement
+from privstats.secagg.upload.masking_scheme import Hidden, proving
 from privstats.secagg.upload.signed_statements import derive
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.admissible_lies import Level, Scene, readable, worst
 from threat_models.bounds import clopper_pearson
-from threat_models.data import made_up
+from threat_models.data import synthetic_pool
 from threat_models.report import Row, judge
 from threat_models.world import Pool
-
-__all__ = ["Insisting", "PoisonedSums", "Sent", "beyond", "classified", "own_witness", "sent", "signed"]
 
 Array = NDArray[np.float64]
 Vector = NDArray[np.int64]
@@ -65,17 +63,17 @@ class Insisting(FieldStreams):
         """The helpers' seeds: one each."""
         return tuple(derive(secret, f"seed/{place}", self._context) for place in range(1, self._helpers + 1))
 
-    def attempt(self, told: tuple[Field, Field], secrets: Secrets) -> Attempt:
+    def attempt(self, shares: tuple[Field, Field], secrets: Secrets) -> Attempt:
         """The first stage of its report."""
-        return Attempt(self._statement, *told, secrets, 0)
+        return Attempt(self._statement, *shares, secrets, 0)
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
         """A report whose hashes, masks and bits are right, for what :meth:`told` says."""
         secret = bytes(root)
-        seeds, told = self.seeds(secret), self.told(np.concatenate(vector.lanes).astype(np.uint64))
-        proof = self.attempt(told, Secrets(self._context, sender, secret, seeds)).finished()
-        body, said = proof.blind + proof.body.astype("<u8").tobytes(), proof.transcript
-        return Hidden(secret, (memoryview(body),), seeds, b"".join(said.commits), b"".join(said.parts))
+        seeds, shares = self.seeds(secret), self.told(np.concatenate(vector.lanes).astype(np.uint64))
+        proof = self.attempt(shares, Secrets(self._context, sender, secret, seeds)).finished()
+        body, text = proof.blind + proof.body.astype("<u8").tobytes(), proof.transcript
+        return Hidden(secret, (memoryview(body),), seeds, b"".join(text.commits), b"".join(text.parts))
 
 
 def own_witness(statement: Statement, x: Vector, hidden: Vector | None = None) -> Vector:
@@ -87,11 +85,11 @@ def own_witness(statement: Statement, x: Vector, hidden: Vector | None = None) -
         return x[:0]
     pattern, (rows, columns) = statement.pattern, statement.pattern.inner
     target = np.concatenate([x, hidden])[statement.source].reshape(pattern.blocks, -1)
-    whole = np.zeros((pattern.blocks, pattern.width, pattern.width))
-    whole[:, rows, columns] = whole[:, columns, rows] = target
+    witness = np.zeros((pattern.blocks, pattern.width, pattern.width))
+    witness[:, rows, columns] = witness[:, columns, rows] = target
     places = np.zeros((pattern.width, pattern.width), np.bool_)
     places[rows, columns] = True
-    lower, _ = next(candidates(whole, places, lambda number, size: stream(number.to_bytes(32, "big"), size)))
+    lower, _ = next(candidates(witness, places, lambda number, size: stream(number.to_bytes(32, "big"), size)))
     products = np.stack([matmul(elements(each), elements(each).T)[rows, columns] for each in lower])
     left = lift(add(elements(_centred(target)).ravel(), negative(products.ravel())))
     return np.concatenate([lower[:, rows, columns].ravel(), left, hidden])
@@ -123,7 +121,7 @@ def sent(plan: Plan, parts: Sequence[Any], lies: Mapping[int, Vector], rng: Gene
         warnings.filterwarnings("ignore", "validity is experimental")
         parties = session.local_parties(plan, parts, rng)
     for index, lie in lies.items():
-        _bend(cast(Client, parties.clients[index]), lie)
+        _bend(cast("Client", parties.clients[index]), lie)
     leader: Any = parties.server
     with suppress(AggregationError):
         outcome = loopback.run(leader, parties.clients, helpers=parties.helpers)
@@ -136,7 +134,7 @@ def _bend(client: Client, lie: Vector) -> None:
     parameters = client.parameters
     client._vector = parameters.ring.encode(lie)
     if parameters.claim is not None:
-        honest = proving(client._scheme)
+        honest = cast(FieldStreams, proving(client._scheme))
         client._scheme = Insisting(honest._group, honest._statement, honest._helpers, honest._context)
 
 
@@ -187,7 +185,7 @@ class PoisonedSums(Examination):
             entered += end.unproved == 0
         interval = clopper_pearson(entered, trials, confidence)
         proved = plan.validity is not None
-        said = "the plan's reports prove their sums" if proved else "nothing is promised: no report of this plan proves"
+        text = "the plan's reports prove their sums" if proved else "nothing is promised: no report of this plan proves"
         return self._row(
             "false sums taken",
             measured=entered / trials,
@@ -195,7 +193,7 @@ class PoisonedSums(Examination):
             baseline=0.0,
             ceiling=0.0 if proved else None,
             verdict=judge(interval, (0.0, 0.0), 0.0 if proved else None),
-            note=f"lies about one client's sums, over the machines; {said}",
+            note=f"lies about one client's sums, over the machines; {text}",
             worlds=trials,
         )
 
@@ -204,9 +202,9 @@ class PoisonedSums(Examination):
         plan, scene = stage.plan, stage.scene()
         level: Level = "none" if plan.validity is None else plan.validity.level
         lie = worst(scene, level, stage.records, _STEPS * trials, rng).vector(plan.schema)
-        honest, found = scene.accuracy(scene.own), scene.accuracy(lie)
+        honest, result = scene.accuracy(scene.own), scene.accuracy(lie)
         end = sent(plan, stage.parts, {_LIAR: lie}, rng)
-        lost = honest - found if _LIAR in end.survivors else 0.0
+        lost = honest - result if _LIAR in end.survivors else 0.0
         return self._row(
             "accuracy lost",
             measured=lost,
@@ -250,7 +248,7 @@ class Stage:
     @classmethod
     def of(cls, plan: Plan, rng: Generator) -> Stage:
         """As many records for each client as the plan admits and the pool holds."""
-        pool, cohort = made_up(plan, rng), plan.cohort
+        pool, cohort = synthetic_pool(plan, rng), plan.cohort
         most = [cohort.max_records // cohort.clients, len(pool.y) // cohort.clients]
         most += [plan.validity.most_records] if plan.validity is not None else []
         if not isinstance(plan.privacy, NoPrivacy) and plan.privacy.max_records_per_client is not None:

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 
-__all__ = ["Checks", "Moments", "accuracy", "baseline", "check_total", "poisoned"]
-
 Array: TypeAlias = NDArray[np.float64]
 Values: TypeAlias = NDArray[Any]
 Lie: TypeAlias = Literal["scaled sums", "scaled records", "negated sums", "swapped classes"]

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from privstats.schema import ClassSchema, of_records
 from threat_models.adversary import View
 
-__all__ = ["population", "whitener"]
-
 _RIDGE = 1e-3
 
 

@@ -14,17 +14,6 @@ from numpy.typing import NDArray
 
 from privstats.errors import DataError
 
-__all__ = [
-    "Attribute",
-    "attribute",
-    "attribute_baseline",
-    "label_baseline",
-    "label_between",
-    "lone_labels",
-    "lone_records",
-    "property_scores",
-]
-
 Array: TypeAlias = NDArray[np.float64]
 Sums: TypeAlias = NDArray[Any]
 

@@ -19,8 +19,6 @@ from threat_models.examined import rated
 from threat_models.report import Row
 from threat_models.world import Setting, draw
 
-__all__ = ["PropertyInference"]
-
 _RECORDS, _POOL = 30, 90
 _COMMON, _RARE = 2, 4
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from typing import cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -18,20 +19,17 @@ from privstats.plan import Plan
 from privstats.randomness import Generator
 from privstats.secagg import Client, Identity, Roster, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
-from privstats.secagg.interactive.signed_statements import transcript_of
+from privstats.secagg.interactive.client_secrets import ClientSecrets, pair_seed, self_stream
+from privstats.secagg.interactive.messages import transcript_of
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.prg import add_masks, reduce
-from privstats.secagg.scalars import canonical, exchange, scalar_of
-from privstats.secagg.shamir import combine
+from privstats.secagg.scalars import canonical, combine, exchange, scalar_of
 from privstats.secagg.wire import to_bitmap
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.staged import COLLUDERS, VICTIM, Cohort, Value, answer_of, secret_of, shares_of, vector_of
 from threat_models.attacks.unmasking import never
 from threat_models.report import Row
-
-__all__ = ["LIES", "VICTIM", "Cohort", "ProtocolLies", "malformed_bytes", "replayed_keys"]
 
 _KEY = bytes(32)
 _DAMAGES = 8
@@ -100,7 +98,7 @@ def replayed_keys(cohort: Cohort) -> Value | None:
     old = {place: machine for place, machine in enumerate(earlier.clients) if place != VICTIM}
     cohort.play("share")
     victim, server = cohort.clients[VICTIM], cohort.server
-    own, session = server._state.adverts[VICTIM], server._state.session
+    own, session = cast("messages.Advertise", server._state.adverts[VICTIM]), server._state.session
     server._state.adverts.update({place: machine._state.advert for place, machine in old.items()})
     server._tree = None
     answer = answer_of(victim, server._message(VICTIM))
@@ -109,7 +107,7 @@ def replayed_keys(cohort: Cohort) -> Value | None:
     relabelled = replace(own, session=earlier.server._state.session)
     size = messages.BOX_BYTES
     shares = [
-        machine._secrets().open_box(boxes[k * size : (k + 1) * size], place, relabelled, transcript)
+        _secrets_of(machine).open_box(boxes[k * size : (k + 1) * size], place, relabelled, transcript)
         for k, (place, machine) in enumerate(old.items())
     ]
     points = [server._graph.point(VICTIM, place) for place in old]
@@ -120,7 +118,7 @@ def replayed_keys(cohort: Cohort) -> Value | None:
     answer_of(victim, server._send(VICTIM, messages.Deliver(session, tuple(old), *unopened))[1])
     everybody = to_bitmap(range(cohort.parameters.clients), cohort.parameters.clients)
     masked = vector_of(cohort, answer_of(victim, server._send(VICTIM, messages.Dealers(session, everybody))[1]))
-    pairs = [machine._secrets().pair_seed(place, own, transcript) for place, machine in old.items()]
+    pairs = [_secrets_of(machine).pair_seed(place, own, transcript) for place, machine in old.items()]
     add_masks(masked, plus=[], minus=[self_stream(canonical(self_key), transcript), *pairs])
     reduce(masked)
     return masked.lift()
@@ -202,6 +200,11 @@ def _two_lists(cohort: Cohort, shown: set[int]) -> Value | None:
     return _unmasked(masked, scalar_of(own), secret_of(cohort, state, list(unmask)), state)
 
 
+def _secrets_of(machine: Client) -> ClientSecrets:
+    """Of a client of version 3, which all sessions here are of."""
+    return cast("ClientSecrets", machine._secrets())
+
+
 def _rolled_back(cohort: Cohort, client: int, saved: bytes) -> Client:
     """The client to be asked again: the same machine, unless a double lets itself be set back."""
     machine, back = cohort.clients[client], getattr(cohort.client, "roll_back", None)
@@ -212,7 +215,11 @@ def _rolled_back(cohort: Cohort, client: int, saved: bytes) -> Client:
 def _unmasked(masked: RingVector, self_key: int, mask_key: int, state: ServerState) -> Value:
     """Take both kinds of masks off the victim's vector."""
     pairs = {
-        other: pair_seed(exchange(mask_key, state.adverts[other].mask_key), state.transcript, (VICTIM, other))
+        other: pair_seed(
+            exchange(mask_key, cast("messages.Advertise", state.adverts[other]).mask_key),
+            state.transcript,
+            (VICTIM, other),
+        )
         for other in state.dealers
         if other != VICTIM
     }

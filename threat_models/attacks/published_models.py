@@ -15,8 +15,6 @@ from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 from threat_models.attacks.mean_ratio import MeanRatio
 
-__all__ = ["PublishedModels"]
-
 
 class PublishedModels(Attack):
     """The likelihood ratio on sums, with means times counts in their place."""

@@ -16,8 +16,6 @@ from threat_models.adversary import Adversary, View
 from threat_models.attack import Attack
 from threat_models.attacks.population import whitener
 
-__all__ = ["Quadratic", "second_moments"]
-
 
 class Quadratic(Attack):
     """x^T (S / n - I) x in public whitening; S of the class, or B over all classes, or G."""

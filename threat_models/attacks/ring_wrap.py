@@ -21,10 +21,8 @@ from privstats.release import Release
 from threat_models import bounds, ceilings
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
-from threat_models.data import made_up
+from threat_models.data import synthetic_pool
 from threat_models.report import Row, judge, stated
-
-__all__ = ["RingWrap", "SumCheck"]
 
 
 class RingWrap(Examination):
@@ -43,14 +41,14 @@ class RingWrap(Examination):
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row: AUC against the plan's ceiling."""
-        pool = made_up(plan, rng)
+        pool = synthetic_pool(plan, rng)
         victim, empty = pool.measure(plan, np.arange(1)), pool.measure(plan, np.arange(0))
         entry, poison = self.edge(plan, victim)
         inside = np.array([self.score(plan, victim, poison, entry, rng) for _ in range(trials)])
         outside = np.array([self.score(plan, empty, poison, entry, rng) for _ in range(trials)])
         won = np.array([bounds.wins(a, b, rng) for a, b in zip(inside[:, None], outside[:, None], strict=True)])
-        kept, interval = ceilings.guaranteed(plan, self.needs), bounds.proportion(won, confidence)
-        ceiling = None if kept is None else kept.auc
+        promised, interval = ceilings.guaranteed(plan, self.needs), bounds.proportion(won, confidence)
+        ceiling = None if promised is None else promised.auc
         return (
             Row(
                 attack=self.name,
@@ -65,7 +63,7 @@ class RingWrap(Examination):
                 ceiling=ceiling,
                 verdict=judge(interval, (0.5, 0.5), ceiling),
                 worlds=trials,
-                **stated(kept),
+                **stated(promised),
             ),
         )
 

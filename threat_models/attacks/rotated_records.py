@@ -15,8 +15,6 @@ from threat_models.attack import Attack
 from threat_models.attacks.constraints import Constraints
 from threat_models.attacks.rotation import recover
 
-__all__ = ["GridRotation", "NonNegativeRotation"]
-
 _STARTS, _ITERATIONS = 4, 400
 
 
@@ -65,8 +63,8 @@ class GridRotation(Attack):
 def _rows(view: View, constraints: Constraints, rng: Generator) -> NDArray[np.float64]:
     label, sums = int(view.labels[0]), view.sums[0]
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    found = recover(
+    result = recover(
         view.records, sums["A"][label], sums["S"][label], constraints=constraints, rng=chance, starts=_STARTS,
         iterations=_ITERATIONS,
     )  # fmt: skip
-    return found.rows
+    return result.rows

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from privstats.errors import DataError
 from threat_models.attacks.constraints import NONNEGATIVE, Constraints
 
-__all__ = ["Recovered", "baseline", "certify", "recover"]
-
 Array: TypeAlias = NDArray[np.float64]
 Sums: TypeAlias = NDArray[Any]
 
@@ -144,8 +142,8 @@ class _Orbit:
     def of(cls, n: int, A: Array, S: Array) -> _Orbit:
         values, vectors = np.linalg.eigh(S - np.outer(A, A) / n)
         real = values[-(n - 1) :] > _RANK * max(float(values[-1]), 0.0) if n > 1 else np.zeros(0, dtype=bool)
-        kept = np.flatnonzero(real) + len(values) - len(real)
-        factor = np.sqrt(values[kept])[:, None] * vectors[:, kept].T
+        free = np.flatnonzero(real) + len(values) - len(real)
+        factor = np.sqrt(values[free])[:, None] * vectors[:, free].T
         frame = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, : n - 1]]))[0][:, 1:]
         return cls(A, S, A / n, frame, factor, float(np.sqrt(max(float(np.trace(S)), np.finfo(np.float64).tiny))))
 

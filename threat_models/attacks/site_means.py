@@ -1,9 +1,8 @@
 """Attack 4, sites: the size and means of every site, from too many pulls over too few of them.
 
 ``Q(l) - Q(l') = sum_k s_k s_k' (1 / (n_k + l') - 1 / (n_k + l))`` holds no record, only sites; the constant's row adds
-``sum_k s_k l / (n_k + l)`` and N the sum of n_k. As many equations as unknowns are solved by least squares. Why
-``plan.cohort_checks`` has a counting rule, and what an exact ``RidgeSchema`` release beside it would add: a pull of
-infinity.
+``sum_k s_k l / (n_k + l)`` and N the sum of n_k. As many equations as unknowns are solved by least squares. This is why
+``plan.cohort`` has a counting rule; an exact ``RidgeSchema`` release beside it would add a pull of infinity.
 """
 
 from __future__ import annotations
@@ -22,17 +21,15 @@ from privstats.dp import NoPrivacy
 from privstats.errors import PlanError
 from privstats.moments import Moments, SiteMoments, exact_moments
 from privstats.plan import Plan
-from privstats.randomness import Generator
+from privstats.randomness import Generator, uniform
 from privstats.schema import SitesSchema, narrowed
 from privstats.transforms import ConstantFeature
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.matching import match
-from threat_models.chance import normal, uniform
+from threat_models.chance import normal
 from threat_models.examined import rated
 from threat_models.report import Row
-
-__all__ = ["SiteMeans", "Solved", "share_found", "solve_sites"]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -66,7 +63,7 @@ class SiteMeans(Examination):
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row: the share of sites whose means come out, against guessing the mean of all for each."""
-        found, blind = [], []
+        result, blind = [], []
         schema, sites = _schema(plan), plan.cohort.min_survivors - plan.cohort.colluders
         present = plan.cohort.min_survivors
         for _ in range(trials):
@@ -76,10 +73,10 @@ class SiteMeans(Examination):
             sums = session.aggregate_unmasked(plan, parts, rng).moments
             means = solve_sites(sums.Q, sums.N, schema.pulls, sites, _constant(schema), rng).means
             truth = np.array([X.mean(axis=0) for X in world])
-            found.append(share_found(truth, means))
-            blind.append(share_found(truth, np.tile(truth.mean(axis=0), (sites, 1))))
+            result.append(recovered_share(truth, means))
+            blind.append(recovered_share(truth, np.tile(truth.mean(axis=0), (sites, 1))))
         note = "a counting rule keeps as many unknowns as twice the equations; it is no proof"
-        return (rated(self, plan, found, blind, confidence, metric="site means rebuilt", promised=False, note=note),)
+        return (rated(self, plan, result, blind, confidence, metric="site means rebuilt", promised=False, note=note),)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,19 +122,19 @@ def solve_sites(
     system = _System(np.asarray(Q, np.float64), float(N), tuple(pulls), sites, constant)
     best = Solved(np.zeros(sites), np.zeros((sites, Q.shape[-1])), math.inf)
     for _ in range(starts):
-        found = least_squares(
+        result = least_squares(
             system.residuals, system.start(rng), jac=system.slopes, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=80
         )
-        best = min(best, Solved(*system.split(found.x), 2 * float(found.cost)), key=Solved.doubt)
+        best = min(best, Solved(*system.split(result.x), 2 * float(result.cost)), key=Solved.doubt)
         if best.doubt() < (0.0, _WHOLE):
             break
     return best
 
 
-def share_found(truth: Array, means: Array) -> float:
+def recovered_share(truth: Array, means: Array) -> float:
     """Share of sites whose means came out up to 5 %, in the entries that differ from site to site."""
-    told = np.ptp(truth, axis=0) > 0
-    return match(truth[:, told], means[:, told]).within(_NEAR)
+    varying = np.ptp(truth, axis=0) > 0
+    return match(truth[:, varying], means[:, varying]).within(_NEAR)
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,6 +254,6 @@ def _site(schema: SitesSchema, rng: Generator, most: float = _LARGEST) -> Array:
 def _measured(schema: SitesSchema, rows: Array) -> SiteMoments:
     """The site's sums by the library's own measuring, under the plan's schema."""
     bare = replace(schema, transform=(), feature_names=None, target_scale=1.0)
-    found = exact_moments(bare, rows[:, :-1], rows[:, -1])
-    assert isinstance(found, SiteMoments)  # noqa: S101  by its schema
-    return SiteMoments(schema, found.N, found.Q)
+    result = exact_moments(bare, rows[:, :-1], rows[:, -1])
+    assert isinstance(result, SiteMoments)  # noqa: S101  by its schema
+    return SiteMoments(schema, result.N, result.Q)

@@ -14,27 +14,25 @@ from hashlib import sha256
 from threading import Barrier, BrokenBarrierError, Thread
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
 from privstats.encoding import Ring, RingVector
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.plan import Plan
 from privstats.randomness import Generator
-from privstats.secagg import Helper, HelperKeys, Identity, Leader, Offer, Panel, Roster, UploadParameters, hpke
+from privstats.secagg import Helper, HelperKeys, Identity, Leader, Offer, Panel, Roster, UploadParameters
+from privstats.secagg.hpke import open_into
+from privstats.secagg.keys import CLASSICAL
 from privstats.secagg.upload import messages
-from privstats.secagg.upload.checks import rows
+from privstats.secagg.upload.checks import rows, stated
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.masking_scheme import Streams
-from privstats.secagg.upload.signed_statements import box_info, report_statement, roll_of, survivors_statement
-from privstats.secagg.upload.signed_statements import boxes_root as root_of
+from privstats.secagg.upload.signed_statements import box_info, roll_of, survivors_statement
 from privstats.secagg.wire import to_bitmap
 from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.unmasking import never
 from threat_models.report import Row
-
-__all__ = ["EVERYBODY", "LIES", "UNTIL", "VICTIM", "WITHOUT", "SplitLies", "Uploads", "Value"]
 
 VICTIM = 0
 UNTIL = 1 << 40  # no box key ends while an attack runs
@@ -67,18 +65,19 @@ class Uploads:
     helper: Callable[..., Helper] = Helper
     keys: type[HelperKeys] = HelperKeys
     panel_of: Callable[[Uploads, Sequence[Offer]], Panel] = _pinned
-    parameters: UploadParameters = field(
-        default_factory=lambda: UploadParameters.solve(
+    key_agreement: str = CLASSICAL
+    parameters: UploadParameters = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.parameters = UploadParameters.solve(
             clients=CLIENTS,
             min_survivors=MIN_SURVIVORS,
             colluders=COLLUDERS,
             helpers=HELPERS,
             ring=_RING,
             plan_digest=bytes(32),
+            key_agreement=self.key_agreement,
         )
-    )
-
-    def __post_init__(self) -> None:
         n, size = self.parameters.clients, self.parameters.ring.size
         self.identities = [Identity.generate(self.rng.bytes) for _ in range(n)]
         self.members = [Identity.generate(self.rng.bytes) for _ in range(HELPERS + 1)]
@@ -86,9 +85,9 @@ class Uploads:
         self.roster = Roster(publics, server=self.members[0].public, run=self.rng.bytes(16))
         self.values = [(self.rng.uint64(size) % np.uint64(1000)).astype(np.int64) - 500 for _ in range(n)]
         self.boxes = [self.rng.bytes(32) for _ in self.members]
-        made = [self.key(place, member, self.boxes[place]) for place, member in enumerate(self.members)]
-        self.held = made
-        self.panel = _pinned(self, [each.offer for each in made])
+        keys = [self.key(place, member, self.boxes[place]) for place, member in enumerate(self.members)]
+        self.held = keys
+        self.panel = _pinned(self, [each.offer for each in keys])
         self.helpers = [self.help(place) for place in range(1, HELPERS + 1)]
         self.reports: dict[int, bytes] = {}
 
@@ -123,9 +122,7 @@ class Uploads:
         """A list of the leader's own making, well signed."""
         context, digests = self.panel.context(self.parameters, self.roster), []
         for sender in listed:
-            report, enc = self._read(sender), bytes(self._read(sender).body[: hpke.ENC_BYTES])
-            root = root_of(rows(report.boxes, messages.BOX_BYTES))
-            digests.append((sender, sha256(report_statement(context, sender, enc, root)).digest()))
+            digests.append((sender, sha256(stated(self._read(sender), self.parameters)).digest()))
         roll, bitmap = roll_of(digests), to_bitmap(listed, self.parameters.clients)
         signature = self.members[0].sign(survivors_statement(context, roll, bitmap))
         return messages.encode(messages.Survivors(context, bitmap, roll, signature))
@@ -134,25 +131,24 @@ class Uploads:
         """A helper's answer over a list."""
         ((_, answer),) = helper.receive(self.list_of(listed))
         context = self.panel.context(self.parameters, self.roster)
-        told = messages.decode(memoryview(answer), messages.Reveal, self.parameters, context)
-        return self.parameters.ring.unpack(told.answer)
+        revealed = messages.decode(memoryview(answer), messages.Reveal, self.parameters, context)
+        return self.parameters.ring.unpack(revealed.answer)
 
     def body(self) -> RingVector:
         """The part of the victim's report that the leader can open."""
-        return self.parameters.ring.unpack(self._opened(self._read(VICTIM).body, 0, self.boxes[0], self.panel))
+        return self.parameters.ring.unpack(self._body(self._read(VICTIM), self.boxes[0], self.panel))
 
     def stream(self, place: int) -> RingVector:
         """The victim's stream at a helper that is the leader's own."""
-        box = rows(self._read(VICTIM).boxes, messages.BOX_BYTES)[place - 1]
-        return self._added(self._opened(box, place, self.boxes[place], self.panel), self.panel)
+        return self._added(self._seed(self._read(VICTIM), place, self.boxes[place], self.panel), self.panel)
 
     def lifted(self, report: bytes, panel: Panel, boxes: Sequence[bytes]) -> RingVector:
         """A report under a panel whose box keys are all the attacker's."""
         context = panel.context(self.parameters, self.roster)
         message = messages.decode(memoryview(report), messages.Report, self.parameters, context)
-        vector = self.parameters.ring.unpack(self._opened(message.body, 0, boxes[0], panel))
-        for place, box in enumerate(rows(message.boxes, messages.BOX_BYTES), start=1):
-            vector.add(self._added(self._opened(box, place, boxes[place], panel), panel))
+        vector = self.parameters.ring.unpack(self._body(message, boxes[0], panel))
+        for place in range(1, HELPERS + 1):
+            vector.add(self._added(self._seed(message, place, boxes[place], panel), panel))
         return vector
 
     def got(self, vector: Value | None) -> bool:
@@ -163,9 +159,19 @@ class Uploads:
         context = self.panel.context(self.parameters, self.roster)
         return messages.decode(memoryview(self.reports[sender]), messages.Report, self.parameters, context)
 
-    def _opened(self, box: bytes | memoryview, place: int, private: bytes, panel: Panel) -> bytes:
-        info = box_info(panel.context(self.parameters, self.roster), VICTIM, place)
-        return hpke.open_box(X25519PrivateKey.from_private_bytes(private), box, info)
+    def _body(self, report: messages.Report, private: bytes, panel: Panel) -> bytes:
+        suite, out = self.parameters.suite, bytearray(self.parameters.upload_bytes)
+        keys = suite.opening(suite.private_of(private), report.boxes, report.body, self._info(panel, 0))
+        open_into(out, keys, report.body[suite.head_bytes :])
+        return bytes(out)
+
+    def _seed(self, report: messages.Report, place: int, private: bytes, panel: Panel) -> bytes:
+        suite = self.parameters.suite
+        box = rows(report.boxes, suite.box_bytes)[self.parameters.boxed.index(place)]
+        return suite.open_box(suite.private_of(private), box, self._info(panel, place))
+
+    def _info(self, panel: Panel, place: int) -> bytes:
+        return box_info(panel.context(self.parameters, self.roster), VICTIM, place)
 
     def _added(self, seed: bytes, panel: Panel) -> RingVector:
         cover = Streams(self.parameters.ring, HELPERS, panel.context(self.parameters, self.roster))
@@ -264,8 +270,7 @@ class SplitLies(Examination):
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row per lie, in runs of six clients and two helpers; the cover promises that none ever succeeds."""
-        del plan
-        return never(self, LIES, lambda: Uploads(rng), trials, confidence)
+        return never(self, LIES, lambda: Uploads(rng, key_agreement=plan.key_agreement), trials, confidence)
 
 
 def _difference(run: Uploads, more: RingVector, less: RingVector) -> Value:

@@ -16,25 +16,11 @@ from privstats.randomness import Generator
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS, ServerState
-from privstats.secagg.scalars import scalar_of
-from privstats.secagg.shamir import combine
-
-__all__ = [
-    "CLIENTS",
-    "COLLUDERS",
-    "MIN_SURVIVORS",
-    "VICTIM",
-    "Cohort",
-    "Value",
-    "answer_of",
-    "secret_of",
-    "shares_of",
-    "vector_of",
-]
+from privstats.secagg.scalars import combine, scalar_of
 
 VICTIM = 0
 CLIENTS, MIN_SURVIVORS, COLLUDERS = 6, 5, 1
-_RING = Ring(((4, 20), (4, 40)))
+RING = Ring(((4, 20), (4, 40)))
 Value = NDArray[np.int64]
 
 
@@ -52,7 +38,7 @@ class Cohort:
     client: Callable[..., Client] = Client
     parameters: Parameters = field(
         default_factory=lambda: Parameters.solve(
-            clients=CLIENTS, min_survivors=MIN_SURVIVORS, colluders=COLLUDERS, ring=_RING, plan_digest=bytes(32)
+            clients=CLIENTS, min_survivors=MIN_SURVIVORS, colluders=COLLUDERS, ring=RING, plan_digest=bytes(32)
         )
     )
 

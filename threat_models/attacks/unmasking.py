@@ -14,8 +14,6 @@ from threat_models.attacks.staged import Value
 from threat_models.bounds import clopper_pearson
 from threat_models.report import Row, judge
 
-__all__ = ["never", "tried"]
-
 _LEAST = 44
 
 
@@ -32,12 +30,19 @@ Lie = Callable[[S], Value | None]
 
 
 def never(
-    attack: Examination, lies: Mapping[str, Lie[S]], stage: Callable[[], S], trials: int, confidence: float
+    attack: Examination,
+    lies: Mapping[str, Lie[S]],
+    stage: Callable[[], S],
+    trials: int,
+    confidence: float,
+    *,
+    ceiling: float | None = 0.0,
 ) -> tuple[Row, ...]:
-    """One row per lie: its successes in so many runs, against a ceiling of none."""
+    """One row per lie: its successes in so many runs, against a ceiling of none; without one where none is promised."""
     runs, each = max(_LEAST, trials), 1 - (1 - confidence) / len(lies)
     return tuple(
-        _row(attack, name, sum(tried(lie, stage()) for _ in range(runs)), runs, each) for name, lie in lies.items()
+        _row(attack, name, sum(tried(lie, stage()) for _ in range(runs)), runs, each, ceiling)
+        for name, lie in lies.items()
     )
 
 
@@ -49,7 +54,7 @@ def tried(lie: Lie[S], run: S) -> bool:
         return False
 
 
-def _row(attack: Examination, lie: str, successes: int, runs: int, confidence: float) -> Row:
+def _row(attack: Examination, lie: str, successes: int, runs: int, confidence: float, ceiling: float | None) -> Row:
     interval = clopper_pearson(successes, runs, confidence)
     return Row(
         attack=attack.name,
@@ -61,7 +66,7 @@ def _row(attack: Examination, lie: str, successes: int, runs: int, confidence: f
         measured=successes / runs,
         interval=interval,
         baseline=0.0,
-        ceiling=0.0,
-        verdict=judge(interval, (0.0, 0.0), 0.0),
+        ceiling=ceiling,
+        verdict=judge(interval, (0.0, 0.0), ceiling),
         worlds=runs,
     )

@@ -17,12 +17,10 @@ from threat_models.adversary import Adversary
 from threat_models.attack import Examination
 from threat_models.attacks.heads import baseline, pooled_moment, unshrink
 from threat_models.chance import permutation
-from threat_models.data import made_up
+from threat_models.data import synthetic_pool
 from threat_models.examined import error, rated
 from threat_models.report import Row
 from threat_models.world import released
-
-__all__ = ["UnshrunkModel"]
 
 _NEAR = 0.05
 
@@ -41,9 +39,9 @@ class UnshrunkModel(Examination):
 
     def examine(self, plan: Plan, rng: Generator, *, trials: int, confidence: float) -> tuple[Row, ...]:
         """One row: how often the second moment comes out within 5 % of the records' own."""
-        found, blind = [], []
+        result, blind = [], []
         for _ in range(trials):
-            pool = made_up(plan, rng)
+            pool = synthetic_pool(plan, rng)
             rows = permutation(len(pool.y), rng)[: min(4 * plan.schema.features, plan.cohort.max_records)]
             X = pool.vectors(plan, pool.X[rows])
             release = released(pool, plan, rows, rng)
@@ -52,7 +50,7 @@ class UnshrunkModel(Examination):
                 head = LDA().fit_release(release)
             counts = np.asarray(release.moments.N)[list(head.classes_)]
             plain = unshrink(head.covariance_, min(float(head.shrinkage_), 1 - 1e-9))
-            found.append(float(error(pooled_moment(counts, head.means_, plain), X.T @ X) <= _NEAR))
+            result.append(float(error(pooled_moment(counts, head.means_, plain), X.T @ X) <= _NEAR))
             blind.append(float(error(len(rows) * baseline(pool.vectors(plan, pool.public_X)), X.T @ X) <= _NEAR))
         note = "sums of many records, which a promise about single ones allows to be known"
-        return (rated(self, plan, found, blind, confidence, metric="B rebuilt", promised=False, note=note),)
+        return (rated(self, plan, result, blind, confidence, metric="B rebuilt", promised=False, note=note),)

@@ -18,8 +18,6 @@ from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 from threat_models.audits.zcdp import zcdp_epsilon
 
-__all__ = ["Accountant", "Opinion", "audit_accountants", "second_opinion"]
-
 Accountant: TypeAlias = Literal["opacus", "opacus-rdp", "dp-accounting", "zcdp"]
 
 _COLUMNS = ("accountant", "statistic", "epsilon", "ours", "looser by")

@@ -15,8 +15,6 @@ from threat_models.audits.searches import declared_mu
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report, Value
 
-__all__ = ["audit_budget", "audit_dropouts"]
-
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _COLUMNS = ("statistic", "between", "unit", "adjacency", "mu", "epsilon", "TPR@1%", "AUC", "advantage")
 _TOLERANCE = 1e-6
@@ -33,7 +31,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
     Args:
         client_records: records of the client whose exposure is shown; the plan's own limit where it has one.
     """
-    found, promise = declared_mu(target, seeded(_SEARCH)), target.promise  # refuses a kind without a search first
+    result, promise = declared_mu(target, seeded(_SEARCH)), target.promise  # refuses a kind without a search first
     noise, delta = target.noise, target.privacy.delta
     rows: list[tuple[Value, ...]] = []
     most = client_records or target.privacy.max_records_per_client
@@ -52,7 +50,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
     rows += _of_persons(target)
     notes = [
         f"the plan promises epsilon {promise.epsilon:.4g} at delta {promise.delta:g} per {promise.unit} under "
-        f"{promise.adjacency}; a search finds mu {found:.6g} under its noise, the promise is mu {promise.mu:.6g}",
+        f"{promise.adjacency}; a search finds mu {result:.6g} under its noise, the promise is mu {promise.mu:.6g}",
         "*: what the plan promises; the other rows show what its noise gives for parts of the release, and against "
         "changes that it does not promise to hide",
         "+/-: one more or one less (add-remove); swap: one exchanged for another (replace-one)",
@@ -65,7 +63,7 @@ def audit_budget(target: Target, client_records: int | None = None) -> Report:
         )
     if most is None:
         notes.append("client rows need the records of a client: give --client-records")
-    violated = found > promise.mu * (1 + _TOLERANCE)
+    violated = result > promise.mu * (1 + _TOLERANCE)
     return Report("budget", _COLUMNS, tuple(rows), tuple(notes), violated, ("between",), ("unit", "adjacency"))
 
 

@@ -24,8 +24,6 @@ from threat_models.audits.edges import edge_cases
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
 
-__all__ = ["GROUP_MU", "Bounds", "audit_canary", "lower_bounds"]
-
 GROUP_MU = 3.2
 """mu of the group at which (TPR, FPR) pins mu down best for a given number of trials."""
 
@@ -146,19 +144,19 @@ def _row(target: Target, name: str, copies: int, noise: Scores, step: float, con
     return _row_of(target, name, copies, Bounds(group.mu / copies, single.epsilon))
 
 
-def _row_of(target: Target, name: str, copies: int, found: Bounds) -> Row:
+def _row_of(target: Target, name: str, copies: int, bounds: Bounds) -> Row:
     printed = next((row.mu for row in target.noise.rows if row.statistic == name), math.inf)
     claimed = min(printed, target.promise.mu)
-    violated = found.mu > claimed * (1 + _TOLERANCE)
+    violated = bounds.mu > claimed * (1 + _TOLERANCE)
     return (
         name,
         copies,
         claimed,
-        found.mu,
-        found.mu / claimed,
+        bounds.mu,
+        bounds.mu / claimed,
         gaussian_epsilon(claimed, _delta(target)),
-        gaussian_epsilon(found.mu, _delta(target)) if found.mu > 0 else 0.0,
-        found.epsilon,
+        gaussian_epsilon(bounds.mu, _delta(target)) if bounds.mu > 0 else 0.0,
+        bounds.epsilon,
         "violates" if violated else "no evidence",
     )
 

@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.moments import Moments
 from privstats.randomness import Generator
 from privstats.schema import bare
 from threat_models.audits.gradients import worst_attempt
 from threat_models.audits.kinds import row_part
 from threat_models.audits.records import copies_of, known_records
 from threat_models.audits.sensitivity import WorstPair, worst_pair
-from threat_models.audits.target import Moments, Target, moments_of, upload
-
-__all__ = ["canary_shift", "of_parties", "of_records"]
+from threat_models.audits.target import Target, moments_of, upload
 
 _BYSTANDERS = 12
 _STRETCHES = (1.0, 4.0)
@@ -61,13 +60,13 @@ def of_records(target: Target, sigmas: Mapping[str, float], rng: Generator) -> I
 def of_parties(target: Target, _: Mapping[str, float], rng: Generator) -> Iterator[tuple[Moments, Moments]]:
     """A party of one record, or of many equal ones, against none, or against the one that it is exchanged for."""
     schema: Any = target.schema  # a party schema, by its row
-    found = worst_attempt(bare(schema), target.sigma, target.privacy.adjacency, rng, _STEPS)[1]
+    result = worst_attempt(bare(schema), target.sigma, target.privacy.adjacency, rng, _STEPS)[1]
     for stretch, copies in product(_STRETCHES, (1, _COPIES)):
         one, *other = (
             moments_of(schema, np.repeat(stretch * row, copies, axis=0), np.repeat(label.astype(np.int64), copies))
-            for row, label in zip(np.split(found.X, len(found.X)), np.split(found.y, len(found.y)), strict=True)
+            for row, label in zip(np.split(result.X, len(result.X)), np.split(result.y, len(result.y)), strict=True)
         )
-        yield _whole_client(target, one, rng), other[0] if other else target.empty
+        yield _all_of_client(target, one, rng), other[0] if other else target.empty
 
 
 def _named(target: Target, sigmas: Mapping[str, float]) -> NDArray[np.bool_]:
@@ -94,7 +93,7 @@ def _turned(target: Target, pair: WorstPair) -> Iterator[WorstPair]:
 def _worlds(target: Target, pair: WorstPair, stretch: float, rng: Generator) -> tuple[Moments, Moments]:
     """One client's moments with the unit and without it."""
     if target.privacy.unit == "client":
-        return _whole_client(target, _measured(target, pair, 0, stretch, None), rng), target.empty
+        return _all_of_client(target, _measured(target, pair, 0, stretch, None), rng), target.empty
     most = min(_BYSTANDERS, target.plan.cohort.max_records - 1)
     others = known_records(target, most, rng)
     present = _measured(target, pair, 0, stretch, others)
@@ -111,7 +110,7 @@ def _rows_of_one(target: Target, beside: int) -> int:
     return min(room, _MOST_ROWS, 4 * (target.privacy.max_records_per_person or _COPIES))
 
 
-def _whole_client(target: Target, one: Moments, rng: Generator) -> Moments:
+def _all_of_client(target: Target, one: Moments, rng: Generator) -> Moments:
     most = target.privacy.max_records_per_client or 1
     if target.privacy.client_clip is not None:
         most = min(most, math.ceil(4 * target.privacy.client_clip))

@@ -24,8 +24,6 @@ from privstats.schema import Schema
 from privstats.transforms import Categories, Cells, Column, Dates, Numeric
 from threat_models.audits.kinds import Outcome, outcome_of
 
-__all__ = ["worst_of_tables"]
-
 _OTHERS = 40
 _ODD: tuple[object, ...] = (None, math.nan, "", "x", "1", "007", 0.5, True, 2**53 + 1, 1e300, math.inf, "9999-12-31")
 

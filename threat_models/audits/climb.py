@@ -18,8 +18,6 @@ from privstats.encoding import layout_of
 from privstats.randomness import Generator
 from privstats.schema import Schema
 
-__all__ = ["Search", "climb", "in_sigmas", "most_apart"]
-
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -71,9 +69,9 @@ def climb(here: T, moved: Callable[[T], T], distance: Callable[[T], float], step
     best = distance(here)
     for _ in range(steps):
         there = moved(here)
-        found = distance(there)
-        if found >= best:
-            best, here = found, there
+        result = distance(there)
+        if result >= best:
+            best, here = result, there
     return best, here
 
 

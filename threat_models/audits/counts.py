@@ -12,22 +12,21 @@ import math
 import warnings
 from collections.abc import Mapping
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
-from privstats.encoding import flatten
+from privstats.encoding import flatten, layout_of
 from privstats.errors import PlanError, UnreadableRecordsWarning
 from privstats.moments import exact_moments
 from privstats.randomness import Generator
-from privstats.schema import Bins, CountSchema, Schema, ScoringSchema, Variable, bare, narrowed
-from threat_models.audits.sensitivity import Finding
+from privstats.schema import Bins, Categories, CountSchema, Schema, ScoringSchema, bare, narrowed
+from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
-
-__all__ = ["audit_counts", "counted_vectors", "longest", "odd_vectors", "records_at", "tables_in"]
 
 _OTHERS = 40
 _ODD: tuple[object, ...] = (None, math.nan, "", "x", "1", 0.5, True, 2**60, math.inf)
@@ -44,20 +43,20 @@ def audit_counts(target: Target, rng: Generator, *, starts: int = 12) -> Report:
         PlanError: not a plan of count tables.
     """
     schema = tables_in(target.schema)
-    most = longest(schema, rng, starts)
-    found = [
-        Finding(name, adjacency, joint_mu(schema, {"T": sigma}, adjacency), most[adjacency] / sigma)
-        for name, sigma in (("T", 1.0), ("joint", target.sigma.get("T", math.inf)))
-        if math.isfinite(sigma)
+    noise: list[tuple[str, dict[str, float]]] = [(letter, {letter: 1.0}) for letter in schema.statistics]
+    if set(schema.statistics) <= set(target.sigma):
+        noise.append(("joint", {letter: target.sigma[letter] for letter in schema.statistics}))
+    vectors = moved_vectors(schema, rng, starts)
+    results = [
+        Finding(name, adjacency, joint_mu(schema, sigmas, adjacency), farthest(schema, vectors, sigmas)[adjacency])
+        for name, sigmas in noise
         for adjacency in _ADJACENCIES
     ]
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
-    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     notes = (
         f"{16 * starts + 2} records with every pair of them, the two that differ in every variable included",
-        f"and {len(_ODD) * len(schema.variables)} odd ones, each as what it adds to a table of {_OTHERS} others",
+        f"and {len(_ODD) * len(schema.read)} odd ones, each as what it adds to a table of {_OTHERS} others",
     )
-    return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
+    return report_of("sensitivity", results, notes)
 
 
 def tables_in(schema: Schema) -> CountSchema:
@@ -72,22 +71,29 @@ def tables_in(schema: Schema) -> CountSchema:
     return narrowed(schema, CountSchema, refusal)
 
 
-def longest(schema: CountSchema, rng: Generator, starts: int) -> dict[Adjacency, float]:
-    """The farthest that a record of the search, or a pair of them, moves the tables in L2, in records."""
+def moved_vectors(schema: CountSchema, rng: Generator, starts: int) -> NDArray[np.int64]:
+    """What records of the search add, in wire steps, ``(m, entries)``; one cannot be read."""
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
     counted, odd = counted_vectors(schema, chance, starts), odd_vectors(schema, chance)
-    left_out = np.zeros_like(counted[:1])  # a record that cannot be read
-    vectors = np.vstack([counted, odd, left_out]) / schema.scale_of("T")
+    return np.vstack([counted, odd, np.zeros_like(counted[:1])])
+
+
+def farthest(schema: CountSchema, vectors: NDArray[np.int64], sigmas: Mapping[str, float]) -> dict[Adjacency, float]:
+    """The farthest that one of them, or a pair, moves what is named, in units of its noise."""
+    layout = layout_of(schema)
+    parts = zip(layout.segments, layout.slices, strict=True)
+    scaled = [vectors[:, at] / (each.scale * sigmas[each.name]) for each, at in parts if each.name in sigmas]
+    moved = np.hstack(scaled)
     return {
-        "add-remove": float(np.linalg.norm(vectors, axis=1).max()),
-        "replace-one": max(float(np.linalg.norm(vectors - vector, axis=1).max()) for vector in vectors),
+        "add-remove": float(np.linalg.norm(moved, axis=1).max()),
+        "replace-one": max(float(np.linalg.norm(moved - vector, axis=1).max()) for vector in moved),
     }
 
 
 def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: int) -> NDArray[np.int64]:
     """Contributions of single records, in wire steps, ``(m, cells)``: 16 a start, and two that differ everywhere."""
-    places = [chance.random(len(schema.variables)) for _ in range(16 * starts)]
-    places += [np.full(len(schema.variables), corner) for corner in (0.0, 1.0 - 1e-9)]
+    places = [chance.random(len(schema.read)) for _ in range(16 * starts)]
+    places += [np.full(len(schema.read), corner) for corner in (0.0, 1.0 - 1e-9)]
     return np.stack([flatten(exact_moments(bare(schema), records_at(schema, each[None]))) for each in places])
 
 
@@ -104,23 +110,23 @@ def odd_vectors(schema: CountSchema, chance: np.random.Generator) -> NDArray[np.
             return flatten(exact_moments(schema, typed, unreadable="leave out"))
 
     schema = bare(schema)
-    others = records_at(schema, chance.random((_OTHERS, len(schema.variables))))
-    before, found = counted(others), []
-    for variable, odd in product(schema.variables, _ODD):
+    others = records_at(schema, chance.random((_OTHERS, len(schema.read))))
+    before, result = counted(others), []
+    for variable, odd in product(schema.read, _ODD):
         more = {name: [*column, odd if name == variable.name else column[0]] for name, column in others.items()}
-        found.append(counted(more) - before)
-    return np.stack(found)
+        result.append(counted(more) - before)
+    return np.stack(result)
 
 
 def records_at(schema: CountSchema, places: NDArray[np.float64]) -> dict[str, list[object]]:
     """Records by column; ``places`` in [0, 1), ``(records, variables)``, choose their cells."""
-    columns = zip(schema.variables, places.T, strict=True)
+    columns = zip(schema.read, places.T, strict=True)
     return {variable.name: [_value(variable, place) for place in column] for variable, column in columns}
 
 
-def _value(variable: Variable, place: float) -> object:
-    """A value in one of the named cells."""
-    if isinstance(variable, Bins):
+def _value(variable: Any, place: float) -> object:
+    """A value in one of the named cells; of a number each second one at an end."""
+    if not isinstance(variable, Categories):
         low, high = variable.edges[0], variable.edges[-1]
-        return low + place * (high - low)
+        return low + (place if isinstance(variable, Bins) else min(max(2 * place - 0.5, 0), 1)) * (high - low)
     return variable.values[int(place * len(variable.values))]

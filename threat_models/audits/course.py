@@ -1,10 +1,10 @@
-"""A canary over a whole course, as a server plays it that lies wherever it can, against the promise of the whole.
+"""A canary through a course run by a server that lies wherever it can, against the promise of the course.
 
-The claim is the sum of the rounds' promises, and where the course says what was promised as a whole, that sum is held
-against it. The server makes up the releases by which it asks, searches those that lead to the weights at which the
-canary shows most, is silent after every upload and asks for each round again, under another run and with other helpers'
-offers. What the party takes part in is decided by its own ledger and checks; the noise is drawn on the real path; a
-bound follows as in ``canary``. The canary is a record, a whole client, or a person of more rows than count in full.
+The claim is the sum of the rounds' promises; where the course states its promise, that sum is compared with it. The
+server invents the releases by which it asks, searches for those that lead to the weights at which the canary shows
+most, is silent after every upload and asks for each round again, under another run and with other helpers' offers. The
+party's own ledger and checks decide what it takes part in; the noise is drawn on the real path; a bound follows as in
+``canary``. The canary is a record, a whole client, or a person of more rows than count in full.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ from threat_models.audits.kinds import Outcome, columns_of, in_arms, outcome_of
 from threat_models.audits.promise import mu_of
 from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
-
-__all__ = ["audit_course", "canary_of", "copies_of", "invented", "joined"]
 
 _DATASET, _RUN = "canary", b"course under audit"
 _RUN_BYTES = 16
@@ -97,15 +95,15 @@ def audit_course(
     for each in sessions:
         noise += each.target.draw(trials, rng) @ each.weight
     noise /= step
-    found = lower_bounds(noise, noise + copies * step, confidence, privacy.delta).mu / copies
+    result = lower_bounds(noise, noise + copies * step, confidence, privacy.delta).mu / copies
     promises = [plan.privacy for plan in course.priced if isinstance(plan.privacy, Privacy)]
     claimed = math.hypot(*(mu_of(promise.epsilon, promise.delta) for promise in promises))
-    whole = _whole(promise or getattr(course, "promise", None), claimed)
+    mu = _promised_mu(promise or getattr(course, "promise", None), claimed)
     places = sorted(each.place for each in sessions)
-    bounds = (whole, claimed, step, found, found / claimed, gaussian_epsilon(claimed, privacy.delta))
-    told = gaussian_epsilon(found, privacy.delta) if found > 0 else 0.0
-    verdict = "violates" if max(found, claimed) > min(whole, claimed) * (1 + _TOLERANCE) else "no evidence"
-    row = ("course", len(sessions), refused, *bounds, told, verdict)
+    bounds = (mu, claimed, step, result, result / claimed, gaussian_epsilon(claimed, privacy.delta))
+    epsilon = gaussian_epsilon(result, privacy.delta) if result > 0 else 0.0
+    verdict = "violates" if max(result, claimed) > min(mu, claimed) * (1 + _TOLERANCE) else "no evidence"
+    row = ("course", len(sessions), refused, *bounds, epsilon, verdict)
     notes = (
         f"{trials} plays; the server asks {asks} times for each of {course.most} rounds; it was given rounds {places}",
         f"worst sessions of the {privacy.model} model; the canary is one {privacy.unit}; {confidence:.0%} confidence",
@@ -129,7 +127,7 @@ def audit_course(
     )
 
 
-def _whole(promise: Promise | None, claimed: float) -> float:
+def _promised_mu(promise: Promise | None, claimed: float) -> float:
     """mu of what the owners promised for all rounds; what the rounds claim where nobody says it."""
     return claimed if promise is None else mu_of(promise.epsilon, promise.delta)
 
@@ -220,10 +218,10 @@ def _with_members(course: Course) -> Course:
     if not protocol_of(course.first.masking).has_panel:
         return course
     members = tuple(_member(place).public.hex() for place in range(len(course.first.panel)))
-    made_of: Any = course
-    plan = fields(made_of)[0].name
-    made: Course = replace(made_of, **{plan: replace(getattr(made_of, plan), panel=members)})
-    return made
+    origin: Any = course
+    plan = fields(origin)[0].name
+    changed: Course = replace(origin, **{plan: replace(getattr(origin, plan), panel=members)})
+    return changed
 
 
 def _member(place: int) -> secagg.Identity:
@@ -273,12 +271,12 @@ def _asked(course: Course, party: _Party, rng: Generator, asks: int) -> Iterator
     unpublished = len(list(takewhile(lambda plan: plan.published is None, course.priced[1:])))
     for place in range(1, course.most):
         turns = range(asks * _INVENTIONS)
-        histories = [_told(course, place, 1 + unpublished * (turn % 2), rng) for turn in turns]
+        histories = [_history(course, place, 1 + unpublished * (turn % 2), rng) for turn in turns]
         plans = [(plan, history) for history in histories if (plan := course.next(history)) is not None]
         yield from sorted(plans, key=lambda offer: -party.reach(offer[0]))[:asks]
 
 
-def _told(course: Course, place: int, many: int, rng: Generator) -> list[Release | None]:
+def _history(course: Course, place: int, many: int, rng: Generator) -> list[Release | None]:
     """So many invented releases, each of the plan that follows from those before it; then rounds that failed."""
     history: list[Release | None] = []
     while len(history) < min(place, many):

@@ -1,8 +1,8 @@
 """The theorem of docs/privacy.md on devices: one honest member of the panel keeps the promise, whatever the roster is.
 
 Runs of the real machines with one device and one honest member; every other code and member is the adversary's, who
-knows all streams and draws no noise. The device's data are there or not; the adversary tells which, from all it has. A
-lower bound on mu and epsilon follows, as in ``canary``, and is held against the promise in the plan.
+knows all streams and draws no noise. The device's data are there or not; the adversary guesses which, from all it has.
+A lower bound on mu and epsilon follows, as in ``canary``, and is compared with the promise in the plan.
 """
 
 from __future__ import annotations
@@ -28,14 +28,12 @@ from privstats.randomness import Generator
 from privstats.schema import CountSchema
 from privstats.secagg.machines import Peer
 from privstats.secagg.protocols import protocol_of
-from privstats.session.vector import Contribution
+from privstats.session.machines import Contribution
 from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.audits.canary_unit import canary_shift
 from threat_models.audits.counts import counted_vectors
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
-
-__all__ = ["Draw", "audit_devices"]
 
 Row: TypeAlias = tuple[str, str, int, float, float, float, float, float, str]
 
@@ -97,7 +95,7 @@ def audit_devices(
     notes = (
         f"{runs} runs of one device and one honest member; all other members, {_CODES - 1} of {_CODES} codes and the "
         f"device's own are the adversary's; {confidence:.0%} confidence for the table",
-        f"mu at least: of {_copies(step)} such devices told apart at once, over their number, or of one if more",
+        f"lower bound on mu: of {_copies(step)} such devices at once, divided by their number, or of one if larger",
     )
     violated = any(row[-1] == "violates" for row in rows)
     return Report("devices", _COLUMNS, tuple(rows), notes, violated, json_only=("codes", "by one device", "verdict"))
@@ -158,19 +156,19 @@ class _Stage:
         return outcome.total, outcome.survivors
 
     def _device(self, vector: RingVector, place: int, roster: secagg.Roster, panel: secagg.Panel) -> Peer:
-        made = Contribution(self.played.digest, vector)
+        contribution = Contribution(self.played.digest, vector)
         own: dict[str, Any] = {"index": place, "identity": self.codes[place]}
-        return session.client(self.played, made, roster=roster, panel=panel, charge="uncharged", **own)
+        return session.client(self.played, contribution, roster=roster, panel=panel, charge="uncharged", **own)
 
     def _helper(self, keys: secagg.HelperKeys, roster: secagg.Roster, panel: secagg.Panel, draw: _Noise | None) -> Peer:
         """A helper with its noise, or one whose noise is nothing: the adversary takes off what it knows."""
-        made = protocol_of(self.played.masking).machines.helper
-        if made is None:
+        helper = protocol_of(self.played.masking).machines.helper
+        if helper is None:
             raise PlanError("no helper adds noise under this plan's protocol")
         silent = self.played.ring.zeros
         noise = draw or (lambda _: silent())
         named: dict[str, Any] = {"panel": panel, "noise": noise}
-        return made(self.played.masking, keys=keys, roster=roster, **named)
+        return helper(self.played.masking, keys=keys, roster=roster, **named)
 
 
 def _small(plan: Plan) -> Plan:
@@ -201,10 +199,10 @@ def _row(
     single = lower_bounds(out, present, confidence, delta)
     group = lower_bounds(out, present + (copies - 1) * step, confidence, delta).mu / copies
     claimed = target.promise.mu
-    found = max(single.mu, group)
-    verdict = "violates" if found > claimed * (1 + _TOLERANCE) else "no evidence"
-    told = gaussian_epsilon(claimed, delta), gaussian_epsilon(found, delta) if found > 0 else 0.0, single.epsilon
-    return honest, f"1 of {_CODES}", len(out) + len(present), claimed, found, *told, verdict
+    result = max(single.mu, group)
+    verdict = "violates" if result > claimed * (1 + _TOLERANCE) else "no evidence"
+    epsilons = gaussian_epsilon(claimed, delta), gaussian_epsilon(result, delta) if result > 0 else 0.0, single.epsilon
+    return honest, f"1 of {_CODES}", len(out) + len(present), claimed, result, *epsilons, verdict
 
 
 def _copies(step: float) -> int:

@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.encoding import RingVector
+from privstats.moments import Moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
-from threat_models.audits.target import Moments, Target, moments_of
-
-__all__ = ["Edge", "edge_cases"]
+from threat_models.audits.target import Target, moments_of
 
 _MOST_TRIALS = 500
 _PILOT = 0.1

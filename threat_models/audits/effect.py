@@ -1,14 +1,16 @@
 """A search over records, arms and every line and propensity that a lying server may publish, against an effect's bound.
 
-Climbs by chance from lines that are cut everywhere. It measures by the library's own map, because what is searched is
+A random climb from lines that are clipped everywhere. It measures by the library's own map, because what is searched is
 that map; no formula is shared.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -17,18 +19,16 @@ from numpy.typing import NDArray
 from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
-from privstats.errors import PlanError
+from privstats.errors import PlanError, UnreadableRecordsWarning
 from privstats.moments import Moments, exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import EffectSchema, narrowed
 from privstats.schema.public_values import VALUE_BITS, Published, Values
 from threat_models.audits.climb import Search, most_apart
-from threat_models.audits.sensitivity import Finding
+from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
-
-__all__ = ["Attempt", "audit_effects", "worst_attempt"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _CORNERS = 100
@@ -45,6 +45,7 @@ class Attempt:
         arm: 0 or 1, ``(n,)``.
         y: outcomes, ``(n, T)``.
         block: the subgroup of each, whatever its columns say, ``(n,)``.
+        unread: 0, or 1 where a column cannot be read, and 2 where the outcome cannot, ``(n,)``.
     """
 
     values: Mapping[str, Values]
@@ -52,6 +53,7 @@ class Attempt:
     arm: NDArray[np.intp]
     y: NDArray[np.float64]
     block: NDArray[np.intp]
+    unread: NDArray[np.intp]
 
 
 def audit_effects(target: Target, rng: Generator, *, steps: int = 300, starts: int = 6) -> Report:
@@ -63,7 +65,7 @@ def audit_effects(target: Target, rng: Generator, *, steps: int = 300, starts: i
     refusal = PlanError("this search is for influence values: give the last plan of an Effect course")
     schema = narrowed(target.schema, EffectSchema, refusal)
     questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
-    found = [
+    results = [
         Finding(
             name,
             adjacency,
@@ -72,20 +74,18 @@ def audit_effects(target: Target, rng: Generator, *, steps: int = 300, starts: i
         )
         for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)])
     ]
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
     notes = (
         f"{starts} starts of {steps} moves over records, with every published {' and '.join(schema.needs)}, by the "
         "library's own map",
     )
-    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
-    return Report("effects", columns, rows, notes, any(f.violated for f in found))
+    return report_of("effects", results, notes)
 
 
-def _start(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
-    """The best of some corners, with two records in one subgroup or in two."""
+def _start(letters: str, schema: EffectSchema, adjacency: Adjacency, chance: np.random.Generator) -> Attempt:
+    """The best of some corners for these letters, with two records in one subgroup or in two."""
     apart = int(chance.integers(2)) if schema.blocks > 1 else 0
     corners = [_corner(schema, adjacency, chance, apart) for _ in range(_CORNERS)]
-    return max(corners, key=lambda corner: _distance(schema, {"e": 1.0}, corner))
+    return max(corners, key=lambda corner: _distance(schema, dict.fromkeys(letters, 1.0), corner))
 
 
 def _corner(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Generator, apart: int) -> Attempt:
@@ -95,15 +95,16 @@ def _corner(schema: EffectSchema, adjacency: Adjacency, chance: np.random.Genera
     x = np.stack([common + opposed, common - opposed])[:records]
     along, signs = (common, opposed)[int(chance.integers(2))], chance.choice([-1.0, 1.0], 3)
     slope = np.rint(along / np.abs(along).max() * _MOST)
-    whole = np.concatenate([signs[0] * slope, signs[1] * slope, [_guess(schema, chance)]])
-    values = dict.fromkeys(schema.lines, _line(schema, whole))
+    integers = np.concatenate([signs[0] * slope, signs[1] * slope, [_guess(schema, chance)]])
+    values = dict.fromkeys(schema.lines, _line(schema, integers))
     if "w" in schema.needs:
         along = (common, opposed)[int(chance.integers(2))]
         reach = 0.9999 * math.log((1 - (schema.trim or 0.5)) / (schema.trim or 0.5))
         w = signs[2] * reach * along / (along @ along)
         values["w"] = Values.rounded(np.concatenate([w, w]) if schema.missing else w)
     y = np.repeat(chance.choice(_ends(schema), (records, 1)), schema.outcomes, axis=1)
-    return Attempt(values, x, chance.integers(0, 2, records), y, np.arange(records) * apart)
+    unread = chance.integers(0, 3, records) if schema.left_out else np.zeros(records, np.intp)
+    return Attempt(values, x, chance.integers(0, 2, records), y, np.arange(records) * apart, unread)
 
 
 def _ends(schema: EffectSchema) -> tuple[float, ...]:
@@ -120,9 +121,9 @@ def _exponent(schema: EffectSchema) -> int:
     return 10 - math.frexp(schema.half)[1]
 
 
-def _line(schema: EffectSchema, whole: NDArray[np.float64]) -> Values:
+def _line(schema: EffectSchema, values: NDArray[np.float64]) -> Values:
     """Lines of an exponent by which they are far beyond the range of outcomes."""
-    return Values(np.asarray(np.clip(whole, -_MOST, _MOST), np.int64), _exponent(schema))
+    return Values(np.asarray(np.clip(values, -_MOST, _MOST), np.int64), _exponent(schema))
 
 
 def _moved(schema: EffectSchema, here: Attempt, chance: np.random.Generator) -> Attempt:
@@ -137,21 +138,27 @@ def _moved(schema: EffectSchema, here: Attempt, chance: np.random.Generator) -> 
     name = sorted(here.values)[which - 3]
     old = here.values[name]
     step = np.rint(size * chance.normal(size=old.integers.shape) * max(1.0, float(np.abs(old.integers).max(initial=0))))
-    whole = np.asarray(np.clip(old.integers + step, -_MOST, _MOST), np.int64)
-    return replace(here, values={**here.values, name: Values(whole, old.exponent)})
+    integers = np.asarray(np.clip(old.integers + step, -_MOST, _MOST), np.int64)
+    return replace(here, values={**here.values, name: Values(integers, old.exponent)})
 
 
 def _distance(schema: EffectSchema, sigmas: Mapping[str, float], attempt: Attempt) -> float:
     """sqrt of the sum over statistics of (what the record, or the exchange of two, moves)^2 / sigma^2; the most over
     places of the roster, where they differ in the probability of treatment."""
-    said = Published.of(attempt.values)
+    values = Published.of(attempt.values)
     treated = attempt.arm[:, None] == 1
     rows = np.hstack([attempt.x * treated, attempt.x * ~treated])
     bare = replace(schema, transform=(), feature_names=None, subgroups=None, groups=None)
-    found = [exact_moments(bare, rows[i : i + 1], attempt.y[i : i + 1], published=said) for i in range(len(rows))]
+    rows[attempt.unread == 1], y = math.nan, np.where(attempt.unread[:, None] == 2, math.inf, attempt.y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnreadableRecordsWarning)
+        results = [
+            exact_moments(bare, rows[i : i + 1], y[i : i + 1], published=values, unreadable="leave out")
+            for i in range(len(rows))
+        ]
     moved = [
         [_apart(schema, each, block) for each in getattr(one, "variants", ()) or (one,)]
-        for one, block in zip(found, attempt.block, strict=True)
+        for one, block in zip(results, attempt.block, strict=True)
     ]
     return max(most_apart(schema, sigmas, one) for one in product(*moved))
 
@@ -162,9 +169,15 @@ def _apart(schema: EffectSchema, moments: Moments, block: np.intp) -> NDArray[np
     for row in schema.sent:
         one = moments.sums(row)
         sums[row.letter] = np.zeros(row.shape(schema.sizes), np.int64)
-        sums[row.letter][block if schema.blocks > 1 else ...] = one
+        sums[row.letter][block if schema.blocks > 1 and row.cells == "block" else ...] = one
     return flatten(type(moments).of_sums(schema, sums))
 
 
-worst_attempt = Search[EffectSchema, Attempt](_start, _moved, _distance).worst
-"""One climb of this search; see :meth:`Search.worst`."""
+def worst_attempt(
+    schema: EffectSchema, sigmas: Mapping[str, float], adjacency: Adjacency, rng: Generator, steps: int
+) -> tuple[float, Attempt]:
+    """One climb of this search, see :meth:`Search.worst`; where records left out are counted, one for each of: two in
+    the sums, two left out, one of each."""
+    starts = (partial(_start, letters) for letters in (("e", "O", "NO") if schema.left_out else ("e",)))
+    climbs = (Search(start, _moved, _distance).worst(schema, sigmas, adjacency, rng, steps) for start in starts)
+    return max(climbs, key=lambda climb: climb[0])

@@ -20,10 +20,10 @@ from privstats.course import Effect, run
 from privstats.course.base import Round
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference import EffectTable, effects
-from privstats.inference.evidence import map_columns
+from privstats.inference.releases import map_columns
 from privstats.inference.treatment_effects.rows import subgroups_of
+from privstats.kinds.effect.sums import blocks_of
 from privstats.moments import exact_moments
-from privstats.moments.effect import blocks_of
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.release import Release
@@ -31,19 +31,6 @@ from privstats.schema import EffectSchema
 from privstats.transforms import ByArm
 from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report
-
-__all__ = [
-    "INCOMPLETE",
-    "OBSERVED",
-    "TRIALS",
-    "World",
-    "audit_effect_intervals",
-    "played",
-    "population_of",
-    "questions_of",
-    "tally",
-    "worlds_of",
-]
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -57,7 +44,7 @@ class World:
 
     Attributes:
         treated: log odds of treatment; not read in a trial.
-        others: mean outcome of who is not treated, before outcomes are cut to -1..1.
+        others: mean outcome of the untreated, before outcomes are cut to -1..1.
         effect: of treatment on that mean.
         spread: standard deviation of outcomes about their mean; None: outcomes at either end of the range.
         seen: log odds that an outcome is observed, of columns and arms; None: every outcome is.
@@ -206,7 +193,7 @@ def worlds_of(schema: EffectSchema) -> Mapping[str, World]:
 
 
 def audit_effect_intervals(course: Effect, rng: Generator, *, runs: int = 500) -> Report:
-    """Count how often an effect is told and its interval misses, at the cohort's most records and at a third of them.
+    """Count how often a reported effect's interval misses, at the cohort's most records and at a third of them.
 
     Raises:
         PlanError: columns that are mapped by more than ranges.
@@ -218,22 +205,22 @@ def audit_effect_intervals(course: Effect, rng: Generator, *, runs: int = 500) -
 
 
 def tally(course: Effect, world: str, records: int, rng: Generator, runs: int) -> Tally:
-    """Play ``runs`` worlds of this many records, and hold every interval of each against the truth."""
+    """Play ``runs`` worlds of this many records, and compare every interval of each with the truth."""
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    made, asked, unread = worlds_of(course.schema)[world], questions_of(course.schema), 0
-    told, missed = np.zeros(len(asked)), np.zeros(len(asked))
+    worlds, asked, unread = worlds_of(course.schema)[world], questions_of(course.schema), 0
+    reported, missed = np.zeros(len(asked)), np.zeros(len(asked))
     for _ in track("releasing", range(runs)):
-        releases = played(course, *made.draw(course.schema, records, chance), rng)
+        releases = played(course, *worlds.draw(course.schema, records, chance), rng)
         try:
             table = effects(releases)
         except ReleaseError:
             unread += 1
             continue
         ends, w = table.conf_int(), population_of(table.tables[0])
-        told += [row.told for row in table]
-        truths = np.array([made.truth(course.schema, w, place, blocks) for place, blocks in asked])
+        reported += [row.told for row in table]
+        truths = np.array([worlds.truth(course.schema, w, place, blocks) for place, blocks in asked])
         missed += (truths < ends[:, 0]) | (truths > ends[:, 1])
-    return Tally(_named(course.schema, world), runs, told, missed, unread)
+    return Tally(_named(course.schema, world), runs, reported, missed, unread)
 
 
 def _named(schema: EffectSchema, world: str) -> tuple[str, ...]:

@@ -18,8 +18,6 @@ from threat_models.audits.residuals import Group, Z, checks, dithered, entries_f
 from threat_models.audits.stream_target import StreamTarget, stream_target
 from threat_models.audits.verdict import Report, Value
 
-__all__ = ["audit_epochs"]
-
 _MOST_ENTRIES = 40_000_000
 _COLUMNS = ("segment", "entries", "claimed", "at least", "found", "sees", "p spread", "p epochs", "verdict")
 _TESTS = 2
@@ -69,12 +67,12 @@ def _residuals(target: StreamTarget, level: float, trials: int, rng: Generator) 
 
 
 def _row(name: str, claimed: float, z: Z, level: float) -> tuple[Value, ...]:
-    found = checks([Group(name, claimed, z.reshape(-1, z.shape[-1]))], level)[0]
+    result = checks([Group(name, claimed, z.reshape(-1, z.shape[-1]))], level)[0]
     between = _between(z)
-    wrong = min(found.spread, between) < level
-    verdict = "violates" if wrong else "underpowered" if found.sees < SEES else "no evidence"
-    sizes = (claimed, found.least * claimed, found.found * claimed, found.sees)
-    return (name, found.entries, *sizes, found.spread, between, verdict)
+    wrong = min(result.spread, between) < level
+    verdict = "violates" if wrong else "underpowered" if result.sees < SEES else "no evidence"
+    sizes = (claimed, result.least * claimed, result.found * claimed, result.sees)
+    return (name, result.entries, *sizes, result.spread, between, verdict)
 
 
 def _between(z: Z) -> float:

@@ -1,6 +1,6 @@
 """A search over records and everything that a lying server may publish, against the sensitivity of a round.
 
-Climbs by chance from the corners: records, maps and weights are moved and kept where the weighted distance grows. It
+A random climb from the corners moves records, maps and weights, and keeps a move where the weighted distance grows. It
 measures by the library's own map, because what is searched is that map; no formula is shared.
 """
 
@@ -24,11 +24,9 @@ from privstats.randomness import Generator
 from privstats.schema import CalibrationSchema, GradientSchema, PartySchema, ScoreSchema
 from privstats.schema.public_values import VALUE_BITS, Published, Values
 from threat_models.audits.climb import Search, most_apart
-from threat_models.audits.sensitivity import Finding
+from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
-
-__all__ = ["Attempt", "audit_gradients", "worst_attempt"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _MOST = (1 << (VALUE_BITS - 1)) - 1
@@ -64,17 +62,15 @@ def audit_gradients(target: Target, rng: Generator, *, steps: int = 200, starts:
         raise PlanError("this search is for rounds of a course: give a round's plan, or use `audit sensitivity`")
     schema = _behind_the_transform(schema)
     questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
-    found = [
+    results = [
         Finding(
             name, adjacency, joint_mu(schema, noise, adjacency), _best(schema, noise, adjacency, rng, steps, starts)
         )
         for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)])
     ]
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
-    said = f", with every published {' and '.join(schema.needs)}," if schema.needs else ""
-    notes = (f"{starts} starts of {steps} moves over records{said} by the library's own map",)
-    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
-    return Report("gradients", columns, rows, notes, any(f.violated for f in found))
+    text = f", with every published {' and '.join(schema.needs)}," if schema.needs else ""
+    notes = (f"{starts} starts of {steps} moves over records{text} by the library's own map",)
+    return report_of("gradients", results, notes)
 
 
 def _behind_the_transform(schema: Round) -> Round:
@@ -116,11 +112,11 @@ def _start(schema: Round, adjacency: Adjacency, chance: np.random.Generator) -> 
 
 def _drawn(name: str, shape: tuple[int, ...], chance: np.random.Generator) -> Values:
     scale = chance.choice([0.0, 1e-4, 1.0]) if name != "c" else 1e-3
-    whole = np.clip(np.rint(chance.normal(size=shape) * scale * _MOST / 4), -_MOST, _MOST).astype(np.int64)
-    whole = np.maximum(np.abs(whole), 1) if name == "c" else whole
+    integers = np.clip(np.rint(chance.normal(size=shape) * scale * _MOST / 4), -_MOST, _MOST).astype(np.int64)
+    integers = np.maximum(np.abs(integers), 1) if name == "c" else integers
     if name == "M":
-        whole = np.asarray(whole + (np.eye(shape[0]) * _MOST / 2).astype(np.int64) * int(chance.integers(2)))
-    return Values(np.asarray(np.clip(whole, -_MOST, _MOST), np.int64), int(chance.integers(-8, 30)))
+        integers = np.asarray(integers + (np.eye(shape[0]) * _MOST / 2).astype(np.int64) * int(chance.integers(2)))
+    return Values(np.asarray(np.clip(integers, -_MOST, _MOST), np.int64), int(chance.integers(-8, 30)))
 
 
 def _moved(schema: Round, here: Attempt, chance: np.random.Generator) -> Attempt:
@@ -139,18 +135,18 @@ def _moved(schema: Round, here: Attempt, chance: np.random.Generator) -> Attempt
         return replace(here, values={**here.values, name: _drawn(name, schema.needs[name], chance)})
     step = np.rint(size * chance.normal(size=old.integers.shape) * max(1.0, float(np.abs(old.integers).max(initial=0))))
     low = 1 if name == "c" else -_MOST
-    whole = np.asarray(np.clip(old.integers + step, low, _MOST), np.int64)
-    return replace(here, values={**here.values, name: Values(whole, old.exponent)})
+    integers = np.asarray(np.clip(old.integers + step, low, _MOST), np.int64)
+    return replace(here, values={**here.values, name: Values(integers, old.exponent)})
 
 
 def _distance(schema: Round, sigmas: Mapping[str, float], attempt: Attempt) -> float:
     """sqrt of the sum over statistics of (what the record, or the exchange of two, moves)^2 / sigma^2."""
-    said = Published.of(attempt.values) if attempt.values else None
+    values = Published.of(attempt.values) if attempt.values else None
     labels = attempt.y.astype(np.int64) if _labels(schema) else attempt.y
     if isinstance(schema, ScoreSchema) and schema.missing:
         labels = np.where(labels == 1, 0.0, np.nan)
     moved = [
-        flatten(exact_moments(schema, attempt.X[i : i + 1], labels[i : i + 1], published=said))
+        flatten(exact_moments(schema, attempt.X[i : i + 1], labels[i : i + 1], published=values))
         for i in range(len(attempt.X))
     ]
     return most_apart(schema, sigmas, moved)

@@ -16,7 +16,7 @@ from privstats import session
 from privstats.course import Hazard
 from privstats.errors import ReleaseError
 from privstats.inference import HazardRatios, hazards
-from privstats.inference.evidence import map_columns
+from privstats.inference.releases import map_columns
 from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
@@ -24,32 +24,34 @@ from privstats.release import Release
 from threat_models.audits.inference import MOST_RECORDS, Tally, report_of
 from threat_models.audits.verdict import Report
 
-__all__ = ["HazardWorld", "audit_hazard_intervals", "ratios_of", "tally"]
-
 _CUMULATIVE = 0.4  # hazard over all bins where the columns are in the middle
 _RATIO = 0.6  # most that the logarithm of a ratio is, over the range of a column
-_STAYING = 0.3  # chance that somebody is followed to the end
+_STAYING = 0.3  # chance that somebody is followed to the end, where nobody leaves inside a bin
+_LEAVE = (0.25, 0.05)  # rates a bin of two halves of the persons, where they leave at any time
 
 Array = NDArray[np.float64]
 
 
 def audit_hazard_intervals(course: Hazard, rng: Generator, *, runs: int = 500) -> Report:
-    """Count how often a log ratio is told and its interval misses, at the cohort's most records and at a third of them.
+    """Count how often a reported log ratio's interval misses, at the cohort's most records and at a third of them.
 
     Raises:
         ReleaseError: columns that are mapped by more than ranges.
     """
     most = min(course.plan.cohort.max_records, MOST_RECORDS)
     tallies = [(n, tally(course, n, rng, runs)) for n in (most, most // 3)]
-    note = "columns fill the clip and nobody is censored inside a bin: no audit of a reader sees real persons"
+    inside = (
+        "one half leaves five times as fast" if course.schema.times == "continuous" else "nobody leaves inside a bin"
+    )
+    note = f"columns fill the clip and {inside}: no audit of a reader sees real persons"
     return report_of(tallies, runs, (note,))
 
 
 def tally(course: Hazard, records: int, rng: Generator, runs: int) -> Tally:
-    """Play ``runs`` worlds of this many persons, and hold every interval against the truth."""
+    """Play ``runs`` worlds of this many persons, and compare every interval with the truth."""
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
     names = course.schema.feature_names
-    unread, told, missed = 0, np.zeros(len(names)), np.zeros(len(names))
+    unread, reported, missed = 0, np.zeros(len(names)), np.zeros(len(names))
     for _ in track("releasing", range(runs)):
         world = HazardWorld.draw(course, records, chance)
         try:
@@ -58,9 +60,9 @@ def tally(course: Hazard, records: int, rng: Generator, runs: int) -> Tally:
             unread += 1
             continue
         low, high = table.conf_int().T
-        told += table.told
+        reported += table.told
         missed += (low > world.truth) | (high < world.truth)
-    return Tally(names, runs, told, missed, unread)
+    return Tally(names, runs, reported, missed, unread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,8 @@ class HazardWorld:
 
     @classmethod
     def draw(cls, course: Hazard, records: int, chance: np.random.Generator) -> HazardWorld:
-        """Columns that fill the clip, 0 and 1 where counts are crossed; nobody is censored inside a bin."""
+        """Columns that fill the clip, 0 and 1 where counts are crossed. At continuous times they leave at two rates, by
+        the crossed or first column; else nobody is censored inside a bin."""
         schema = course.schema
         columns, edges = schema.features - 1, np.array(schema.bins.edges)
         scale, shift = map_columns(schema.transform, columns)
@@ -84,15 +87,20 @@ class HazardWorld:
         slopes = chance.uniform(-1, 1, columns) * _RATIO / room
         level = np.log(_CUMULATIVE / schema.periods * chance.uniform(0.5, 1.5, schema.periods))
         hazard = np.exp(level + (rows @ slopes)[:, None])
-        place = (np.cumsum(hazard, axis=1) < chance.exponential(size=records)[:, None]).sum(axis=1)
-        leaves = np.where(
-            chance.random(records) < _STAYING, schema.periods, chance.integers(0, schema.periods, records)
-        )
-        seen = np.minimum(place, leaves)
-        middles = np.append((edges[1:] + edges[:-1]) / 2, 2 * edges[-1])
+        passed, left = np.cumsum(hazard, axis=1), chance.exponential(size=records)
+        place = (passed < left[:, None]).sum(axis=1)
+        bin_ = np.minimum(place, schema.periods - 1)[:, None]
+        part = 1 - (np.take_along_axis(passed, bin_, 1)[:, 0] - left) / np.take_along_axis(hazard, bin_, 1)[:, 0]
+        event = np.where(place < schema.periods, place + part, np.inf)
+        stays = chance.random(records) < _STAYING
+        leaves = np.where(stays, schema.periods, chance.integers(1, schema.periods + 1, records)).astype(np.float64)
+        if schema.times == "continuous":
+            own = raw[:, 0 if course.by is None else schema.feature_names.index(course.by)]
+            leaves = chance.exponential(1 / np.where(own > np.median(own), *_LEAVE))
+        seen = np.interp(np.minimum(event, leaves), np.arange(len(edges)), edges, right=2 * edges[-1])
+        seen = np.where(event > leaves, np.nextafter(seen, 0), seen)  # who leaves at an edge was seen in the bin before
         table: dict[str, Any] = dict(zip(schema.feature_names, raw.T, strict=True))
-        died = (place <= leaves) & (place < schema.periods)
-        return cls(table | {schema.bins.name: middles[seen], schema.event: died * 1.0}, slopes * scale)
+        return cls(table | {schema.bins.name: seen, schema.event: (event <= leaves) * 1.0}, slopes * scale)
 
 
 def ratios_of(course: Hazard, world: HazardWorld, rng: Generator) -> HazardRatios:

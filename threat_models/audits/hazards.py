@@ -1,8 +1,8 @@
 """A search over persons and everything that a lying server may publish, against the sensitivity of a round of hazards.
 
 Starts from the corners: one period or many that fill the cap, with and without an event, opposed rows and equal ones.
-Rows, times, events and weights are then moved, and kept where the weighted distance grows. It measures by the library's
-own map, because what is searched is that map; no formula is shared.
+Rows, times, events, weights and the clock are then moved, and kept where the weighted distance grows. It measures by
+the library's own map, because what is searched is that map; no formula is shared.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from privstats.dp import joint_mu
 from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten
 from privstats.errors import PlanError
+from privstats.kinds.hazard import PART_BITS
 from privstats.moments import exact_moments
 from privstats.progress import track
 from privstats.randomness import Generator
 from privstats.schema import HazardSchema, narrowed
 from privstats.schema.public_values import Published, Values
 from threat_models.audits.climb import Search, most_apart
-from threat_models.audits.sensitivity import Finding
+from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
-
-__all__ = ["Trajectories", "added_by", "audit_hazards", "worst_trajectories"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 
@@ -43,12 +42,14 @@ class Trajectories:
 
     Attributes:
         w: weights of the columns and of the bins.
+        clock: which part of its bin's hazard had passed at the end of each cell, in steps of 2**-16; None: not read.
         rows: columns behind no transform, ``(n, columns)``.
         times: in bins, ``(n,)``; a half is the middle of one.
         events: 0 or 1, ``(n,)``.
     """
 
     w: Array
+    clock: NDArray[np.int64] | None
     rows: Array
     times: Array
     events: NDArray[np.int64]
@@ -63,14 +64,14 @@ def audit_hazards(target: Target, rng: Generator, *, steps: int = 150, starts: i
     refusal = PlanError("this search is for rounds of hazards: give such a plan, or use `audit sensitivity`")
     schema = narrowed(target.schema, HazardSchema, refusal)
     questions = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
-    found = []
+    results = []
     for (name, noise), adjacency in track("searching", [*product(questions.items(), _ADJACENCIES)]):
         best = _best(schema, noise, adjacency, rng, steps, starts)
-        found.append(Finding(name, adjacency, joint_mu(schema, noise, adjacency), best))
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
-    notes = (f"{starts} starts of {steps} moves over persons, with every published w, by the library's own map",)
-    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
-    return Report("hazards", columns, rows, notes, any(f.violated for f in found))
+        results.append(Finding(name, adjacency, joint_mu(schema, noise, adjacency), best))
+    notes = (
+        f"{starts} starts of {steps} moves over persons, with every published w and clock, by the library's own map",
+    )
+    return report_of("hazards", results, notes)
 
 
 def _best(
@@ -98,23 +99,33 @@ def _start(schema: HazardSchema, adjacency: Adjacency, chance: np.random.Generat
     two = adjacency == "replace-one"
     rows = np.stack([row, chance.choice([-1.0, 1.0]) * row][: 1 + two])
     ends = chance.choice([0.5, count - 0.5, schema.periods - 0.5], 1 + two)
-    return Trajectories(w, rows, np.array(ends), chance.integers(0, 2, 1 + two))
+    return Trajectories(w, _clock(schema, chance), rows, np.array(ends), chance.integers(0, 2, 1 + two))
+
+
+def _clock(schema: HazardSchema, chance: np.random.Generator) -> NDArray[np.int64] | None:
+    """Any that parties admit: rising inside every bin, at once, in steps or at the end."""
+    if "c" not in schema.needs:
+        return None
+    drawn = chance.choice([0, 1, 1 << 15, 1 << PART_BITS, int(chance.integers(1 << PART_BITS))], schema.needs["c"])
+    parts = [np.sort(drawn[schema.in_bin == place]) for place in range(schema.periods)]
+    return np.concatenate([[*each[:-1], 1 << PART_BITS] for each in parts]).astype(np.int64)
 
 
 def _moved(schema: HazardSchema, here: Trajectories, chance: np.random.Generator) -> Trajectories:
     """One of rows, times, events or weights, moved a little or drawn anew."""
     size = 10.0 ** chance.uniform(-4, 0)
-    match int(chance.integers(5)):
+    match int(chance.integers(6)):
         case 0:
             return replace(here, rows=here.rows + size * schema.clip_norm * chance.normal(size=here.rows.shape))
         case 1:
-            return replace(
-                here, times=np.asarray(chance.integers(0, schema.periods + 1, len(here.times)) + 0.5, np.float64)
-            )
+            inside = chance.choice([0.0, 0.5, 1 - 1e-9, chance.random()], len(here.times))
+            return replace(here, times=chance.integers(0, schema.periods + 1, len(here.times)) + inside)
         case 2:
             return replace(here, events=chance.integers(0, 2, len(here.events)))
         case 3:
             return replace(here, rows=here.rows * (1 + size * chance.normal()))
+        case 4:
+            return replace(here, clock=_clock(schema, chance))
         case _:
             return replace(here, w=here.w + size * chance.normal(size=here.w.shape))
 
@@ -125,14 +136,15 @@ def _distance(schema: HazardSchema, sigmas: Mapping[str, float], here: Trajector
 
 def added_by(schema: HazardSchema, here: Trajectories) -> list[Array]:
     """What each person adds, in wire steps."""
-    said = Published.of({"w": Values.rounded(np.clip(here.w, -1e6, 1e6))})
+    clock = {} if here.clock is None else {"c": Values(here.clock, PART_BITS)}
+    values = Published.of({"w": Values.rounded(np.clip(here.w, -1e6, 1e6)), **clock})
     edges = np.array(schema.bins.edges)
     times = np.interp(here.times, np.arange(len(edges)), edges, right=edges[-1] + 1)
     added = []
     for place in range(len(here.rows)):
         table: dict[str, Any] = dict(zip(schema.feature_names, here.rows[place][:, None], strict=True))
         table |= {schema.bins.name: times[place : place + 1], schema.event: here.events[place : place + 1]}
-        added.append(flatten(exact_moments(schema, table, published=said)).astype(np.float64))
+        added.append(flatten(exact_moments(schema, table, published=values)).astype(np.float64))
     return added
 
 

@@ -17,9 +17,8 @@ from scipy.special import bdtrc, betaincinv
 from privstats import session
 from privstats.errors import PlanError, ReleaseError
 from privstats.inference import Regression, ols
-from privstats.inference.cell_design import declared_cells
-from privstats.inference.cell_intervals import Intervals
-from privstats.inference.evidence import map_columns
+from privstats.inference.cell_design import Intervals, declared_cells
+from privstats.inference.releases import map_columns
 from privstats.moments import exact_moments
 from privstats.moments.code_rows import Codes
 from privstats.plan import Plan
@@ -29,8 +28,6 @@ from privstats.release import Release
 from privstats.schema import RidgeSchema, narrowed
 from privstats.transforms import Cells, ConstantFeature
 from threat_models.audits.verdict import Report
-
-__all__ = ["MOST_RECORDS", "Tally", "World", "audit_inference", "released", "report_of", "tally"]
 
 _ALPHA = 0.05
 _CONFIDENCE = 0.999
@@ -49,7 +46,7 @@ class Tally:
     Attributes:
         names: of the parameters.
         runs: releases.
-        told, missed: number of intervals told, and of those told that miss, ``(m,)``.
+        told, missed: number of intervals reported, and of those that miss, ``(m,)``.
         unread: releases that the reader refused.
     """
 
@@ -90,14 +87,14 @@ def report_of(tallies: Sequence[tuple[int, Tally]], runs: int, notes: Sequence[s
     rows = [row for n, each in tallies for row in _rows(n, each, (1 - _CONFIDENCE) / tests)]
     flagged = _flagged(runs, (1 - _CONFIDENCE) / tests)
     seen = ", ".join(f"{rate:.1%}: {bdtrc(flagged - 1, runs, rate):.2f}" for rate in (0.05, 0.068, 0.08, 0.105, 0.13))
-    said = [
+    text = [
         f"flagged from {flagged} misses in {runs} runs on; a true miss rate is flagged with probability {seen}",
         *notes,
     ]
     unread = sum(each.unread for _, each in tallies)
     if unread:
-        said.append(f"{unread} of {len(tallies) * runs} releases were refused by the reader, which tells nothing")
-    return Report("inference", _COLUMNS, tuple(rows), tuple(said), any(row[-1] == "violates" for row in rows))
+        text.append(f"{unread} of {len(tallies) * runs} releases were refused by the reader, which tells nothing")
+    return Report("inference", _COLUMNS, tuple(rows), tuple(text), any(row[-1] == "violates" for row in rows))
 
 
 def _regression(plan: Plan) -> RidgeSchema:
@@ -108,17 +105,17 @@ def _regression(plan: Plan) -> RidgeSchema:
         raise refusal
     if open_ := getattr(schema.transform[0], "open", ()):
         raise PlanError(
-            f"the cut points of {', '.join(open_)} are found in a course: give this audit the plan with some edges "
+            f"the cut points of {', '.join(open_)} come from a course: give this audit the plan with some edges "
             "stated, for intervals hold between any"
         )
     return schema
 
 
 def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
-    """Play ``runs`` worlds of this many records under the plan, and hold every interval against the truth."""
+    """Play ``runs`` worlds of this many records under the plan, and compare every interval with the truth."""
     schema = _regression(plan)
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
-    unread, names, told, missed = 0, tuple[str, ...](), np.zeros(1), np.zeros(1)
+    unread, names, reported, missed = 0, tuple[str, ...](), np.zeros(1), np.zeros(1)
     for _ in track("releasing", range(runs)):
         world = World.draw(schema, records, chance)
         try:
@@ -127,9 +124,9 @@ def tally(plan: Plan, records: int, rng: Generator, runs: int) -> Tally:
             unread += 1
             continue
         names, low, high = world.read(table)
-        told = told + np.isfinite(high - low)
+        reported = reported + np.isfinite(high - low)
         missed = missed + ((low > world.truth) | (high < world.truth))
-    return Tally(names or ("",), runs, told, missed, unread)
+    return Tally(names or ("",), runs, reported, missed, unread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,14 +149,14 @@ class World:
         if not self.cells:
             low, high = table.conf_int(_ALPHA).T
             return table.names, low, high
-        found = table.cells(reference={name: cells[0] for name, cells in self.cells.items()}, alpha=_ALPHA)
-        kept = ~found.reference
-        names = [f"{column}: {cell}" for column, cell in zip(found.columns, found.cells, strict=True)]
-        return tuple(np.array(names, object)[kept].tolist()), found.low[kept], found.high[kept]
+        result = table.cells(reference={name: cells[0] for name, cells in self.cells.items()}, alpha=_ALPHA)
+        compared = ~result.reference
+        names = [f"{column}: {cell}" for column, cell in zip(result.columns, result.cells, strict=True)]
+        return tuple(np.array(names, object)[compared].tolist()), result.low[compared], result.high[compared]
 
     @classmethod
     def draw(cls, schema: RidgeSchema, records: int, chance: np.random.Generator) -> World:
-        """Correlated normal columns within the clip, normal errors, coefficients by chance."""
+        """Correlated normal columns within the clip, normal errors, random coefficients."""
         if (declared := declared_cells(schema)) is not None:
             return cls._of_cells(declared, schema, records, chance)
         constant = schema.transform[-1]
@@ -205,12 +202,12 @@ def released(plan: Plan, world: World, rng: Generator) -> Release:
     return session.aggregate_unmasked(plan, parts, rng)
 
 
-def _rows(records: int, found: Tally, tail: float) -> list[tuple[str | int | float, ...]]:
+def _rows(records: int, tally: Tally, tail: float) -> list[tuple[str | int | float, ...]]:
     rows: list[tuple[str | int | float, ...]] = []
-    for name, told, missed in zip(found.names, found.told, found.missed, strict=True):
-        least = float(betaincinv(missed, found.runs - missed + 1, tail)) if missed else 0.0
+    for name, reported, missed in zip(tally.names, tally.told, tally.missed, strict=True):
+        least = float(betaincinv(missed, tally.runs - missed + 1, tail)) if missed else 0.0
         verdict = "violates" if least > _ALPHA else "holds"
-        rows.append((records, name, found.runs, told / found.runs, missed / found.runs, least, _ALPHA, verdict))
+        rows.append((records, name, tally.runs, reported / tally.runs, missed / tally.runs, least, _ALPHA, verdict))
     return rows
 
 

@@ -14,17 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.schema import (
-    Categories,
-    GradientSchema,
-    Schema,
-    ScoreSchema,
-    row_of,
-)
-from privstats.schema.statistic import INFLUENCES
+from privstats.schema import Categories, GradientSchema, Schema, ScoreSchema, row_of
+from privstats.schema.base import INFLUENCES
 from privstats.transforms import ByArm, input_features
-
-__all__ = ["COUNT_STEPS", "KINDS", "AuditKind", "Outcome", "Shape", "columns_of", "in_arms", "outcome_of", "row_part"]
 
 Values: TypeAlias = NDArray[Any]
 COUNT_STEPS = 4096.0
@@ -52,7 +44,7 @@ class Outcome:
         return np.full((count, self.targets) if self.targets > 1 else count, number)
 
     def drawn(self, count: int, chance: np.random.Generator) -> Values:
-        """Labels or numbers by chance."""
+        """Random labels or numbers."""
         if self.classes is not None:
             return self._labels(chance.integers(0, self.classes, count))
         return chance.normal(size=(count, self.targets) if self.targets > 1 else count)
@@ -67,8 +59,8 @@ def outcome_of(schema: Schema) -> Outcome:
     Raises:
         SchemaError: no records are made up for schemas of this kind.
     """
-    found: Outcome = row_part("outcome", schema, "record to make up")(schema)
-    return found
+    result: Outcome = row_part("outcome", schema, "record to make up")(schema)
+    return result
 
 
 def columns_of(schema: Schema) -> int:
@@ -175,7 +167,7 @@ KINDS: Mapping[str, AuditKind] = {
         party="records:of_rows",
     ),
     "counts": AuditKind(
-        steps=lambda *_: {"T": COUNT_STEPS},
+        steps=lambda _, __, feature: {"T": COUNT_STEPS, "x": feature, "q": feature * feature},
         search="counts:audit_counts",
         declared="searches:of_tables",
         party="records:of_tables",
@@ -243,5 +235,5 @@ def row_part(field: str, schema: Schema, what: str) -> Any:
     Raises:
         SchemaError: the kind has no row, or nothing in this field of it.
     """
-    found = row_of({task: part for task, row in KINDS.items() if (part := getattr(row, field))}, schema, what)
-    return resolve_name(f"{__package__}.{found}") if isinstance(found, str) else found
+    result = row_of({task: part for task, row in KINDS.items() if (part := getattr(row, field))}, schema, what)
+    return resolve_name(f"{__package__}.{result}") if isinstance(result, str) else result

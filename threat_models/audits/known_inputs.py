@@ -19,8 +19,6 @@ from privstats.files.arrays import read_arrays
 from privstats.moments import Moments, exact_moments, kind_of
 from privstats.schema import Schema
 
-__all__ = ["known_inputs"]
-
 _NAME = re.compile(r"([A-Za-z])_(\d{1,7})")
 _FORM = "arrays X_<client> and y_<client>, or N_<client>, A_<client>, ... as measure gives them"
 
@@ -50,4 +48,5 @@ def _moments(schema: Schema, client: int, arrays: dict[str, NDArray[Any]]) -> Mo
         raise DataError(f"client {client} has {', '.join(sorted(arrays))}; give X_{client} and y_{client}, or {wanted}")
     if any(array.dtype != np.int64 for array in arrays.values()):
         raise DataError(f"the moments of client {client} must be int64 in grid steps, as measure gives them")
-    return kind_of(schema).exact(schema, arrays)
+    moments: Moments = kind_of(schema).exact(schema, arrays)
+    return moments

@@ -11,8 +11,6 @@ from privstats.ledger.accounts import epsilon_of
 from privstats.ledger.rules import room
 from threat_models.audits.verdict import Report, Value
 
-__all__ = ["audit_history", "audit_ledger"]
-
 _TOTALS = ("data set", "what", "releases", "mu", "epsilon", "cap", "unfinished", "delta", "cap epsilon", "cap delta")
 _TOTALS_JSON = ("delta", "cap epsilon", "cap delta")
 _HISTORY = (
@@ -105,5 +103,5 @@ def _entry_row(entry: Spend, account: Account) -> tuple[Value, ...]:
         "withdrawn" if entry.withdrawn else "begun" if entry.released is None else "freed" if entry.freed else "left"
     )
     shown = (entry.at[:_DAY], event, entry.plan[:_SHORT], run and run[:_SHORT], entry.model)
-    whole = (entry.at, entry.what, entry.plan, run, entry.mu, entry.released, None, None)
-    return (*shown, entry.epsilon_at(delta), delta, *whole)
+    row = (entry.at, entry.what, entry.plan, run, entry.mu, entry.released, None, None)
+    return (*shown, entry.epsilon_at(delta), delta, *row)

@@ -23,8 +23,6 @@ from threat_models.audits.searches import broken_promise
 from threat_models.audits.target import Target, publish
 from threat_models.audits.verdict import Report
 
-__all__ = ["SEES", "audit_noise", "groups_of", "level_of"]
-
 SEES = 0.93
 """Noise of less than this part of the declared one shall be found: one share in seven that is missing is .926."""
 
@@ -50,16 +48,16 @@ def audit_noise(target: Target, rng: Generator, *, trials: int = 4000, confidenc
     parts = [_over_the_protocol(target, rng)]
     if sessions > 1:
         parts.append(_standardised(target, target.draw(sessions - 1, rng), rng))
-    found = checks(groups_of(target, np.vstack(parts)), level)
+    result = checks(groups_of(target, np.vstack(parts)), level)
     for survivors in target.sized_for[1:]:
-        found += _left_by(target, survivors, sessions, level, rng)
-    rows, violated = tables(found, level, SEES)
+        result += _left_by(target, survivors, sessions, level, rng)
+    rows, violated = tables(result, level, SEES)
     notes = [
         f"{sessions} sessions: one over the masking protocol, the others with the noise of the worst session",
         f"sees: below this part of the claimed noise a row speaks up 9 times in 10; asked for {SEES:g}",
         "p: chance of so odd a spread, shape, largest residual, and likeness to another segment or session",
     ]
-    notes += [f"underpowered in {sessions} sessions: {c.name}; raise --trials" for c in found if c.sees < SEES]
+    notes += [f"underpowered in {sessions} sessions: {c.name}; raise --trials" for c in result if c.sees < SEES]
     objections = _objections(target, rng)
     verdict_notes = (*notes, *objections)
     return Report(
@@ -90,8 +88,8 @@ def _left_by(target: Target, survivors: int, sessions: int, level: float, rng: G
     if sessions > 1:
         honest = survivors - target.colluders
         parts.append(_standardised(target, target.draw_left(sessions - 1, survivors, rng), rng, honest, survivors))
-    found = checks(groups_of(target, np.vstack(parts)), level)
-    return tuple(replace(each, name=f"{each.name} of {survivors}") for each in found)
+    result = checks(groups_of(target, np.vstack(parts)), level)
+    return tuple(replace(each, name=f"{each.name} of {survivors}") for each in result)
 
 
 def level_of(target: Target, confidence: float) -> float:
@@ -132,17 +130,17 @@ def _standardised(
 
 def _objections(target: Target, rng: Generator) -> list[str]:
     """Contradictions of the promise that need no statistics, one sentence each."""
-    found = broken_pure_promise(target, rng) if target.privacy.pure else broken_promise(target, rng)
+    result = broken_pure_promise(target, rng) if target.privacy.pure else broken_promise(target, rng)
     if _repeats(target):
-        found.append("two sessions with the system's own randomness drew the same noise: whoever knows one removes it")
+        result.append("two sessions with the system's own randomness drew the same noise: whoever knows one removes it")
     if target.takes_known_noise:
-        found.append("a session took its noise from a reproducible generator unasked: who knows the seed removes it")
+        result.append("a session took its noise from a reproducible generator unasked: who knows the seed removes it")
     if target.reuses_noise:
-        found.append("one contribution served two sessions: in the difference of their sums its noise is gone")
+        result.append("one contribution served two sessions: in the difference of their sums its noise is gone")
     if _admits_fewer(target, rng):
         least = target.min_survivors
-        found.append(f"a release of {least - 1} survivors was made; the plan asks for {least}")
-    return found
+        result.append(f"a release of {least - 1} survivors was made; the plan asks for {least}")
+    return result
 
 
 def _repeats(target: Target) -> bool:

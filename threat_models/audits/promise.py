@@ -16,8 +16,6 @@ from scipy.special import ndtri
 from privstats.dp import Privacy
 from privstats.dp.privacy import Adjacency, Unit
 
-__all__ = ["Promise", "delta_of", "mu_of", "promise_of"]
-
 _REACH = 40.0
 _PANELS = 400
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)

@@ -28,8 +28,6 @@ from threat_models.audits.residuals import Z
 from threat_models.audits.target import Target, moments_of
 from threat_models.audits.verdict import Report, Value
 
-__all__ = ["audit_epsilon", "audit_pure_budget", "audit_pure_sensitivity", "broken_pure_promise", "laplace_scores"]
-
 Shifts = NDArray[np.int64]
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _TOLERANCE = 1e-9
@@ -46,15 +44,15 @@ def audit_pure_sensitivity(target: Target, rng: Generator, *, starts: int = 12) 
         starts: each draws directions, which are flattened in steps and stretched beyond the clip.
     """
     vectors = _records(target, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), starts)
-    found = _largest(target, vectors)
+    result = _largest(target, vectors)
     rows = [
-        (s, adjacency, *_compared(l1_sensitivity(target.schema, s, adjacency), found[adjacency][s]))
+        (s, adjacency, *_compared(l1_sensitivity(target.schema, s, adjacency), result[adjacency][s]))
         for s in target.sigma
         for adjacency in _ADJACENCIES
     ]
-    claimed, most = target.privacy.epsilon, _found_epsilon(target, found)
+    claimed, most = target.privacy.epsilon, _measured_epsilon(target, result)
     rows.append(("promise", target.privacy.adjacency, *_compared(claimed, most)))
-    rows.append(("mu", target.privacy.adjacency, *_compared(target.noise.mu, _found_mu(target, vectors))))
+    rows.append(("mu", target.privacy.adjacency, *_compared(target.noise.mu, _measured_mu(target, vectors))))
     notes = (
         f"L1 norms in wire steps of records that the library measured, {starts} random starts",
         f"promise: epsilon {claimed:g} at delta 0 per {target.privacy.unit}, {target.privacy.adjacency}",
@@ -64,27 +62,27 @@ def audit_pure_sensitivity(target: Target, rng: Generator, *, starts: int = 12) 
     return Report("sensitivity", columns, tuple(rows), notes, any(row[-1] for row in rows))
 
 
-def _compared(claimed: float, found: float) -> tuple[float, float, float, bool]:
-    return claimed, found, found / claimed, found > claimed * (1 + _TOLERANCE)
+def _compared(claimed: float, measured: float) -> tuple[float, float, float, bool]:
+    return claimed, measured, measured / claimed, measured > claimed * (1 + _TOLERANCE)
 
 
 def broken_pure_promise(target: Target, rng: Generator) -> list[str]:
-    """One sentence if a unit that was found costs more than epsilon under the declared noise, else nothing."""
+    """One sentence if the worst unit of the search costs more than epsilon under the declared noise, else nothing."""
     vectors = _records(target, np.random.default_rng(int.from_bytes(rng.bytes(8), "little")), 4)
-    found, promised = _found_epsilon(target, _largest(target, vectors)), target.privacy.epsilon
-    if found <= promised * (1 + _TOLERANCE):
+    result, promised = _measured_epsilon(target, _largest(target, vectors)), target.privacy.epsilon
+    if result <= promised * (1 + _TOLERANCE):
         return []
-    return [f"the declared noise leaves epsilon {found:.6g} to a unit that was found, and the promise is {promised:g}"]
+    return [f"the declared noise leaves epsilon {result:.6g} to a unit that was found, and the promise is {promised:g}"]
 
 
-def _found_epsilon(target: Target, found: Mapping[Adjacency, Mapping[str, float]]) -> float:
+def _measured_epsilon(target: Target, measured: Mapping[Adjacency, Mapping[str, float]]) -> float:
     """epsilon of the worst records found, each statistic at its own worst; a client is worth so many records."""
-    worst = found[target.privacy.adjacency]
+    worst = measured[target.privacy.adjacency]
     scales = {s: float(scale) for s, scale in _scales(target).items()}
     return target.promise.records * math.fsum(worst[s] / scales[s] for s in scales)
 
 
-def _found_mu(target: Target, vectors: Shifts) -> float:
+def _measured_mu(target: Target, vectors: Shifts) -> float:
     """mu of the entries of the record, or of the pair, that is longest in deviations: an entry that moves by x is
     |x| / b-DP, and mu of independent entries adds up in squares."""
     b = np.concatenate([np.full(s.size, _scales(target)[s.statistic]) for s in target.layout.segments])
@@ -227,9 +225,9 @@ def _epsilon(target: Target, name: str, adjacency: Adjacency) -> float:
     return joint_epsilon(target.schema, scales, adjacency)
 
 
-def _row(name: str, copies: int, claimed: float, found: float) -> tuple[Value, ...]:
-    verdict = "violates" if found > claimed * (1 + 1e-6) else "no evidence"
-    return name, copies, claimed, found, found / claimed, verdict
+def _row(name: str, copies: int, claimed: float, measured: float) -> tuple[Value, ...]:
+    verdict = "violates" if measured > claimed * (1 + 1e-6) else "no evidence"
+    return name, copies, claimed, measured, measured / claimed, verdict
 
 
 def _losses(seen: Shifts, moved: Shifts, scales: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -269,8 +267,8 @@ def audit_pure_budget(target: Target, rng: Generator, client_records: int | None
         mus = laplace_mu(target.schema, scales, adjacency, records)
         for name in (*scales, "joint"):
             mu = compose(mus.values()) if name == "joint" else mus[name]
-            kept = Guarantee(mu, records * _epsilon(target, name, adjacency))
-            rows.append((name, unit, adjacency, kept.mu, kept.pure, *kept.operating_point()))
+            guarantee = Guarantee(mu, records * _epsilon(target, name, adjacency))
+            rows.append((name, unit, adjacency, guarantee.mu, guarantee.pure, *guarantee.operating_point()))
     objections = broken_pure_promise(target, rng)
     notes = (
         f"the plan promises epsilon {target.privacy.epsilon:g} at delta 0 per {target.privacy.unit} under "

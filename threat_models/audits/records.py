@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.moments import exact_moments
+from privstats.moments import Moments, exact_moments
 from privstats.randomness import Generator
 from privstats.schema import ClassSchema, PartySchema, RidgeSchema, bare, row_of
 from threat_models.audits.counts import records_at, tables_in
 from threat_models.audits.kinds import row_part
-from threat_models.audits.target import Moments, Target, moments_of, of_single_rows
-
-__all__ = ["copies_of", "known_parties", "known_records", "of_rows", "of_tables"]
+from threat_models.audits.target import Target, moments_of, of_single_rows
 
 _RECORDS_PER_CLIENT = 8
 
@@ -59,7 +57,7 @@ def known_parties(target: Target, rng: Generator) -> list[Moments]:
 def of_tables(target: Target, count: int, rng: Generator) -> Moments:
     """The moments of a client with so many records of count tables."""
     schema = tables_in(target.schema)
-    columns = len(schema.variables)
+    columns = len(schema.read)
     places = (rng.uint64(count * columns) >> np.uint64(11)).reshape(count, columns).astype(np.float64) * 2.0**-53
     counted: Any = exact_moments(bare(schema), records_at(schema, places))
     return replace(counted, schema=target.schema)  # type: ignore[no-any-return]

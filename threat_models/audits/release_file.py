@@ -14,15 +14,14 @@ from numpy.typing import NDArray
 
 from privstats.dp import noise_copies
 from privstats.errors import DataError, PlanError
+from privstats.moments import Moments
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
 from threat_models.audits.noise import SEES, groups_of, level_of
 from threat_models.audits.residuals import COLUMNS, Group, Z, checks, dithered, tables
 from threat_models.audits.searches import broken_promise
-from threat_models.audits.target import Moments, Target, target_of
+from threat_models.audits.target import Target, target_of
 from threat_models.audits.verdict import Report
-
-__all__ = ["audit_release"]
 
 _STRONG = 40.0
 
@@ -51,10 +50,10 @@ def audit_release(
     z = _residuals(target, release, parties, rng)
     level = level_of(target, confidence)
     groups = groups_of(target, z)
-    found = checks(groups, level)
-    rows, violated = tables(found, level, SEES)
+    result = checks(groups, level)
+    rows, violated = tables(result, level, SEES)
     objections = _objections(target, groups, rng)
-    weak = [c.name for c in found if c.sees < SEES]
+    weak = [c.name for c in result if c.sees < SEES]
     notes = [
         f"one release, {len(release.survivors)} survivors, {len(release.suppressed)} suppressed classes; the claim "
         "counts the noise of every survivor",
@@ -110,10 +109,10 @@ def _after_the_minimum(
 
 
 def _objections(target: Target, groups: list[Group], rng: Generator) -> list[str]:
-    found = broken_promise(target, rng)
+    result = broken_promise(target, rng)
     if _is_guessed(target, groups):
-        found.append("the residuals are those of the all-zero seed: anybody can draw this noise again and remove it")
-    return found
+        result.append("the residuals are those of the all-zero seed: anybody can draw this noise again and remove it")
+    return result
 
 
 def _is_guessed(target: Target, groups: list[Group]) -> bool:

@@ -18,8 +18,6 @@ from scipy.stats import chi2, kstest
 
 from privstats.randomness import Generator
 
-__all__ = ["COLUMNS", "POWER", "Checks", "Group", "checks", "dithered", "entries_for", "linked", "sees", "tables"]
-
 POWER = 0.9
 """Probability with which a row finds noise of the size that it is said to see."""
 
@@ -89,11 +87,11 @@ def checks(groups: Sequence[Group], level: float) -> tuple[Checks, ...]:
         level: the p below which one test counts as a contradiction; sets ``least`` and ``sees``.
     """
     twins = _twins({group.name: group.z for group in groups})
-    found = [_check(group, twins[group.name], level) for group in groups]
+    results = [_check(group, twins[group.name], level) for group in groups]
     if len(groups) > 1:
         together = np.concatenate([group.z.ravel() for group in groups])[None]
-        found.append(_check(Group("all", 1.0, together), 1.0, level))
-    return tuple(found)
+        results.append(_check(Group("all", 1.0, together), 1.0, level))
+    return tuple(results)
 
 
 def sees(entries: int, level: float) -> float:

@@ -10,14 +10,12 @@ from privstats.schema import (
     Schema,
     bare,
 )
-from threat_models.audits.counts import longest, tables_in
+from threat_models.audits.counts import farthest, moved_vectors, tables_in
 from threat_models.audits.gradients import worst_attempt
 from threat_models.audits.kinds import row_part
 from threat_models.audits.sensitivity import PROMISE_TOLERANCE
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
-
-__all__ = ["broken_promise", "declared_mu", "search_of"]
 
 _STEPS = 20
 
@@ -28,8 +26,8 @@ def search_of(schema: Schema) -> Callable[..., Report]:
     Raises:
         SchemaError: no search is written for schemas of this kind.
     """
-    found: Callable[..., Report] = row_part("search", schema, "search for a worst pair")
-    return found
+    result: Callable[..., Report] = row_part("search", schema, "search for a worst pair")
+    return result
 
 
 def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
@@ -43,11 +41,9 @@ def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
 
 def of_tables(target: Target, rng: Generator, starts: int) -> float:
     """Of count tables."""
-    return (
-        target.promise.records
-        * longest(tables_in(target.schema), rng, starts)[target.privacy.adjacency]
-        / target.sigma["T"]
-    )
+    schema = tables_in(target.schema)
+    found = farthest(schema, moved_vectors(schema, rng, starts), target.sigma)
+    return target.promise.records * found[target.privacy.adjacency]
 
 
 def of_parties(target: Target, rng: Generator, starts: int) -> float:
@@ -59,7 +55,7 @@ def of_parties(target: Target, rng: Generator, starts: int) -> float:
 
 def broken_promise(target: Target, rng: Generator) -> list[str]:
     """One sentence if the declared noise leaves more to a unit than epsilon and delta admit, else nothing."""
-    found, promised = declared_mu(target, rng), target.promise.mu
-    if found <= promised * (1 + PROMISE_TOLERANCE):
+    result, promised = declared_mu(target, rng), target.promise.mu
+    if result <= promised * (1 + PROMISE_TOLERANCE):
         return []
-    return [f"the declared noise leaves mu {found:.6g} to a unit that was found, and the promise is {promised:.6g}"]
+    return [f"the declared noise leaves mu {result:.6g} to a unit that was found, and the promise is {promised:.6g}"]

@@ -7,7 +7,7 @@ It shares no formula with what it checks. An audit of the plan, before any data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -28,8 +28,6 @@ from threat_models.audits.cells import worst_of_tables
 from threat_models.audits.kinds import Shape, row_part
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
-
-__all__ = ["Finding", "WorstPair", "audit_sensitivity", "findings", "worst_mu", "worst_pair"]
 
 Vector: TypeAlias = NDArray[np.float64]
 Pullback: TypeAlias = Callable[[Vector], Vector]
@@ -76,23 +74,28 @@ class Finding:
         return self.found > self.claimed * (1 + self.tolerance)
 
 
+def report_of(audit: str, results: Sequence[Finding], notes: tuple[str, ...]) -> Report:
+    """What a search found, a row for each claim."""
+    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in results)
+    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
+    return Report(audit, columns, rows, notes, any(each.violated for each in results))
+
+
 def audit_sensitivity(target: Target, rng: Generator, *, starts: int = 12) -> Report:
     """Search the worst pair of every statistic alone and of all together, under both adjacencies.
 
     A statistic alone is in its real units; the row ``"joint"`` is mu with the plan's noise, and the row ``"promise"``
     holds that against epsilon and delta as the plan states them, for the plan's own unit and adjacency.
     """
-    found = list(findings(target.schema, target.sigma, rng, starts=starts))
+    result = list(findings(target.schema, target.sigma, rng, starts=starts))
     promise = target.promise
-    found.append(Finding("promise", promise.adjacency, promise.mu, worst_mu(target, rng, starts), PROMISE_TOLERANCE))
-    found += _of_tables(target, rng)
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
+    result.append(Finding("promise", promise.adjacency, promise.mu, worst_mu(target, rng, starts), PROMISE_TOLERANCE))
+    result += _of_tables(target, rng)
     notes = (
         f"{starts} random starts per configuration, L-BFGS over records in {target.schema.features} dimensions",
         f"promise: epsilon {promise.epsilon:g} at delta {promise.delta:g} per {promise.unit}, {promise.adjacency}",
     )
-    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
-    return Report("sensitivity", columns, rows, notes, any(f.violated for f in found))
+    return report_of("sensitivity", result, notes)
 
 
 def _of_tables(target: Target, rng: Generator) -> list[Finding]:
@@ -149,8 +152,8 @@ def worst_pair(
 
 
 def _shape_of(schema: Schema) -> Shape:
-    found: Shape = row_part("shape", schema, "search for a worst pair of records")(schema)
-    return found
+    result: Shape = row_part("shape", schema, "search for a worst pair of records")(schema)
+    return result
 
 
 @dataclass(frozen=True)
@@ -286,8 +289,8 @@ _MOMENTS = {"N": _count, "A": _sum, "x": _sum, "S": _second, "D": _diagonal, "G"
 def _climb(distance: _Distance, rng: Generator) -> WorstPair:
     uniform = (rng.uint64(distance.parameters).astype(np.float64) + 0.5) * 2.0**-64
     start = ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
-    found = minimize(
+    result = minimize(
         distance.loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 2000, "ftol": 1e-15, "gtol": 1e-10}
     )
-    x, b = distance.place(found.x)
-    return WorstPair(math.sqrt(max(0.0, -float(found.fun))), x, b, distance.apart)
+    x, b = distance.place(result.x)
+    return WorstPair(math.sqrt(max(0.0, -float(result.fun))), x, b, distance.apart)

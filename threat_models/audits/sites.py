@@ -1,8 +1,8 @@
 """A search over sites and records against the sensitivity of sums within sites.
 
-Climbs by chance from the corners: how many records one or two sites have, where their means lie and what comes, goes or
-changes sites is moved and kept where the weighted distance grows. Sums are built from their definition; no formula is
-shared.
+A random climb from the corners moves how many records one or two sites have, where their means lie and what enters,
+leaves or changes sites, and keeps a move where the weighted distance grows. Sums are built from their definition; no
+formula is shared.
 """
 
 from __future__ import annotations
@@ -21,11 +21,9 @@ from privstats.errors import PlanError
 from privstats.randomness import Generator
 from privstats.schema import SitesSchema, narrowed
 from threat_models.audits.climb import climb
-from threat_models.audits.sensitivity import Finding
+from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
-
-__all__ = ["Sites", "audit_sites", "worst_sites"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _MOST_RECORDS = 1e7
@@ -57,16 +55,14 @@ def audit_sites(target: Target, rng: Generator, *, steps: int = 400, starts: int
     """
     refusal = PlanError("this search is for sums within sites: give such a plan, or use `audit sensitivity`")
     schema = narrowed(target.schema, SitesSchema, refusal)
-    found = [
+    results = [
         Finding(name, adjacency, joint_mu(schema, noise, adjacency), best)
         for name, noise in {"Q": {"Q": 1.0}, "joint": dict(target.sigma)}.items()
         for adjacency in _ADJACENCIES
         for best in [max(worst_sites(schema, noise, adjacency, rng, steps, corner=not k)[0] for k in range(starts))]
     ]
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
     notes = (f"{starts} starts of {steps} moves over one or two sites' sizes and means and the records that change",)
-    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
-    return Report("sites", columns, rows, notes, any(f.violated for f in found))
+    return report_of("sites", results, notes)
 
 
 def worst_sites(

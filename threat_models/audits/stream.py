@@ -1,8 +1,8 @@
 """A canary through a whole stream, by way of its party's registry, against the promise of all epochs together.
 
-A server that lies wherever it can plays the worst ways of a record to come, go and be late. What it collects is
-released by the real path, and a likelihood ratio over all nodes bounds mu from below as in ``canary``. The canary is a
-record, a whole client, or a person of more rows than count in full; under replace-one another takes its place, in the
+A server that lies wherever it can plays the worst ways in which a record enters, leaves and is late. What it collects
+is released by the real path, and a likelihood ratio over all nodes bounds mu from below as in ``canary``. The canary is
+a record, a whole client, or a person of more rows than count in full; under replace-one another takes its place, in the
 same epoch or in another one.
 
 A lying server asks for every node again under other runs and is silent after every upload; the party's own ledger, its
@@ -31,8 +31,6 @@ from threat_models.audits.canary import GROUP_MU, lower_bounds
 from threat_models.audits.course import canary_of, copies_of
 from threat_models.audits.stream_target import StreamTarget, stream_target
 from threat_models.audits.verdict import Report
-
-__all__ = ["Play", "Stands", "audit_stream", "plays", "stands"]
 
 _TOLERANCE = 1e-6
 _MOST_ENTRIES = 200_000_000
@@ -78,10 +76,10 @@ def audit_stream(
     each = 1 - (1 - confidence) / len(pairs)
     rows = []
     for name, present, absent in pairs:
-        moved, found = _found(target, present, absent, rng, trials, each)
-        wrong = max(found, moved / (1 + _TOLERANCE)) > claimed * (1 + _TOLERANCE)
+        moved, result = _measured(target, present, absent, rng, trials, each)
+        wrong = max(result, moved / (1 + _TOLERANCE)) > claimed * (1 + _TOLERANCE)
         counts = (present.stands.sessions, present.stands.refused)
-        rows.append((name, *counts, claimed, moved, found, found / claimed, "violates" if wrong else "no evidence"))
+        rows.append((name, *counts, claimed, moved, result, result / claimed, "violates" if wrong else "no evidence"))
     violated = any(row[-1] == "violates" for row in rows)
     hidden = ("mu moved", "verdict")
     return Report("stream", _COLUMNS, tuple(rows), _notes(target, trials, asks, confidence), violated, json_only=hidden)
@@ -89,24 +87,24 @@ def audit_stream(
 
 def _pairs(target: StreamTarget) -> list[tuple[Play, Play]]:
     """Every play of the canary, and that of what is in its place; under replace-one also in another epoch."""
-    found = [(play, play) for play in plays(target)]
+    results = [(play, play) for play in plays(target)]
     if target.promise.adjacency == "replace-one" and target.stream.epochs > 1:
-        first = found[0][0]
+        first = results[0][0]
         other = replace(first, enters=0 if first.enters else target.stream.epochs - 1)
-        found.append((replace(first, name="replaced in another epoch"), other))
-    return found
+        results.append((replace(first, name="replaced in another epoch"), other))
+    return results
 
 
 def _worlds(target: StreamTarget, play: Play, other: Play, rng: Generator, asks: int) -> tuple[_World, _World]:
     """The world with the canary, and the one with nothing, or with another record, in its place."""
     schema, copies = target.stream.first.schema, copies_of(target.node.privacy)
     X, y = canary_of(schema, rng)
-    found = []
+    results = []
     for which, way in ((0, play), (1, other)):
         records = np.repeat(X[which : which + 1], copies, axis=0), np.repeat(y[which : which + 1], copies, axis=0)
         vector = target.node.exact(_moments(target, *records))
-        found.append(_World(stands(target, way, records, rng, asks), vector))
-    present, absent = found
+        results.append(_World(stands(target, way, records, rng, asks), vector))
+    present, absent = results
     if target.promise.adjacency == "add-remove":
         absent = replace(absent, vector=np.zeros_like(absent.vector))
     return present, absent
@@ -119,7 +117,7 @@ def _moments(target: StreamTarget, X: Any, y: Any) -> Moments:
     return exact_moments(target.stream.first.schema, X, y, **named)
 
 
-def _found(
+def _measured(
     target: StreamTarget, present: _World, absent: _World, rng: Generator, trials: int, confidence: float
 ) -> tuple[float, float]:
     """mu by what the canary moves in declared deviations, and the mu that trials prove."""
@@ -205,17 +203,17 @@ def plays(target: StreamTarget) -> tuple[Play, ...]:
     gram = target.columns.T @ target.columns
     squares, last = np.diagonal(gram), target.stream.epochs - 1
     longest = int(np.argmax(squares))
-    found = [Play("stays", longest)]
+    results = [Play("stays", longest)]
     if last:
         late = frozenset({min(longest, last - 1)})
-        found.append(Play("late", min(longest, last - 1), away=late))
+        results.append(Play("late", min(longest, last - 1), away=late))
     if last and target.stream.deletions:
         apart = np.triu(squares[:, None] + squares[None, :] - 2 * gram, 1)
         enters, leaves = (int(each) for each in np.unravel_index(np.argmax(apart), apart.shape))
-        found.append(Play("leaves", enters, leaves))
+        results.append(Play("leaves", enters, leaves))
         if leaves < last:
-            found.append(Play("leaves late", enters, leaves, frozenset({leaves})))
-    return tuple(found)
+            results.append(Play("leaves late", enters, leaves, frozenset({leaves})))
+    return tuple(results)
 
 
 def stands(target: StreamTarget, play: Play, records: tuple[Any, Any], rng: Generator, asks: int) -> Stands:

@@ -1,7 +1,7 @@
 """The target of audits of streams: every node's release by the real path, and the epochs it covers by definition.
 
-The matrices are the auditor's own and share no formula with ``course.mechanisms``, so a wrong coefficient or span in
-the library shows. ``target`` is the counterpart for one node.
+The matrices are the auditor's own and share no formula with ``contrib.streams.mechanisms``, so a wrong coefficient or
+span in the library shows. ``target`` is the counterpart for one node.
 """
 
 from __future__ import annotations
@@ -14,16 +14,14 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.contrib.streams.stream import weighed_release
 from privstats.course import Stream
-from privstats.course.weighing import weighed_release
 from privstats.encoding import RingVector
 from privstats.errors import PlanError
 from privstats.randomness import SEED_BYTES, Generator
 from privstats.release import Release
 from threat_models.audits.promise import Promise, promise_of
 from threat_models.audits.target import Target, target_of
-
-__all__ = ["StreamTarget", "stream_target"]
 
 Whole = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -76,9 +74,9 @@ class StreamTarget:
         Raises:
             PlanError: a node aborts, so that nothing can be seen of its noise.
         """
-        found = self._weighed(sums, rng) if self.correlated else [self._summed(each, rng) for each in sums]
-        released = [each.vector for each in found if isinstance(each, Release)]
-        if len(released) < len(found):
+        result = self._weighed(sums, rng) if self.correlated else [self._summed(each, rng) for each in sums]
+        released = [each.vector for each in result if isinstance(each, Release)]
+        if len(released) < len(result):
             raise PlanError("a node of this stream aborts although its sums are small: rebuild the plan")
         return np.stack(released)
 
@@ -89,14 +87,14 @@ class StreamTarget:
             weighed_release(self.stream, seed, history[: node + 1], reproducible=True) for node in range(len(history))
         ]
 
-    def _summed(self, whole: Whole | None, rng: Generator) -> Release | str:
-        total = self._in_ring(whole)
+    def _summed(self, integers: Whole | None, rng: Generator) -> Release | str:
+        total = self._in_ring(integers)
         total.add(self.node.sum_of([self.node.empty] * self.node.worst_noise, rng))
         return self.node.seen(total, rng)
 
-    def _in_ring(self, whole: Whole | None) -> RingVector:
+    def _in_ring(self, integers: Whole | None) -> RingVector:
         ring = self.stream.first.ring
-        return ring.zeros() if whole is None else ring.encode(whole)
+        return ring.zeros() if integers is None else ring.encode(integers)
 
 
 def stream_target(stream: Stream) -> StreamTarget:

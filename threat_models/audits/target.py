@@ -28,13 +28,10 @@ from privstats.schema import (
     Schema,
     bare,
 )
-from privstats.secagg.noise_layers import Opening
+from privstats.secagg.machines import Opening
 from privstats.session.unmasked import opened_among
 from threat_models.audits.kinds import columns_of, outcome_of, row_part
 from threat_models.audits.promise import Promise, promise_of
-
-__all__ = ["Moments", "Target", "moments_of", "publish", "target_of", "upload"]
-
 
 _ROUNDING = 1 / 12
 
@@ -130,7 +127,7 @@ class Target:
     @property
     def noise(self) -> Noise:
         """The plan's own noise: what it prints and what its clients draw."""
-        return cast(Noise, self.plan.noise)  # a plan with a Privacy has one
+        return cast("Noise", self.plan.noise)  # a plan with a Privacy has one
 
     @property
     def sigma(self) -> dict[str, float]:
@@ -250,7 +247,7 @@ class Target:
     def _empty(self) -> Moments:
         schema = self.schema
         if isinstance(schema, CountSchema):
-            none: Any = exact_moments(bare(schema), {variable.name: [] for variable in schema.variables})
+            none: Any = exact_moments(bare(schema), {variable.name: [] for variable in schema.read})
             empty: Moments = replace(none, schema=schema)
             return empty
         if schema.needs:

@@ -13,9 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from privstats.files.jsonable import json_text
-
-__all__ = ["Report", "Value"]
+from privstats.files.text import json_text
 
 Value: TypeAlias = str | int | float | bool | None
 

@@ -1,7 +1,7 @@
 """A search over clients and newcomers against the sensitivity of within-client moments.
 
-Climbs by chance from the corners: how many records a client has, where they lie and what comes or goes is moved and
-kept where the weighted distance grows. Sums are built from their definition; no formula is shared.
+A random climb from the corners moves how many records a client has, where they lie and what enters or leaves, and keeps
+a move where the weighted distance grows. Sums are built from their definition; no formula is shared.
 """
 
 from __future__ import annotations
@@ -19,11 +19,9 @@ from privstats.errors import PlanError
 from privstats.randomness import Generator
 from privstats.schema import WithinSchema, narrowed
 from threat_models.audits.climb import Search
-from threat_models.audits.sensitivity import Finding
+from threat_models.audits.sensitivity import Finding, report_of
 from threat_models.audits.target import Target
 from threat_models.audits.verdict import Report
-
-__all__ = ["Client", "audit_within", "worst_client"]
 
 _ADJACENCIES: tuple[Adjacency, ...] = ("add-remove", "replace-one")
 _MOST_RECORDS = 1e7
@@ -59,18 +57,16 @@ def audit_within(target: Target, rng: Generator, *, steps: int = 400, starts: in
     refusal = PlanError("this search is for within-client moments: give such a plan, or use `audit sensitivity`")
     schema = narrowed(target.schema, WithinSchema, refusal)
     levels = {**{s: {s: 1.0} for s in schema.statistics}, "joint": dict(target.sigma)}
-    found = [
+    results = [
         Finding(name, adjacency, joint_mu(schema, noise, adjacency), best)
         for name, noise in levels.items()
         for adjacency in _ADJACENCIES
         for best in [max(worst_client(schema, noise, adjacency, rng, steps)[0] for _ in range(starts))]
     ]
-    rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in found)
     notes = (
         f"{starts} starts of {steps} moves over the client's size, mix and mean and the record that comes or goes",
     )
-    columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
-    return Report("within", columns, rows, notes, any(f.violated for f in found))
+    return report_of("within", results, notes)
 
 
 def _start(schema: WithinSchema, adjacency: Adjacency, chance: np.random.Generator) -> Client:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from privstats.dp.arguments import check_number
-
-__all__ = ["distributed_rho", "zcdp_delta", "zcdp_epsilon"]
+from privstats.python_values import check_number
 
 _LOG_ORDERS = (-12.0, 25.0)
 

@@ -22,7 +22,7 @@ from benchmarks.papers.gaps import above, gap_sheet
 from benchmarks.papers.partitions import Places, dominant_mix, drawn
 from benchmarks.papers.sets import Features, nearest_to, scaled
 from privstats import heads
-from privstats.heads.personal import Personal
+from privstats.contrib.personal.head import Personal
 
 __all__ = ["table_3"]
 

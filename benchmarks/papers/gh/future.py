@@ -22,8 +22,8 @@ from benchmarks.papers.gh import published
 from benchmarks.papers.gh.accuracy import SEEDS
 from benchmarks.papers.sets import Features, at_hand, released
 from privstats import heads
+from privstats.contrib.heads.synthetic import World
 from privstats.heads.evidence import class_evidence
-from privstats.heads.synthetic import World
 
 __all__ = ["halved", "trials"]
 

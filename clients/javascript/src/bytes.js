@@ -65,15 +65,21 @@ const BASE_POINT = Uint8Array.of(9, ...new Uint8Array(31));
 
 export const x25519Public = (held) => x25519(held, BASE_POINT);
 
-/** A signing key that cannot be read again, and its public half. */
-export async function signingKey(seed) {
-  const readable = await crypto.subtle.importKey("pkcs8", pkcs8(112, seed), "Ed25519", true, ["sign"]);
-  const { x } = await crypto.subtle.exportKey("jwk", readable);
-  const letters = atob(x.replaceAll("-", "+").replaceAll("_", "/"));
-  return {
-    key: await crypto.subtle.importKey("pkcs8", pkcs8(112, seed), "Ed25519", false, ["sign"]),
-    public: Uint8Array.from(letters, (letter) => letter.charCodeAt(0)),
-  };
+/** A signing key, which nothing can read again: NSS, for one, exports no public half of it. */
+export function signingKey(seed) {
+  return crypto.subtle.importKey("pkcs8", pkcs8(112, seed), "Ed25519", false, ["sign"]);
+}
+
+/** The public half, where this browser tells it; null elsewhere. */
+export async function publicOf(seed) {
+  try {
+    const readable = await crypto.subtle.importKey("pkcs8", pkcs8(112, seed), "Ed25519", true, ["sign"]);
+    const { x } = await crypto.subtle.exportKey("jwk", readable);
+    const letters = atob(x.replaceAll("-", "+").replaceAll("_", "/"));
+    return Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+  } catch {
+    return null;
+  }
 }
 
 export async function sign(key, statement) {

@@ -4,8 +4,10 @@
  * missing. Python reads further spellings as one value (`" yes"`, `"7.0"`); such a text is refused here, so that no
  * accepted value counts in another cell than there.
  */
+import { ENGLISH } from "./english.js";
 import { refuse } from "./errors.js";
 import { powerOfTwo } from "./grid.js";
+import { say } from "./say.js";
 
 const NEAR = powerOfTwo(-45);
 const MISSING =
@@ -33,19 +35,27 @@ function alike(number, marks) {
   return number;
 }
 
+/** What count tables read: variables, and numbers, each as one bin. */
+export const columnsOf = ({ variables, numbers = [] }) => [
+  ...variables,
+  ...numbers.map((each) => ({ ...each, edges: [each.low, each.high], open: "none" })),
+];
+
 /** The cells of a variable, as people read them. */
-export function cellsOf({ values, edges, closed = "left", open = "both", other, missing }) {
-  const named = edges ? binsOf(edges, closed, open) : values.map(String);
-  return [...named, ...(other ? ["another answer"] : []), ...(missing ? ["rather not say"] : [])];
+export function cellsOf({ values, edges, closed = "left", open = "both", other, missing }, words = ENGLISH) {
+  const named = edges ? binsOf(edges, closed, open, words) : values.map(String);
+  return [...named, ...(other ? [words["cell.other"]] : []), ...(missing ? [words["cell.missing"]] : [])];
 }
 
-function binsOf(edges, closed, open) {
+function binsOf(edges, closed, open, words) {
   const left = closed === "left";
-  const bins = edges.slice(1).map((high, i) => `${edges[i]} to ${high}`);
-  if (["both", "below"].includes(open)) bins[0] = `${left ? "under" : "up to"} ${edges[1]}`;
-  if (["both", "above"].includes(open))
-    bins[bins.length - 1] = left ? `${edges.at(-2)} or more` : `over ${edges.at(-2)}`;
-  return bins;
+  return edges.slice(1).map((high, i) => {
+    const low = edges[i];
+    const first = i === 0 && ["both", "below"].includes(open);
+    const last = i === edges.length - 2 && ["both", "above"].includes(open);
+    const key = last ? (left ? "more" : "over") : first ? (left ? "under" : "upTo") : "between";
+    return say(words, `cell.${key}`, { low: String(low), high: String(high) });
+  });
 }
 
 /** The place of one value among the cells of its variable. */

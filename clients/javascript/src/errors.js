@@ -11,3 +11,8 @@ export class PrivstatsError extends Error {
 export function refuse(code, sentence) {
   throw new PrivstatsError(code, sentence);
 }
+
+/** Tells of every key of a table that is not known. */
+export const others = (table, known, tell) => Object.keys(table).forEach((key) => known.includes(key) || tell(key));
+
+export const unsupported = (what) => refuse("unsupported", `this client cannot answer a study with ${what}`);

@@ -68,10 +68,18 @@ class FolderStore {
     return rm(this.#path(id), { force: true });
   }
 
-  async runsOf(key) {
+  async #all() {
     const names = (await readdir(this.#folder)).filter((name) => name.endsWith(ENDING));
     const texts = await Promise.all(names.map((name) => readFile(join(this.#folder, name), "utf8")));
-    return texts.filter((text) => JSON.parse(text).key === key).length;
+    return texts.map((text) => JSON.parse(text, unhexed));
+  }
+
+  async runsOf(key) {
+    return (await this.#all()).filter((each) => each.key === key).length;
+  }
+
+  async sealed(run) {
+    return (await this.#all()).filter((each) => each.run === run && each.state === "sealed");
   }
 }
 

@@ -11,15 +11,12 @@ export function powerOfTwo(exponent) {
   return BITS.getFloat64(0);
 }
 
-const HALF = 1.5 * powerOfTwo(52);
 const ONE = powerOfTwo(52);
 
 /** To the nearest whole number, ties to even; `Math.round` takes ties upwards. */
 export function rint(value) {
   const size = Math.abs(value);
-  if (size < ONE / 2) return value + HALF - HALF;
-  if (size < ONE) return Math.sign(value) * (size + ONE - ONE);
-  return value;
+  return size < ONE ? Math.sign(value) * (size + ONE - ONE) : value;
 }
 
 /** The e with value = m 2^e and 1/2 <= m < 1; 0 for 0. */

@@ -1,14 +1,16 @@
 /**
  * Where a sealed report is kept: one record of a run and a key, added once and never replaced, so that every send is of
- * the same bytes. A store has `exclusive`, `get`, `add`, `update`, `remove` and `runsOf`; `folder.js` is one for Node.
+ * the same bytes. A store has `exclusive`, `get`, `add`, `update`, `remove`, `runsOf` and `sealed`; `folder.js` is one
+ * for Node.
  */
 import { refuse } from "./errors.js";
 
-const [NAME, VERSION, REPORTS] = ["privstats", 1, "reports"];
+const [NAME, REPORTS] = ["privstats", "reports"];
 
 /** The browser's own: IndexedDB, one tab at a time. */
 export function inBrowser() {
   const run = (mode, work) => transaction(mode, work);
+  const all = async () => (await run("readonly", (store) => store.getAll())) ?? [];
   return {
     exclusive(id, work) {
       if (!globalThis.navigator?.locks)
@@ -17,13 +19,14 @@ export function inBrowser() {
     },
     get: (id) => run("readonly", (store) => store.get(id)),
     async add(record) {
-      await navigator.storage?.persist?.();
+      // a browser that asks the person may never answer
+      navigator.storage?.persist?.().catch(() => {});
       await run("readwrite", (store) => store.add(record));
     },
     update: (record) => run("readwrite", (store) => store.put(record)),
     remove: (id) => run("readwrite", (store) => store.delete(id)),
-    runsOf: async (key) =>
-      ((await run("readonly", (store) => store.getAll())) ?? []).filter((each) => each.key === key).length,
+    runsOf: async (key) => (await all()).filter((each) => each.key === key).length,
+    sealed: async (run) => (await all()).filter((each) => each.run === run && each.state === "sealed"),
   };
 }
 
@@ -54,7 +57,7 @@ async function transaction(mode, work) {
 
 function opened() {
   return new Promise((resolve, reject) => {
-    const request = indexedDB.open(NAME, VERSION);
+    const request = indexedDB.open(NAME, 1);
     request.onupgradeneeded = () => request.result.createObjectStore(REPORTS, { keyPath: "id" });
     request.onsuccess = () => resolve(request.result);
     request.onerror = request.onblocked = () => reject(request.error);
@@ -64,6 +67,7 @@ function opened() {
 /** Memory alone: for tests, and for a device that can be asked again. */
 export function inMemory() {
   const records = new Map();
+  /** @type {Promise<any>} */
   let last = Promise.resolve();
   return {
     exclusive: (_, work) => (last = last.then(work, work)),
@@ -75,5 +79,6 @@ export function inMemory() {
     update: async (record) => void records.set(record.id, record),
     remove: async (id) => void records.delete(id),
     runsOf: async (key) => [...records.values()].filter((each) => each.key === key).length,
+    sealed: async (run) => [...records.values()].filter((each) => each.run === run && each.state === "sealed"),
   };
 }

@@ -37,10 +37,12 @@ export const bytesOf = ({ words }) => new Uint8Array(words.buffer);
 /** Subtracts the keystreams of these 32-byte keys, in place. */
 export async function subtractStreams(lanes, keys) {
   const held = await Promise.all(keys.map((key) => crypto.subtle.importKey("raw", key, "AES-CTR", false, ["encrypt"])));
-  const zeros = new Uint8Array(4 * Math.max(...lanes.map((lane) => Math.min(lane.words.length, wordsOf(lane, TILE)))));
+  const zeros = new Uint8Array(
+    4 * Math.max(...lanes.map((lane) => Math.min(lane.words.length, lanesWords(lane, TILE)))),
+  );
   for (const [number, lane] of lanes.entries()) {
     for (let start = 0, tile = 0; start < lane.size; start += TILE, tile++) {
-      const part = lane.words.subarray(wordsOf(lane, start), wordsOf(lane, Math.min(start + TILE, lane.size)));
+      const part = lane.words.subarray(lanesWords(lane, start), lanesWords(lane, Math.min(start + TILE, lane.size)));
       const counter = join(u32(number), u32(0), u32(tile), u32(2));
       for (const key of held) {
         const algorithm = { name: "AES-CTR", counter, length: 32 };
@@ -51,7 +53,7 @@ export async function subtractStreams(lanes, keys) {
   }
 }
 
-const wordsOf = ({ bits }, entries) => (bits > 32 ? 2 * entries : entries);
+const lanesWords = ({ bits }, entries) => (bits > 32 ? 2 * entries : entries);
 
 function subtractWords(words, stream) {
   for (let i = 0; i < words.length; i++) words[i] -= stream[i];

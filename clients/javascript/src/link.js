@@ -13,7 +13,7 @@ function base32(bytes) {
     .join("");
 }
 
-function bytesOf(code) {
+function codeBytes(code) {
   const bits = Array.from(code, (letter) => LETTERS.indexOf(letter).toString(2).padStart(5, "0")).join("");
   return Uint8Array.from(bits.slice(0, 128).match(/.{8}/g), (eight) => parseInt(eight, 2));
 }
@@ -27,7 +27,7 @@ export async function readLink(text) {
   const [, index, letters, check] = plain.match(LINK) ?? [];
   if (!index || Number(index) > 0xffffffff)
     refuse("bad_link", "this is no whole invitation: copy it again, to its last letter");
-  const code = bytesOf(letters);
+  const code = codeBytes(letters);
   const sum = await sha256(utf8("privstats/devices/1/link"), u8(0), utf8(`1.${index}.${letters}`));
   if (base32(sum).slice(0, 4) !== check || base32(code) !== letters) {
     refuse("bad_link", "a letter of this invitation is wrong: compare it with your letter, or copy it again");

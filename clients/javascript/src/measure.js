@@ -1,32 +1,27 @@
 /**
  * The flat vector of whole numbers that a client contributes: the same integers as `ps.measure` and
- * `ps.encoding.flatten` give in Python (tests/moments/vectors/measure.json). Count tables, classes with the statistics
- * NA or NAB, and ridge of one fold, without a transform; other plans are refused by name.
+ * `ps.encoding.flatten` give in Python (tests/moments/vectors/measure.json). Count tables and numbers beside them, classes
+ * with the statistics NA or NAB, and ridge of one fold, without a transform; other plans are refused by name.
  */
-import { cellOf, cellsOf } from "./cells.js";
-import { refuse } from "./errors.js";
-import { powerOfTwo, quantize } from "./grid.js";
+import { cellOf, cellsOf, columnsOf } from "./cells.js";
+import { others, refuse, unsupported } from "./errors.js";
+import { powerOfTwo, quantize, rint } from "./grid.js";
 
 const COUNT_SCALE = 4096;
 const EXACT = powerOfTwo(53);
 
 const KINDS = {
   counts: {
-    keys: ["variables", "tables"],
-    layout: (schema) => [tablesOf(schema).reduce((cells, table) => cells + table.size, 0)],
+    keys: "variables tables numbers",
+    layout: (schema) => {
+      const tables = tablesOf(schema);
+      const groups = sumOf(tables.map((table) => table.groups));
+      return [sumOf(tables.map((table) => table.size)), ...(groups ? [groups, groups] : [])];
+    },
     measure: counts,
   },
   classes: {
-    keys: [
-      "classes",
-      "features",
-      "statistics",
-      "clip_norm",
-      "grid_bits",
-      "nonnegative",
-      "class_names",
-      "feature_names",
-    ],
+    keys: "classes features statistics clip_norm grid_bits nonnegative class_names feature_names",
     layout: ({ classes, features, statistics }) => [
       classes,
       classes * features,
@@ -35,7 +30,7 @@ const KINDS = {
     measure: classes,
   },
   ridge: {
-    keys: ["features", "targets", "clip_norm", "target_bound", "grid_bits", "folds", "nonnegative", "feature_names"],
+    keys: "features targets clip_norm target_bound grid_bits folds nonnegative feature_names",
     layout: ({ features, targets }) => [...triangle(features), features * targets, 1],
     measure: ridge,
   },
@@ -43,14 +38,13 @@ const KINDS = {
 
 /** The sizes of the vector's segments; a schema that this client cannot measure is refused. */
 export function layoutOf(schema) {
-  const kind = Object.hasOwn(KINDS, schema.task) ? KINDS[schema.task] : refuse("unsupported", unsupported(schema.task));
-  const unknown = Object.keys(schema).filter((key) => !["task", "transform", ...kind.keys].includes(key));
-  if (unknown.length) refuse("unsupported", unsupported(`schema.${unknown[0]}`));
-  if (schema.transform?.length) refuse("unsupported", unsupported("schema.transform"));
+  const kind = Object.hasOwn(KINDS, schema.task) ? KINDS[schema.task] : unsupported(schema.task);
+  others(schema, `task transform ${kind.keys}`.split(" "), (key) => unsupported(`schema.${key}`));
+  if (schema.transform?.length) unsupported("schema.transform");
   if (schema.task === "classes" && !["NA", "NAB"].includes(schema.statistics)) {
-    refuse("unsupported", unsupported(`the statistics ${schema.statistics}`));
+    unsupported(`the statistics ${schema.statistics}`);
   }
-  if (schema.task === "ridge" && schema.folds !== 1) refuse("unsupported", unsupported("several folds"));
+  if (schema.task === "ridge" && schema.folds !== 1) unsupported("several folds");
   return kind.layout(schema);
 }
 
@@ -61,70 +55,86 @@ export function measure(schema, records) {
   return KINDS[schema.task].measure(schema, records);
 }
 
-function unsupported(what) {
-  return `this client cannot answer a study with ${what}; it needs a client of the privstats library`;
-}
-
 function triangle(size) {
   return [size, (size * (size - 1)) / 2];
 }
 
-function tablesOf({ variables, tables }) {
-  const known = new Map(variables.map((variable) => [variable.name, variable]));
-  return tables.map((names) => {
-    const crossed = names.map((name) => known.get(name));
-    return { crossed, size: crossed.reduce((size, variable) => size * cellsOf(variable).length, 1) };
+const sumOf = (sizes) => sizes.reduce((sum, size) => sum + size, 0);
+
+/** The tables, and for each number one of its groups and of who gave it: what it crosses, cells, groups, and the number. */
+function tablesOf(schema) {
+  const asked = columnsOf(schema);
+  const own = (schema.numbers ?? []).map(({ name, by = [] }) => [...by, name]);
+  return [...schema.tables, ...own].map((names) => {
+    const crossed = names.map((name) => asked.findIndex((each) => each.name === name));
+    const size = crossed.reduce((cells, at) => cells * cellsOf(asked[at]).length, 1);
+    const last = asked[crossed.at(-1)];
+    return { crossed, size, last, groups: "low" in last ? size / cellsOf(last).length : 0 };
   });
 }
 
-function column(records, name) {
-  const values = Object.hasOwn(records, name) ? records[name] : undefined;
-  if (!Array.isArray(values)) refuse("wrong_type", `"${name}" must be a list with one value per record`);
-  // a hole in a list becomes undefined, and is refused as such
-  return Array.from(values);
+/** The lists of these columns, and of no others, one as long as the other. */
+function columns(records, names) {
+  others(records, names, (name) => refuse("wrong_type", `the plan has no column "${name}"`));
+  const lists = names.map((name) => {
+    const values = Object.hasOwn(records, name) ? records[name] : undefined;
+    if (!Array.isArray(values)) refuse("wrong_type", `"${name}" must be a list with one value per record`);
+    // a hole in a list becomes undefined, and is refused as such
+    return Array.from(values);
+  });
+  if (lists.some(({ length }) => length !== lists[0].length))
+    refuse("wrong_type", "the columns have different lengths");
+  return lists;
 }
 
 function counts(schema, records) {
-  const unknown = Object.keys(records).filter((name) => !schema.variables.some((variable) => variable.name === name));
-  if (unknown.length) refuse("wrong_type", `the plan has no column "${unknown[0]}"`);
-  const columns = new Map(schema.variables.map((each) => [each.name, column(records, each.name)]));
-  const sizes = new Set([...columns.values()].map((values) => values.length));
-  if (sizes.size !== 1) refuse("wrong_type", "the columns have different lengths");
-  const places = new Map(
-    schema.variables.map((each) => [each.name, columns.get(each.name).map((value) => cellOf(each, value))]),
+  const asked = columnsOf(schema);
+  const lists = columns(
+    records,
+    asked.map(({ name }) => name),
   );
-  const [total] = layoutOf(schema);
-  const [count] = sizes;
-  requireRoom(count, COUNT_SCALE);
-  const vector = new Float64Array(total);
-  let start = 0;
-  for (const { crossed, size } of tablesOf(schema)) {
-    for (let record = 0; record < count; record++) {
-      const cell = crossed.reduce((at, each) => at * cellsOf(each).length + places.get(each.name)[record], 0);
-      vector[start + cell] += COUNT_SCALE;
+  const places = lists.map((values, at) => values.map((value) => cellOf(asked[at], value)));
+  const [{ length }] = lists;
+  const [vector, T, x, q] = parts(schema);
+  requireRoom(length, x ? COUNT_SCALE * COUNT_SCALE : COUNT_SCALE);
+  let [start, first] = [0, 0];
+  for (const { crossed, size, last, groups } of tablesOf(schema)) {
+    for (let record = 0; record < length; record++) {
+      const cell = crossed.reduce((cells, at) => cells * cellsOf(asked[at]).length + places[at][record], 0);
+      T[start + cell] += COUNT_SCALE;
+      if (groups) {
+        const steps = stepsOf(last, lists[crossed.at(-1)][record]);
+        const group = first + Math.floor((cell * groups) / size);
+        x[group] += steps;
+        q[group] += steps * steps;
+      }
     }
     start += size;
+    first += groups;
   }
-  return { vector, records: count };
+  return { vector, records: length };
+}
+
+/** Whole steps from the middle of a number's range; a missing number has none. */
+function stepsOf({ low, high }, value) {
+  const steps = value === null ? 0 : rint((value - (low + high) / 2) * (COUNT_SCALE / ((high - low) / 2)));
+  return Math.max(-COUNT_SCALE, Math.min(steps, COUNT_SCALE));
 }
 
 function requireRoom(count, bound) {
-  if (count * bound >= EXACT) refuse("too_many_records", "these are more records than can be summed exactly here");
+  if (count * bound >= EXACT) refuse("too_many_records", "too many records to be summed exactly here");
 }
 
 /** X as rows of finite numbers, and y as a list beside it. */
 function pairs(records, features) {
-  const unknown = Object.keys(records).filter((name) => name !== "X" && name !== "y");
-  if (unknown.length) refuse("wrong_type", `records have X and y, and no "${unknown[0]}"`);
-  const [X, y] = [column(records, "X"), column(records, "y")];
-  if (X.length !== y.length) refuse("wrong_type", "X and y have different lengths");
+  const [X, y] = columns(records, ["X", "y"]);
   return { X: X.map((row) => numbers("X", row, features)), y };
 }
 
 function numbers(name, row, width) {
-  if (!Array.isArray(row) && !(row instanceof Float64Array)) refuse("wrong_type", `a row of ${name} must be a list`);
+  if ((!Array.isArray(row) && !(row instanceof Float64Array)) || row.length !== width)
+    refuse("wrong_type", `a row of ${name} must be a list of ${width} numbers`);
   const values = Array.from(row);
-  if (values.length !== width) refuse("wrong_type", `a row of ${name} must have ${width} numbers`);
   if (!values.every((value) => typeof value === "number" && Number.isFinite(value))) {
     refuse("wrong_type", `${name} must hold finite numbers`);
   }
@@ -147,7 +157,7 @@ function addGram(row, diagonal, above) {
 
 function parts(schema) {
   const sizes = layoutOf(schema);
-  const vector = new Float64Array(sizes.reduce((sum, size) => sum + size, 0));
+  const vector = new Float64Array(sumOf(sizes));
   let start = 0;
   return [vector, ...sizes.map((size) => vector.subarray(start, (start += size)))];
 }

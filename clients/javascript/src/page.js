@@ -1,29 +1,18 @@
 /**
  * The page for everybody: native fields with labels, errors beside their field and in words, one status region. It
- * writes text and never markup, and does nothing for a person before that person presses "Send".
+ * writes text and never markup, and draws nothing for a person before that person presses "Send".
  */
-import { sentenceOf } from "./problems.js";
+import { refuse } from "./errors.js";
+import { outbox } from "./outbox.js";
 import { open } from "./run.js";
+import { say, sayError, sentenceOf, wordsIn } from "./say.js";
 
-const TITLES = {
-  asked: "What is asked",
-  sent: "What leaves this device",
-  made: "What comes of it",
-  promise: "What it can tell of you",
-  known: "What others see",
-  final: "No way back",
-  here: "On this device",
-  page: "Who made this page",
-};
-const DONE = {
-  sent: "Thank you. Your answer has arrived. You can close this page.",
-  already_here: sentenceOf("already_here"),
-};
-const SENT_BEFORE = "An answer was already sent from this browser with this invitation.";
-const KEPT =
-  "Your answer from your last visit is kept here and was not sent yet. It cannot be changed: press “Send” to send it.";
-const SENDING = "Your answer is being sent. Please keep this page open.";
-
+/**
+ * @template {keyof HTMLElementTagNameMap} Name
+ * @param {Name} name
+ * @param {Record<string, any>} [how] attributes, and handlers by event under `on`
+ * @param {...(Node | string)} children
+ */
 function make(name, { on, ...attributes } = {}, ...children) {
   const found = document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) {
@@ -34,11 +23,25 @@ function make(name, { on, ...attributes } = {}, ...children) {
   return found;
 }
 
-/** Fills each `main` that names a study, from the link in the address bar, which is removed from it at once. */
-export function start() {
-  const main = globalThis.document?.querySelector("main[data-study]");
-  if (!main) return;
-  const page = new Page(main, { ...main.dataset });
+/** The words of a page in the first language of this browser that it has, of its own block of data. */
+function shipped() {
+  const tables = JSON.parse(document.querySelector("script#privstats-words")?.textContent ?? "{}");
+  const wanted = navigator.languages.map((tag) => tag.split("-")[0]);
+  return tables[wanted.find((lang) => Object.hasOwn(tables, lang)) ?? "en"];
+}
+
+/**
+ * Fills a `main` that names a study, from the link in the address bar, which is removed from it at once.
+ *
+ * @param {HTMLElement | null} [main] has data-leader, data-run and data-study, and a region of role "status" in it
+ * @param {{ words?: import("../privstats.js").Words }} [options] the sentences in one language, as words.json has them;
+ *   without, the document's own
+ */
+export function start(main = document.querySelector("main[data-study]"), { words = shipped() } = {}) {
+  const status = main?.querySelector("[role=status]");
+  if (!status || !words?.send)
+    refuse("wrong_type", 'a page needs a main with a role="status", and the sentences of words.json');
+  const page = new Page(main, status, wordsIn(words));
   const read = () => {
     const link = location.hash;
     if (!link) return;
@@ -52,10 +55,21 @@ export function start() {
 }
 
 class Page {
-  constructor(main, pins) {
+  constructor(main, status, words) {
     this.main = main;
-    this.pins = pins;
-    this.status = main.querySelector("[role=status]");
+    this.pins = { ...main.dataset };
+    this.words = words;
+    this.status = status;
+    this.heard = new Map();
+    document.documentElement.lang = words.lang;
+    this.head(words.title);
+    // what waits from an earlier visit needs no link
+    this.outbox = outbox(this.pins, { onState: (state) => this.hear(state) });
+  }
+
+  head(title, lang = "") {
+    document.title = title;
+    Object.assign(this.main.querySelector("h1") ?? {}, { textContent: title, lang });
   }
 
   tell(text, focus = false) {
@@ -63,9 +77,40 @@ class Page {
     if (focus) this.status.focus();
   }
 
+  /** What becomes of a report: of the person's here, or, before a link is opened, of one that waited. */
+  hear(told) {
+    const { hash, state, code } = told;
+    this.heard.set(hash, told);
+    if (hash !== this.hash && (this.hash || this.run)) return;
+    const form = this.run && this.main.querySelector("form");
+    if (form) form.querySelector("button").disabled = ["sending", "waiting"].includes(state);
+    const text = Object.hasOwn(this.words, state) ? this.words[state] : sentenceOf(code ?? state, this.words);
+    if (this.run && ["sent", "already_here"].includes(state)) this.done(text);
+    else this.tell(this.standing(text), this.run && state !== "waiting");
+    if (state === "stopped" && !this.run) this.offer(this.words.send, () => this.outbox.resume());
+  }
+
+  standing(text) {
+    return this.stands ? `${this.words.stands} ${text}` : text;
+  }
+
+  clear(selector) {
+    for (const each of this.main.querySelectorAll(selector)) each.remove();
+  }
+
   place(form) {
-    for (const each of this.main.querySelectorAll("form, [data-after]")) each.remove();
+    this.clear("form, [data-after]");
     this.main.insertBefore(form, this.status);
+  }
+
+  /** Puts a button under the status, and what it is about above it. */
+  offer(text, work, ...about) {
+    const click = () => {
+      this.clear("[data-after]");
+      work();
+    };
+    const button = make("button", { type: "button", "data-after": true, on: { click } }, text);
+    this.status.after(...about, button);
   }
 
   /** Asks for an invitation: there was none in the address, or the page was loaded again. */
@@ -78,36 +123,40 @@ class Page {
       spellcheck: "false",
       value: link,
     });
-    const label = make(
-      "label",
-      { for: "invitation" },
-      "Your invitation: paste its link here, or type what stands on your letter",
-    );
+    const label = make("label", { for: "invitation" }, this.words.invitation);
     const submit = (event) => {
       event.preventDefault();
       this.show(input.value);
     };
-    this.place(make("form", { on: { submit }, novalidate: true }, label, input, make("button", {}, "Continue")));
-    this.tell("");
+    const button = make("button", {}, this.words.continue);
+    this.place(make("form", { on: { submit }, novalidate: true }, label, input, button));
   }
 
   async show(link) {
-    this.tell("One moment, please.");
+    this.run = this.hash = null;
+    this.stands = false;
+    this.tell(this.words.opening);
     try {
-      this.run = await open(link, this.pins);
-      const state = await this.run.state().catch(() => "new");
-      const fields = state === "new" ? this.run.fields.map((field, place) => fieldOf(field, place)) : [];
+      const run = await open(link, this.pins, { words: this.words });
+      const state = await run.state().catch(() => "new");
+      const fields = state === "new" ? run.fields.map((field, place) => fieldOf(field, place, this.words)) : [];
       const submit = (event) => {
         event.preventDefault();
         if (event.isTrusted) this.answer(fields);
       };
-      const inside = [wordsOf(this.run), ...fields.map(({ box }) => box), make("button", {}, "Send")];
+      const boxes = make("div", { lang: run.language }, ...fields.map(({ box }) => box));
+      const inside = [wordsBox(run, this.words), boxes, make("button", {}, this.words.send)];
+      this.run = run;
+      this.hash = state === "sealed" ? (await run.kept()).hash : null;
+      if (run.title) this.head(run.title, run.language);
       this.place(make("form", { on: { submit }, novalidate: true, autocomplete: "off" }, ...inside));
-      if (state === "sent") this.done("already_sent", SENT_BEFORE);
-      else this.tell(state === "sealed" ? KEPT : "", state === "sealed");
+      this.tell("");
+      if (state === "sent") this.done(this.words.sentBefore);
+      if (state === "sealed") await this.fly();
     } catch (error) {
+      this.run = null;
       this.ask(error.retry || error.code === "clock" ? link : "");
-      this.tell(error.message, true);
+      this.tell(sayError(error, this.words), true);
     }
   }
 
@@ -116,47 +165,58 @@ class Page {
     if (!records) return;
     const button = this.main.querySelector("form button");
     button.disabled = true;
-    this.tell(SENDING, true);
+    this.tell(this.words.sending, true);
     try {
       const report = (await this.run.kept()) ?? (await this.run.seal(this.run.measure(records)));
-      this.done(await this.run.send(report, { onWaiting: (text) => this.tell(text) }));
+      this.stands ||= this.hash !== report.hash && !report.own;
+      this.hash = report.hash;
+      await this.fly();
     } catch (error) {
-      if (error.code === "already_sent") this.done("already_sent", error.message);
-      else {
+      if (error.code === "already_sent") {
+        this.stands = true;
+        this.done(this.words.sentBefore);
+      } else {
         button.disabled = false;
-        this.tell(error.message, true);
+        this.tell(sayError(error, this.words), true);
       }
     }
   }
 
-  done(state, text = DONE[state]) {
-    const click = async () => {
+  /** Sends what is kept; of one that is on its way already the last state is told again. */
+  async fly() {
+    const told = this.heard.get(this.hash);
+    if (told) this.hear(told);
+    else this.tell(this.words.sending, true);
+    await this.outbox.resume();
+    // another tab may have sent it meanwhile
+    if (this.main.querySelector("form") && (await this.run.state()) === "sent") this.done(this.words.sentBefore);
+  }
+
+  done(text) {
+    const forget = async () => {
       await this.run.forget();
-      for (const each of this.main.querySelectorAll("[data-after]")) each.remove();
-      this.tell("This browser has forgotten it. What was sent stays sent.", true);
+      this.tell(this.words.forgotten, true);
     };
-    const forget = make("button", { type: "button", "data-after": true, on: { click } }, "Forget");
-    this.main.querySelector("form").remove();
-    this.tell(text, true);
-    this.status.after(make("p", { "data-after": true }, "This browser remembers that an answer was sent. "), forget);
+    this.clear("form, [data-after]");
+    this.tell(this.standing(text), true);
+    this.offer(this.words.forget, forget, make("p", { "data-after": true }, this.words.remembers));
   }
 }
 
-function wordsOf({ words, study }) {
-  const list = words.flatMap(({ about, text }) => [make("dt", {}, TITLES[about]), make("dd", {}, text)]);
+function wordsBox({ words: all, study }, words) {
+  const brief = all.filter((each) => each.brief).map(({ text }) => make("p", {}, text));
+  const list = all
+    .filter((each) => !each.brief)
+    .flatMap(({ about, text }) => [make("dt", {}, words[`about.${about}`]), make("dd", {}, text)]);
   const number = study.match(/.{8}/g).join(" ");
+  const behind = (summary, ...inside) => make("details", {}, make("summary", {}, summary), ...inside);
   return make(
     "section",
     { "aria-labelledby": "before" },
-    make("h2", { id: "before" }, "Before you answer"),
-    make("dl", {}, ...list),
-    make(
-      "details",
-      {},
-      make("summary", {}, "Is this the right study?"),
-      make("p", {}, "Compare this number with the one on your letter:"),
-      make("p", { class: "number" }, number),
-    ),
+    make("h2", { id: "before" }, words.before),
+    ...brief,
+    behind(words.more, make("dl", {}, ...list)),
+    behind(words.right, make("p", {}, words.compare), make("p", { class: "number" }, number)),
   );
 }
 
@@ -174,10 +234,18 @@ function readAll(fields) {
   return first ? null : records;
 }
 
-const fieldOf = (field, place) => (field.kind === "number" ? numberField : choiceField)(field, place);
+const fieldOf = (field, ...more) => (field.kind === "number" ? numberField : choiceField)(field, ...more);
 
-function numberField({ name, min, max, optional }, place) {
+/** An explanation under a question, and the ids that a field is described by. */
+function helpOf(help, place) {
+  const told = `error-${place}`;
+  if (!help) return [[], told];
+  return [[make("p", { id: `help-${place}` }, help)], `help-${place} ${told}`];
+}
+
+function numberField({ name, question, min, max, optional, help: about }, place, words) {
   const [id, told, silent] = [`field-${place}`, `error-${place}`, `silent-${place}`];
+  const [help, described] = helpOf(about, place);
   const error = make("p", { id: told, class: "error" });
   const input = make("input", {
     id,
@@ -185,7 +253,7 @@ function numberField({ name, min, max, optional }, place) {
     step: "any",
     autocomplete: "off",
     inputmode: "decimal",
-    "aria-describedby": told,
+    "aria-describedby": described,
     min,
     max,
   });
@@ -194,9 +262,10 @@ function numberField({ name, min, max, optional }, place) {
     error.textContent = "";
   };
   const box = make("input", { id: silent, type: "checkbox", on: { change } });
-  const bounds = [min, max].some((bound) => bound !== undefined) ? ` (${[min ?? "", max ?? ""].join(" to ")})` : "";
+  const side = min === undefined ? "upTo" : max === undefined ? "more" : "between";
+  const range = (min ?? max) === undefined ? "" : say(words, `cell.${side}`, { low: String(min), high: String(max) });
   const rather = optional
-    ? [make("div", { class: "choice" }, box, make("label", { for: silent }, "rather not say"))]
+    ? [make("div", { class: "choice" }, box, make("label", { for: silent }, words["cell.missing"]))]
     : [];
   const read = () => {
     const wrong = (text) => {
@@ -205,19 +274,28 @@ function numberField({ name, min, max, optional }, place) {
     };
     input.removeAttribute("aria-invalid");
     if (box.checked) return { value: null };
-    if (input.validity.badInput) return wrong("This must be a number, in digits.");
-    if (Number.isNaN(input.valueAsNumber))
-      return wrong(optional ? "Give a number, or choose “rather not say”." : "Give a number.");
-    if (input.validity.rangeUnderflow || input.validity.rangeOverflow) return wrong(`This must be a number${bounds}.`);
+    if (input.validity.badInput) return wrong(words["wrong.number"]);
+    if (Number.isNaN(input.valueAsNumber)) return wrong(words[optional ? "wrong.silent" : "wrong.blank"]);
+    if (input.validity.rangeUnderflow || input.validity.rangeOverflow)
+      return wrong(say(words, "wrong.range", { range }));
     return { value: input.valueAsNumber };
   };
-  const whole = make("div", { class: "field" }, make("label", { for: id }, name + bounds), input, ...rather, error);
+  const whole = make(
+    "div",
+    { class: "field" },
+    make("label", { for: id }, question + (range && ` (${range})`)),
+    ...help,
+    input,
+    ...rather,
+    error,
+  );
   return { name, box: whole, read, error, focus: () => input.focus() };
 }
 
-function choiceField({ name, choices, optional }, place) {
+function choiceField({ name, question, choices, optional, help: about }, place, words) {
   const told = `error-${place}`;
-  const all = [...choices, ...(optional ? [{ label: "rather not say", value: null }] : [])];
+  const [help, described] = helpOf(about, place);
+  const all = [...choices, ...(optional ? [{ label: words["cell.missing"], value: null }] : [])];
   const inputs = all.map((_, i) =>
     make("input", { id: `field-${place}-${i}`, type: "radio", name: `field-${place}`, value: String(i) }),
   );
@@ -225,10 +303,17 @@ function choiceField({ name, choices, optional }, place) {
     return make("div", { class: "choice" }, inputs[i], make("label", { for: inputs[i].id }, label));
   });
   const error = make("p", { id: told, class: "error" });
-  const box = make("fieldset", { class: "field", "aria-describedby": told }, make("legend", {}, name), ...lines, error);
+  const box = make(
+    "fieldset",
+    { class: "field", "aria-describedby": described },
+    make("legend", {}, question),
+    ...help,
+    ...lines,
+    error,
+  );
   const read = () => {
     const at = inputs.findIndex((input) => input.checked);
-    return at < 0 ? { error: "Choose one of these." } : { value: all[at].value };
+    return at < 0 ? { error: words["wrong.choice"] } : { value: all[at].value };
   };
   return { name, box, read, error, focus: () => inputs[0].focus() };
 }

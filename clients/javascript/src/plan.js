@@ -1,23 +1,23 @@
 /** What a manifest must be before a secret is drawn: the study that the page names, its panel, their signed keys. */
 import { equal, fromHex, sha256, toHex, u8, utf8, verify, x25519, x25519Private, join } from "./bytes.js";
-import { refuse } from "./errors.js";
+import { others, refuse, unsupported } from "./errors.js";
 import { studyOf } from "./link.js";
 import { layoutOf } from "./measure.js";
 import { contextOf, label, parametersDigest } from "./seal.js";
 
 const KEYS = {
-  plan: ["version", "schema", "cohort", "privacy", "aggregation", "devices"],
-  aggregation: ["graph", "min_count", "protocol", "panel", "spare_bits"],
-  privacy: ["model", "unit", "adjacency", "epsilon", "delta", "shares", "max_records_per_client"],
-  devices: ["organisations", "registrar", "registrar_key", "page", "most_runs", "stated_epsilon", "words", "exact"],
+  plan: "version schema cohort privacy aggregation devices",
+  aggregation: "graph min_count protocol panel spare_bits",
+  privacy: "model unit adjacency epsilon delta shares max_records_per_client",
+  devices: "organisations registrar registrar_key page most_runs stated_epsilon words exact texts",
+  texts: "title questions",
+  questions: "question help answers",
 };
 const NUMBERS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 const wrong = () =>
   refuse("wrong_study", "the study's server shows another study than this page: tell who invited you");
-const unsupported = (what) => refuse("unsupported", `this client cannot answer a study with ${what}`);
-const known = (table, name) =>
-  Object.keys(table).forEach((key) => KEYS[name].includes(key) || unsupported(`${name}.${key}`));
+const known = (table, name) => others(table, KEYS[name].split(" "), (key) => unsupported(`${name}.${key}`));
 
 /** The checked run: plan, digests, context, box keys, segments, and what the words need. */
 export async function runOf(manifest, pins, now) {
@@ -31,12 +31,11 @@ export async function runOf(manifest, pins, now) {
   const parameters = await parametersDigest(stated);
   const members = await panelOf(manifest, plan, { parameters, roster, now });
   return {
+    ...stated,
     plan,
     context: await contextOf(parameters, roster, members),
     boxKeys: members.map(({ boxKey }) => boxKey),
     identities: members.map(({ identity }) => identity),
-    segments: stated.segments,
-    clients: stated.clients,
     run: manifest.run,
     study: pins.study,
     until: Math.min(...members.map(({ until }) => until)),
@@ -57,6 +56,10 @@ function checkPlan(plan) {
   for (const name of ["aggregation", "privacy"]) known(plan[name], name);
   if (!plan.devices) unsupported("a plan that is not for devices");
   known(plan.devices, "devices");
+  for (const texts of Object.values(plan.devices.texts ?? {})) {
+    known(texts, "texts");
+    for (const each of Object.values(texts.questions ?? {})) known(each, "questions");
+  }
   if (plan.aggregation.protocol !== "split") unsupported("another protocol than split");
   const { model, unit } = plan.privacy;
   if (model !== "panel" && !(["none", "central"].includes(model) && plan.devices.exact)) unsupported(`${model} noise`);
@@ -102,18 +105,15 @@ async function memberOf(identity, place, manifest, { parameters, roster, now }) 
   return { identity: named, boxKey, until };
 }
 
-const EIGHTHS = [
-  "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
-  "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-];
+const EIGHTH = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a";
 
 /** Whether an Ed25519 key is one of the 14 points of low order, for which any party can sign. */
 export function isLowOrder(key) {
   const y = Uint8Array.from(key);
   y[31] &= 127;
-  const [first, rest, last] = [y[0], y.subarray(1, 31), y[31]];
-  const small = first < 2 && last === 0 && rest.every((byte) => byte === 0);
-  const atPrime = first >= 0xec && first <= 0xee && last === 127 && rest.every((byte) => byte === 255);
-  const eighths = EIGHTHS.map((hex) => fromHex(hex).map((byte, i) => (i === 31 ? byte & 127 : byte)));
-  return small || atPrime || eighths.some((eighth) => equal(y, eighth));
+  const eighth = fromHex(EIGHTH);
+  const ends = (byte, last) => y[31] === last && y.subarray(1, 31).every((each) => each === byte);
+  const atPrime = y[0] >= 236 && y[0] <= 238 && ends(255, 127);
+  const opposite = eighth.map((byte, i) => (i ? (i < 31 ? 255 : 127) : 237) - byte);
+  return (y[0] < 2 && ends(0, 0)) || atPrime || equal(y, eighth) || equal(y, opposite);
 }

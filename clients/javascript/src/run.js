@@ -1,50 +1,62 @@
 /** One run as a device sees it: checked before a secret is drawn, sealed once, sent as often as it takes. */
-import { sha256, signingKey, toHex } from "./bytes.js";
+import { publicOf, sha256, sign, signingKey, toHex, u8, utf8, verify } from "./bytes.js";
 import { refuse } from "./errors.js";
 import { inBrowser } from "./keep.js";
 import { readLink, seedOf } from "./link.js";
 import { measure } from "./measure.js";
+import { sendKept } from "./outbox.js";
+import { requirePerson, watchPerson } from "./person.js";
+import { leaderOf } from "./pins.js";
 import { runOf } from "./plan.js";
+import { requirePrimitives } from "./primitives.js";
+import { wordsIn } from "./say.js";
 import { reportOf } from "./seal.js";
-import { deliver, manifestOf } from "./send.js";
-import { fieldsOf, wordsOf } from "./words.js";
+import { manifestOf } from "./send.js";
+import { fieldsOf, textsIn, wordsOf } from "./words.js";
 
 /**
  * Opens an invitation on the page that knows its study. Nothing is drawn, kept or sent.
  *
- * @param invitation a link, its fragment, or what was typed from paper
- * @param pins the page's own { leader, run, study }: never from a link
- * @param options { store, fetch, now }: where reports are kept, and doubles for tests
+ * @param {string} invitation a link, its fragment, or what was typed from paper
+ * @param {import("../privstats.js").Pins} pins the page's own: never from a link
+ * @param {import("../privstats.js").Options} [options] where reports are kept, and doubles for tests; a table of
+ *   sentences (words.json), and which of the plan's own texts a person reads best
  */
 export async function open(invitation, pins, options = {}) {
   const { store = inBrowser(), fetch = globalThis.fetch.bind(globalThis), now = Date.now } = options;
-  await requireWebCrypto();
+  const words = wordsIn(options.words);
+  const languages = options.languages ?? globalThis.navigator?.languages ?? [words.lang];
+  const leader = leaderOf(pins);
+  watchPerson();
+  await requirePrimitives();
   const { index, code } = await readLink(invitation);
-  const leader = String(pins.leader).replace(/\/$/, "");
   const identity = await identityOf(code);
   const run = await runOf(await manifestOf(leader, pins.run, { fetch, now }), pins, now());
   if (index >= run.clients) refuse("stranger", "this invitation is not for this study: ask who invited you");
-  const mine = toHex(identity.public);
-  if (run.identities.some((each) => toHex(each) === mine))
-    refuse("wrong_study", "this invitation is a member of the panel");
-  const key = toHex(await sha256(identity.public));
-  return new Run({ ...run, index, key, identity, leader, store, fetch, now });
+  if (await isMember(identity.key, run.identities)) refuse("wrong_study", "this invitation is a member of the panel");
+  const texts = textsIn(run.plan.devices, languages);
+  return new Run({ ...run, ...identity, index, leader, store, fetch, now, words, texts });
 }
 
+const RECORD = "privstats/devices/1/kept";
+
+/**
+ * The signing key of a code, and the names under which a store keeps its records: a hash of the seed, and the one that
+ * earlier versions took of the public key, which not every browser tells.
+ */
 async function identityOf(code) {
   const seed = await seedOf(code);
-  const identity = await signingKey(seed);
+  const former = await publicOf(seed);
+  const names = [await sha256(utf8(RECORD), u8(0), seed), ...(former ? [await sha256(former)] : [])].map(toHex);
+  const key = await signingKey(seed);
   seed.fill(0);
-  return identity;
+  return { key, names };
 }
 
-async function requireWebCrypto() {
-  try {
-    await signingKey(new Uint8Array(32));
-    await crypto.subtle.generateKey("X25519", false, ["deriveBits"]);
-  } catch {
-    refuse("too_old", "This browser is too old to send an answer safely: use a newer one, or another device.");
-  }
+async function isMember(key, identities) {
+  const statement = utf8(RECORD);
+  const signature = await sign(key, statement);
+  return (await Promise.all(identities.map((each) => verify(each, signature, statement)))).includes(true);
 }
 
 class Run {
@@ -53,7 +65,9 @@ class Run {
 
   constructor(held) {
     this.#held = held;
-    this.words = wordsOf(held.plan);
+    this.words = wordsOf(held.plan, held.words, held.texts);
+    this.title = held.texts.title;
+    this.language = held.texts.lang;
     this.index = held.index;
     this.study = held.study;
     this.closes = held.closes;
@@ -62,16 +76,29 @@ class Run {
 
   /** What a form asks; refused where the plan is not of counts. */
   get fields() {
-    return fieldsOf(this.#held.plan.schema);
+    return fieldsOf(this.#held.plan.schema, this.#held.words, this.#held.texts);
   }
 
-  get #id() {
-    return `${this.#held.run}/${this.#held.key}`;
+  get #ids() {
+    return this.#held.names.map((name) => `${this.#held.run}/${name}`);
+  }
+
+  /**
+   * What the store has of this run and code, under the name of today or the one of an earlier version.
+   *
+   * @returns {Promise<import("../privstats.js").Kept | undefined>}
+   */
+  async #record() {
+    for (const id of this.#ids) {
+      const found = await this.#held.store.get(id);
+      if (found) return found;
+    }
+    return undefined;
   }
 
   /** "new", "sealed" (kept and perhaps not sent) or "sent". */
   async state() {
-    return (await this.#held.store.get(this.#id))?.state ?? "new";
+    return (await this.#record())?.state ?? "new";
   }
 
   /** The whole numbers of some records; the same as ps.measure in Python. */
@@ -84,94 +111,71 @@ class Run {
     return found;
   }
 
-  /** The report, on disk before this returns; a second call gives the first one's bytes. */
+  /** The report, on disk before this returns; a second call gives the first one's bytes, with `own` false. */
   async seal(measured) {
     requirePerson();
     if (!this.#measured.delete(measured))
       refuse("measured_again", "each report is sealed of a fresh run.measure(records)");
     const { store } = this.#held;
-    return store.exclusive(this.#id, async () => {
-      const kept = await store.get(this.#id);
+    return store.exclusive(this.#ids[0], async () => {
+      const kept = await this.#record();
       if (kept) return this.#again(kept);
-      if ((await store.runsOf(this.#held.key)) >= this.#held.plan.devices.most_runs) {
+      if ((await this.#runs()) >= this.#held.plan.devices.most_runs) {
         refuse("most_runs", "this invitation has been used as often as its study promised: no further answer is sent");
       }
       if (this.#held.until <= this.#held.now() / 1000) refuse("ended", "the keys of this study have ended");
       const root = crypto.getRandomValues(new Uint8Array(32));
-      const report = await reportOf(
-        this.#held,
-        { index: this.#held.index, key: this.#held.identity.key },
-        measured.vector,
-        root,
-      );
+      const { run, study, names, index, key } = this.#held;
+      const report = await reportOf(this.#held, { index, key }, measured.vector, root);
       measured.vector.fill(0);
-      const { run, study, key, index } = this.#held;
-      const record = {
-        id: this.#id,
-        run,
-        study,
-        key,
-        index,
-        state: "sealed",
-        hash: toHex(await sha256(report)),
-        report,
-      };
-      return this.#added(record);
+      const hash = toHex(await sha256(report));
+      return this.#added({ id: this.#ids[0], run, study, key: names[0], index, state: "sealed", hash, report });
     });
+  }
+
+  async #runs() {
+    const counts = await Promise.all(this.#held.names.map((name) => this.#held.store.runsOf(name)));
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
   /** The report that is kept: this one, or the one of another process that came first. */
   async #added(record) {
     try {
       await this.#held.store.add(record);
-      return this.#again(record);
+      return this.#again(record, true);
     } catch (error) {
       const first = await this.#held.store.get(record.id);
       if (!first) throw error;
-      return this.#again(first);
+      return this.#again(first, first.hash === record.hash);
     }
   }
 
-  #again(kept) {
+  #again(kept, own = false) {
     if (kept.study !== this.#held.study)
       refuse("wrong_study", "an answer to another study is kept under this run: ask who invited you");
     if (kept.index !== this.#held.index)
       refuse("other_index", "this invitation was used with another number: ask who invited you");
     if (kept.state === "sent")
       refuse("already_sent", "An answer was already sent from this browser with this invitation.");
-    return Object.freeze({ hash: kept.hash, bytes: kept.report });
+    return Object.freeze({ hash: kept.hash, bytes: kept.report, own });
   }
 
   /** The report that is kept and perhaps not sent, from an earlier visit; null where there is none. */
   async kept() {
-    const kept = await this.#held.store.get(this.#id);
+    const kept = await this.#record();
     return kept?.state === "sealed" ? this.#again(kept) : null;
   }
 
   /** "sent", or "already_here" where another report of this invitation came first; the same bytes until then. */
   async send(report, options = {}) {
     const { leader, run, index, fetch, store } = this.#held;
-    const url = `${leader}/v1/runs/${run}/reports/${index}`;
-    const found = await deliver(url, report.bytes, { fetch, ...options });
-    const note = async () => {
-      const kept = await store.get(this.#id);
-      if (kept) await store.update({ ...kept, state: "sent", report: null });
-    };
-    // it has arrived: a store that fails now keeps the bytes, and they may be sent again
-    await store.exclusive(this.#id, note).catch(() => {});
-    return found;
+    const id = (await this.#record().catch(() => undefined))?.id ?? this.#ids[0];
+    return sendKept({ id, run, index, report: report.bytes }, { leader, fetch, store, ...options });
   }
 
   /** Removes what this browser keeps of the answer. A sent answer stays sent. */
   forget() {
-    return this.#held.store.exclusive(this.#id, () => this.#held.store.remove(this.#id));
-  }
-}
-
-/** In a page nothing is sealed before a person acts: a scanner or a prerender may run the script. */
-function requirePerson() {
-  const page = globalThis.document;
-  if (page && (page.prerendering || !globalThis.navigator?.userActivation?.isActive)) {
-    refuse("no_person", "nothing is sent before a person presses “Send”");
+    const { store } = this.#held;
+    return store.exclusive(this.#ids[0], () => Promise.all(this.#ids.map((id) => store.remove(id))));
   }
 }

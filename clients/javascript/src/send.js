@@ -1,10 +1,11 @@
-/** Asking the leader: bounded answers, refusals by their code, and one report sent until it is there. */
+/** Asking the leader: bounded answers and times, refusals by their code, and one report sent until it is there. */
 import { toHex } from "./bytes.js";
+import { ENGLISH } from "./english.js";
 import { PrivstatsError, refuse } from "./errors.js";
-import { sentenceOf, WAITING } from "./problems.js";
+import { sentenceOf } from "./say.js";
 
 const [MOST_BYTES, MOST_PROBLEM] = [1 << 22, 1 << 16];
-const [FIRST_MS, LONGEST_MS, PATIENCE_MS] = [500, 30_000, 15 * 60_000];
+const [FIRST_MS, LONGEST_MS, PATIENCE_MS, REQUEST_MS] = [500, 30_000, 2 * 3_600_000, 30_000];
 const KEEPALIVE = 60_000;
 const HOUR = 3_600_000;
 const PLAIN = { credentials: "omit", referrerPolicy: "no-referrer", redirect: "error" };
@@ -37,77 +38,110 @@ async function problemOf(response) {
   return { code, retry, after: Number(response.headers.get("Retry-After")) * 1000 || 0 };
 }
 
+/** What some work with a signal gives; the signal is aborted after a time, or with another one. */
+async function within(ms, outer, work) {
+  const inner = new AbortController();
+  const timer = setTimeout(() => inner.abort(), ms);
+  try {
+    return await work(outer ? AbortSignal.any([outer, inner.signal]) : inner.signal);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /** The manifest of a run; a device whose clock is an hour off the server's is told so. */
 export async function manifestOf(leader, run, { fetch, now }) {
-  let response;
-  try {
-    response = await fetch(`${leader}/v1/runs/${run}`, { ...PLAIN });
-  } catch {
-    throw new PrivstatsError("unreachable", "The study's server cannot be reached: are you online?", { retry: true });
-  }
-  if (!response.ok) {
+  const asked = async (signal) => {
+    const response = await fetch(`${leader}/v1/runs/${run}`, { ...PLAIN, signal });
+    if (response.ok) return { date: response.headers.get("Date"), text: await textOf(response, MOST_BYTES) };
     const { code, retry } = await problemOf(response);
     throw new PrivstatsError(code, sentenceOf(code), { retry });
-  }
-  const date = Date.parse(response.headers.get("Date"));
-  if (Math.abs(date - now()) > HOUR)
-    refuse("clock", "The clock of this device is wrong by more than an hour: set it, then come back.");
+  };
+  let found;
   try {
-    return JSON.parse(await textOf(response, MOST_BYTES));
+    found = await within(REQUEST_MS, undefined, asked);
+  } catch (error) {
+    if (error instanceof PrivstatsError) throw error;
+    throw new PrivstatsError("unreachable", sentenceOf("unreachable"), { retry: true });
+  }
+  if (Math.abs(Date.parse(found.date) - now()) > HOUR) refuse("clock", sentenceOf("clock"));
+  try {
+    return JSON.parse(found.text);
   } catch {
     return refuse("wrong_study", "the study's server does not answer as it should");
   }
 }
 
-/** One attempt: "sent", "already_here", or a wait in milliseconds; other refusals are thrown. */
-async function attempt(url, bytes, { fetch, signal }) {
-  let response;
+/**
+ * One attempt: "sent", "already_here", or a wait in milliseconds; other refusals are thrown.
+ *
+ * @returns {Promise<"sent" | "already_here" | { after: number, code: string }>}
+ */
+async function attempt(url, bytes, { fetch, signal: outer }) {
+  const headers = {
+    "Content-Type": "application/vnd.privstats.report",
+    "Privstats-Signature": toHex(bytes.subarray(-64)),
+  };
+  const keepalive = bytes.length < KEEPALIVE;
+  // as long as the leader waits for a body: a second more for each 64 kB
+  const limit = REQUEST_MS + bytes.length / 64;
   try {
-    response = await fetch(url, {
-      method: "PUT",
-      body: bytes,
-      headers: {
-        "Content-Type": "application/vnd.privstats.report",
-        "Privstats-Signature": toHex(bytes.subarray(-64)),
-      },
-      ...PLAIN,
-      keepalive: bytes.length < KEEPALIVE,
-      signal,
+    return await within(limit, outer, async (signal) => {
+      const response = await fetch(url, { method: "PUT", body: bytes, headers, ...PLAIN, keepalive, signal });
+      if (response.ok) return "sent";
+      const { code, retry, after } = await problemOf(response);
+      if (code === "already_here") return code;
+      if (!retry) throw new PrivstatsError(code, sentenceOf(code));
+      return { after, code };
     });
   } catch (error) {
-    if (signal?.aborted) throw error;
+    if (error instanceof PrivstatsError || outer?.aborted) throw error;
     return { after: 0, code: "unreachable" };
   }
-  if (response.ok) return "sent";
-  const { code, retry, after } = await problemOf(response);
-  if (code === "already_here") return code;
-  if (!retry) throw new PrivstatsError(code, sentenceOf(code));
-  return { after, code };
 }
 
-/** Sends the same bytes until they are there, with pauses that grow and jitter, ending when a browser is online. */
+/**
+ * Sends the same bytes until they are there, with pauses that grow and jitter. A pause ends where the browser is online
+ * again or a person comes back to the page. Once patience ends, nothing more is sent before somebody calls this again.
+ *
+ * @param {string} url
+ * @param {Uint8Array<ArrayBuffer>} bytes
+ * @param {{ fetch: typeof globalThis.fetch } & import("../privstats.js").Sending} options
+ */
 export async function deliver(url, bytes, { fetch, signal, onWaiting = () => {}, patience = PATIENCE_MS }) {
   const end = Date.now() + patience;
   for (let pause = FIRST_MS; ; pause = Math.min(2 * pause, LONGEST_MS)) {
     const found = await attempt(url, bytes, { fetch, signal });
     if (typeof found === "string") return found;
     const wait = Math.max(found.after, pause * (0.5 + Math.random()));
-    if (Date.now() + wait > end) throw new PrivstatsError(found.code, WAITING, { retry: true });
-    onWaiting(WAITING);
+    if (Date.now() + wait > end) throw new PrivstatsError(found.code, ENGLISH.stopped, { retry: true });
+    onWaiting({ code: found.code, text: ENGLISH.waiting });
     await paused(wait, signal);
   }
+}
+
+/** Calls a function whenever sending is worth another try; gives what ends that. */
+export function whenBack(work) {
+  const seen = () => globalThis.document?.visibilityState !== "hidden" && work();
+  const heard = { online: work, visibilitychange: seen };
+  for (const [name, listener] of Object.entries(heard)) globalThis.addEventListener?.(name, listener);
+  return () => {
+    for (const [name, listener] of Object.entries(heard)) globalThis.removeEventListener?.(name, listener);
+  };
 }
 
 function paused(ms, signal) {
   return new Promise((resolve, reject) => {
     const over = (ended) => () => {
       clearTimeout(timer);
-      globalThis.removeEventListener?.("online", awake);
+      unheard();
+      signal?.removeEventListener("abort", stop);
       ended(signal?.reason);
     };
-    const awake = over(resolve);
+    const [awake, stop] = [over(resolve), over(reject)];
     const timer = setTimeout(awake, ms);
-    globalThis.addEventListener?.("online", awake);
-    signal?.addEventListener("abort", over(reject), { once: true });
+    const unheard = whenBack(awake);
+    if (signal?.aborted) stop();
+    signal?.addEventListener("abort", stop);
   });
 }

@@ -1,90 +1,101 @@
-/** What a page says and asks, of the plan alone. */
-import { cellsOf, OTHER } from "./cells.js";
-import { refuse } from "./errors.js";
-
-const listed = (names, last) =>
-  names.length < 2 ? names.join() : `${names.slice(0, -1).join(", ")} ${last} ${names.at(-1)}`;
-
-/** Two digits of a number, rounded to the side where the sentence stays true. */
-function few(value, round) {
-  const step = 10 ** (Math.floor(Math.log10(value)) - 1);
-  return Number((round(value / step) * step).toPrecision(2)).toLocaleString("en");
-}
-
-/** Sentences for the person who answers, in the order in which they are read. */
-export function wordsOf({ schema, cohort, privacy, devices }) {
-  const { organisations, registrar, page, most_runs: runs, stated_epsilon: epsilon } = devices;
-  const all = listed(organisations, "and");
-  const others = listed([...organisations, registrar], "and");
-  const together = organisations.length > 2 ? "all" : "both";
-  return [
-    { about: "asked", text: askedOf(schema) },
-    {
-      about: "sent",
-      text:
-        `One message, locked on this device. It can be read only if ${all} ${together} work together against you, ` +
-        "or by somebody who keeps it until today’s locks are broken.",
-    },
-    { about: "made", text: `They publish only totals, over at least ${cohort.min_survivors} answers.` },
-    { about: "promise", text: promiseOf(privacy, devices, epsilon, runs) },
-    {
-      about: "known",
-      text: `That you answered is not secret: ${others} can see which invitations were used, and when.`,
-    },
-    {
-      about: "final",
-      text: "Once sent, an answer cannot be changed or called back, not even before the study closes.",
-    },
-    { about: "here", text: "This browser remembers that an answer was sent, until you choose “Forget”." },
-    { about: "page", text: pageOf(page, registrar) },
-  ];
-}
+/** What a page says and asks, of the plan alone: in its own texts, where it has them. */
+import { cellsOf, columnsOf, OTHER } from "./cells.js";
+import { unsupported } from "./errors.js";
+import { say } from "./say.js";
 
 const TRUSTED_REGISTRAR = "the registrar is trusted with every answer";
 
-function pageOf(page, registrar) {
-  if (page !== TRUSTED_REGISTRAR) return `This page comes from ${page}, who must not change it to read answers.`;
-  return `This page comes from ${registrar}, who could read your answer by changing it, and is trusted not to.`;
+/** Two digits of a factor, rounded to the side where the sentence stays true. */
+function few(value) {
+  const step = 10 ** (Math.floor(Math.log10(value)) - 1);
+  return Number((Math.ceil(value / step) * step).toPrecision(2));
 }
 
-function promiseOf({ model, delta, unit }, { exact, words, organisations }, epsilon, runs) {
-  const trusting = `${organisations[0]} sees the exact totals, and is trusted with them.`;
-  if (model === "none") return `The totals are exact. ${trusting} Who knows all other answers could work out yours.`;
-  const times = runs === 1 ? "" : ` All ${runs} times that you may be asked are counted together.`;
-  const whose = unit === "client" ? "your answer" : `each record that this device holds (${words})`;
-  const [factor, chance] = [few(Math.exp(epsilon), Math.ceil), few(1 / delta, Math.floor)];
-  return (
-    `Noise is added to the totals, so that they hardly depend on ${whose}: whatever you answer, no result becomes ` +
-    `more than ${factor} times as likely, except with a chance of 1 in ${chance} (ε = ${epsilon}).` +
-    `${times}${exact ? ` ${trusting}` : ""}`
-  );
+/** In how many one failure is, at least, to two digits; of delta's decimal text, because 1 / 1e-5 is below 100,000. */
+export function oneIn(delta) {
+  const [digits, exponent] = delta.toExponential().split("e");
+  const whole = digits.replace(".", "");
+  const found = String(10n ** BigInt(whole.length - 1 - Number(exponent)) / BigInt(whole));
+  return Number(found.slice(0, 2).padEnd(found.length, "0"));
 }
 
-function askedOf(schema) {
-  if (schema.task !== "counts") return `Sums over ${schema.features} numbers of each record.`;
-  const parts = schema.variables.map((variable) => `${variable.name} (${cellsOf(variable).join(", ")})`);
-  return `${listed(parts, "and")}. Only the group that your answer falls into is counted.`;
+/**
+ * Sentences for the person who answers, in the order in which they are read: what each is about, its key and values in
+ * the table of words, whether it stands before the first question or behind "more", and its text.
+ */
+export function wordsOf({ schema, cohort, privacy, devices }, words, texts) {
+  const { organisations, registrar, page, most_runs: runs, exact } = devices;
+  const word = (about, key, values = {}, brief = false) => ({
+    about,
+    key,
+    values,
+    brief,
+    text: say(words, key, values),
+  });
+  const own = page === TRUSTED_REGISTRAR;
+  return [
+    word("sent", organisations.length > 2 ? "sent.more" : "sent.two", { all: organisations }, true),
+    word("made", "made", { least: cohort.min_survivors }, true),
+    word("promise", ...promiseOf(privacy, devices), true),
+    ...(exact ? [word("promise", "trusted", { leader: organisations[0] }, true)] : []),
+    word("final", "final", {}, true),
+    word("page", own ? "page.registrar" : "page", { page: own ? registrar : page }, true),
+    ...askedOf(schema, words, texts, word),
+    ...(privacy.model === "none" || runs === 1 ? [] : [word("promise", "times", { runs })]),
+    word("known", "known", { others: [...organisations, registrar] }),
+    word("here", "here"),
+  ];
+}
+
+function promiseOf({ model, delta, unit }, { stated_epsilon: epsilon }) {
+  if (model === "none") return ["exact", {}];
+  const values = { factor: few(Math.exp(epsilon)), chance: oneIn(delta), epsilon, delta };
+  return [unit === "client" ? "promise" : "promise.record", values];
+}
+
+function askedOf(schema, words, texts, word) {
+  if (schema.task !== "counts") return [word("asked", "asked.sums", { features: schema.features })];
+  const told = (variable) => {
+    const { question = variable.name, answers } = askedIn(texts, variable.name);
+    const listed = (variable.values ?? []).map((value) => labelOf(value, answers));
+    const cells = [...listed, ...cellsOf(variable, words).slice(listed.length)];
+    return `${question} (${cells.join(", ")})`;
+  };
+  return ["asked.counts", "asked.numbers"].flatMap((key, i) => {
+    const asked = columnsOf(schema).filter((each) => "low" in each === i > 0);
+    return asked.length ? [word("asked", key, { asked: asked.map(told) })] : [];
+  });
+}
+
+const askedIn = (texts, name) => (Object.hasOwn(texts.questions ?? {}, name) ? texts.questions[name] : {});
+
+const labelOf = (value, answers = {}) => (Object.hasOwn(answers, value) ? answers[value] : String(value));
+
+/** The plan's own texts in the first of some languages that it has, else its first; and which language that is. */
+export function textsIn({ texts = {} }, languages) {
+  const tags = Object.keys(texts);
+  const fits = (tag) => (wanted) => tag === wanted || wanted.startsWith(`${tag}-`) || tag.startsWith(`${wanted}-`);
+  const found = languages.flatMap((wanted) => tags.filter((tag) => fits(tag)(wanted)))[0] ?? tags[0];
+  return found === undefined ? {} : { ...texts[found], lang: found };
 }
 
 /**
  * The form's fields: `number` with its bounds, or `choice` with the plan's own values. `optional` fields take null,
  * which is a choice of its own ("rather not say") and never a blank.
  */
-export function fieldsOf(schema) {
-  if (schema.task !== "counts") refuse("unsupported", "a form needs a plan of counts");
-  return schema.variables.map(({ name, values, edges, other, missing = false, open = "both" }) => {
+export function fieldsOf(schema, words, texts) {
+  if (schema.task !== "counts") unsupported("a form of anything but counts");
+  return columnsOf(schema).map(({ name, values, edges, other, missing = false, open = "both" }) => {
+    const { question = name, help, answers } = askedIn(texts, name);
+    const asked = { name, question, ...(help ? { help } : {}) };
     if (!edges) {
-      const choices = values.map((value) => ({ label: String(value), value }));
+      const choices = values.map((value) => ({ label: labelOf(value, answers), value }));
       const fresh = typeof values[0] === "string" ? OTHER : Math.max(...values) + 1;
-      return {
-        name,
-        kind: "choice",
-        optional: missing,
-        choices: [...choices, ...(other ? [{ label: "another answer", value: fresh }] : [])],
-      };
+      if (other) choices.push({ label: words["cell.other"], value: fresh });
+      return { ...asked, kind: "choice", optional: missing, choices };
     }
     const min = ["both", "below"].includes(open) ? undefined : edges[0];
     const max = ["both", "above"].includes(open) ? undefined : edges.at(-1);
-    return { name, kind: "number", optional: missing, min, max };
+    return { ...asked, kind: "number", optional: missing, min, max };
   });
 }

@@ -2,6 +2,7 @@
 import {
   fromHex,
   join,
+  publicOf,
   sha256,
   sign,
   signingKey,
@@ -71,9 +72,15 @@ export function planOf(panel, changes = {}) {
   };
 }
 
+/** A signing key and its public half. */
+export async function signerOf(seed) {
+  return { key: await signingKey(seed), public: await publicOf(seed) };
+}
+
 /** A study of six people: manifest, pins, links, and a `fetch` that answers as the leader does. */
 export async function studyIn(how = {}) {
-  const members = await Promise.all((how.members ?? [1, 2]).map((byte) => signingKey(filled(byte))));
+  const seeds = how.seeds ?? (how.members ?? [1, 2]).map(filled);
+  const members = await Promise.all(seeds.map(signerOf));
   const panel = members.map((member) => toHex(member.public));
   const plan = planOf(panel, how.plan);
   const text = how.text ?? JSON.stringify(plan);

@@ -37,10 +37,28 @@ test("rows give the integers of ps.measure, case by case", () => {
   assert.ok(clipped > 150, `only ${clipped} rows were clipped`);
 });
 
-test("counts give the integers of ps.measure, alone and among others with blanks", () => {
-  assert.equal(FROZEN.counts.length, 100);
-  for (const [place, { schema, records, vector }] of FROZEN.counts.entries()) {
-    assert.deepEqual(Array.from(measure(schema, records).vector), vector, `case ${place}`);
+test("counts and numbers give the integers of ps.measure, alone and among others with blanks", () => {
+  assert.deepEqual([FROZEN.counts.length, FROZEN.numbers.length], [100, 60]);
+  for (const [place, { schema, records, vector }] of [...FROZEN.counts, ...FROZEN.numbers].entries()) {
+    const found = Array.from(measure(schema, records).vector, (value) => value + 0);
+    assert.deepEqual(found, vector, `case ${place}`);
+    const sizes = layoutOf(schema);
+    assert.equal(
+      found.length,
+      sizes.reduce((sum, size) => sum + size, 0),
+    );
+  }
+});
+
+test("a number beyond its range, of another type or missing has no place", () => {
+  const hours = { name: "hours", low: 0, high: 80 };
+  const schema = { task: "counts", variables: [], tables: [], numbers: [hours], transform: [] };
+  assert.deepEqual(Array.from(measure(schema, { hours: [80] }).vector), [4096, 4096, 4096 ** 2]);
+  for (const value of [80.1, -1, 1e300, null]) {
+    assert.throws(() => measure(schema, { hours: [value] }), code("no_cell"));
+  }
+  for (const value of ["37", NaN, Infinity, true]) {
+    assert.throws(() => measure(schema, { hours: [value] }), code("wrong_type"));
   }
 });
 

@@ -5,13 +5,16 @@ import { join as pathJoin } from "node:path";
 import { test } from "node:test";
 
 import { inMemory, open } from "../privstats.js";
-import { fromHex, sha256, signingKey, toHex } from "../src/bytes.js";
+import { fromHex, publicOf, sha256, toHex, u8, utf8 } from "../src/bytes.js";
 import { cellsOf } from "../src/cells.js";
 import { inFolder } from "../src/folder.js";
 import { readLink, seedOf, studyOf } from "../src/link.js";
+import { requirePerson, watchPerson } from "../src/person.js";
 import { isLowOrder } from "../src/plan.js";
 import { deliver } from "../src/send.js";
-import { wordsOf } from "../src/words.js";
+import { ENGLISH } from "../src/english.js";
+import { wordsIn } from "../src/say.js";
+import { oneIn, wordsOf } from "../src/words.js";
 import { base32, codeOf, linkOf, planOf, problem, SCHEMA, studyIn } from "./double.js";
 
 const ANSWER = { age: [37], smokes: ["no"] };
@@ -122,8 +125,8 @@ test("after the answer has arrived its bytes are gone and a new seal is refused"
 
 /** What a store holds of the third person's answer. */
 async function recordOf(store) {
-  const identity = await signingKey(await seedOf(codeOf(2)));
-  return store.get(`${"11".repeat(16)}/${toHex(await sha256(identity.public))}`);
+  const name = await sha256(utf8("privstats/devices/1/kept"), u8(0), await seedOf(codeOf(2)));
+  return store.get(`${"11".repeat(16)}/${toHex(name)}`);
 }
 
 test("a code is used for no more runs than the plan says", async () => {
@@ -296,7 +299,7 @@ test("links and studies are those of Python, spelling by spelling", async () => 
       const found = await readLink(text);
       assert.deepEqual([found.index, toHex(found.code)], [each.index, each.code], text);
       const seed = await seedOf(found.code);
-      assert.deepEqual([toHex(seed), toHex((await signingKey(seed)).public)], [each.seed, each.public]);
+      assert.deepEqual([toHex(seed), toHex(await publicOf(seed))], [each.seed, each.public]);
     }
   }
   for (const text of frozen.refused) await assert.rejects(readLink(text), code("bad_link"), text);
@@ -319,9 +322,12 @@ test("refusals that ask to wait are waited for, with the same bytes", async () =
   const bytes = crypto.getRandomValues(new Uint8Array(300));
   const told = [];
   const where = "https://leader.example/v1/runs/00/reports/4";
-  assert.equal(await deliver(where, bytes, { fetch: leader.fetch, onWaiting: (text) => told.push(text) }), "sent");
+  assert.equal(await deliver(where, bytes, { fetch: leader.fetch, onWaiting: (each) => told.push(each) }), "sent");
   assert.equal(new Set(leader.asked.filter(({ method }) => method === "PUT").map(({ body }) => toHex(body))).size, 1);
-  assert.equal(told.length, 3);
+  assert.deepEqual(
+    told.map(({ code }) => code),
+    ["unreachable", "busy", "http_502"],
+  );
 });
 
 test("patience ends with a sentence, and other refusals end at once", async () => {
@@ -359,29 +365,30 @@ test("groups are named as they are cut", () => {
 
 test("the words are the plan's", async () => {
   const device = await (await opened()).run();
-  const told = Object.fromEntries(device.words.map(({ about, text }) => [about, text]));
+  const told = Object.fromEntries(device.words.map(({ key, text }) => [key, text]));
   assert.match(
-    told.asked,
+    told["asked.counts"],
     /age \(0 to 40, 40 to 60, 60 to 120, rather not say\) and smokes \(yes, no, rather not say\)/,
   );
-  assert.match(told.sent, /University of Ulm and Bonn Clinic both work together/);
+  assert.match(told["sent.two"], /University of Ulm and Bonn Clinic both work together/);
   assert.match(told.made, /at least 4 answers/);
-  assert.match(
-    told.promise,
-    /more than 20 times as likely, except with a chance of 1 in 1,000,000 \(ε = 2.95\)\. All 2 times/,
-  );
+  assert.match(told.promise, /more than 20 times as likely, except with a chance of 1 in 1,000,000 \(ε = 2.95\)/);
+  assert.match(told.times, /All 2 times/);
+  const { values } = device.words.find(({ key }) => key === "promise");
+  assert.deepEqual(values, { factor: 20, chance: 1_000_000, epsilon: 2.95, delta: 1e-6 });
   assert.match(told.page, /Library of Kiel, who must not/);
   const devices = {
     ...planOf([]).devices,
     page: "the registrar is trusted with every answer",
     exact: "the leader is trusted with the sum",
   };
-  const exact = wordsOf(planOf([], { devices, privacy: { model: "none" } }));
+  const exact = wordsOf(planOf([], { devices, privacy: { model: "none" } }), ENGLISH, {});
   const said = exact.map(({ text }) => text).join(" ");
-  assert.match(said, /exact\. University of Ulm sees the exact totals/);
+  assert.match(said, /are exact\. .*University of Ulm sees the exact totals/);
   assert.match(said, /from Study Office Trier, who could read your answer/);
   assert.deepEqual(device.fields[1], {
     name: "smokes",
+    question: "smokes",
     kind: "choice",
     optional: true,
     choices: [
@@ -389,7 +396,207 @@ test("the words are the plan's", async () => {
       { label: "no", value: "no" },
     ],
   });
-  assert.deepEqual(device.fields[0], { name: "age", kind: "number", optional: true, min: 0, max: 120 });
+  assert.deepEqual(device.fields[0], {
+    name: "age",
+    question: "age",
+    kind: "number",
+    optional: true,
+    min: 0,
+    max: 120,
+  });
+});
+
+const TEXTS = {
+  en: { title: "Smoking" },
+  de: {
+    title: "Rauchen in Ulm",
+    questions: {
+      age: { question: "Wie alt sind Sie?", help: "In Jahren." },
+      smokes: { question: "Rauchen Sie?", answers: { yes: "ja", no: "nein" } },
+    },
+  },
+};
+const WORDS = JSON.parse(await readFile(new URL("../words.json", import.meta.url), "utf8"));
+
+test("a plan's own texts are asked in the language that a person reads best", async () => {
+  const plan = { devices: { ...planOf([]).devices, texts: TEXTS } };
+  const { links, pins, leader } = await studyIn({ plan });
+  const opened_ = (options) => open(links[2], pins, { store: inMemory(), fetch: leader.fetch, ...options });
+  const german = await opened_({ words: WORDS.de, languages: ["de-AT", "en"] });
+  assert.deepEqual([german.title, german.language], ["Rauchen in Ulm", "de"]);
+  const [age, smokes] = german.fields;
+  assert.deepEqual([age.name, age.question, age.help], ["age", "Wie alt sind Sie?", "In Jahren."]);
+  assert.deepEqual(smokes.choices, [
+    { label: "ja", value: "yes" },
+    { label: "nein", value: "no" },
+  ]);
+  const said = german.words.map(({ text }) => text).join(" ");
+  assert.match(said, /mehr als 20-mal so wahrscheinlich, außer mit einer Wahrscheinlichkeit von 1 zu 1.000.000/);
+  assert.match(
+    said,
+    /Wie alt sind Sie\? \(0 bis 40, 40 bis 60, 60 bis 120, keine Angabe\) und Rauchen Sie\? \(ja, nein/,
+  );
+  german.measure(ANSWER); // the plan's own values, whatever they are called
+  const french = await opened_({ words: WORDS.fr, languages: ["fr", "en-GB"] });
+  assert.deepEqual([french.title, french.fields[0].question], ["Smoking", "age"]);
+  assert.equal((await opened_({ languages: ["fr"] })).title, "Smoking", "the first that the plan has");
+  const typo = { de: { titel: "x" } };
+  await assert.rejects(
+    (await opened({ plan: { devices: { ...plan.devices, texts: typo } } })).run(),
+    code("unsupported"),
+  );
+});
+
+test("every language has every sentence, with the same values in it", () => {
+  const holes = (text) => [...text.matchAll(/\{\w+\}/g)].map(String).sort();
+  for (const [key, text] of Object.entries(ENGLISH)) assert.equal(WORDS.en[key], text, key);
+  const codes = Object.keys(WORDS.de).filter((key) => key.startsWith("code.") && !WORDS.en[key]);
+  assert.ok(codes.length >= 5);
+  for (const [lang, words] of Object.entries(WORDS)) {
+    assert.equal(words.lang, lang);
+    assert.doesNotMatch(JSON.stringify(words), /</);
+    for (const [key, text] of Object.entries(WORDS.en))
+      assert.deepEqual(holes(words[key]), holes(text), `${lang} ${key}`);
+    if (lang !== "en") for (const key of codes) assert.ok(words[key], `${lang} ${key}`);
+    assert.deepEqual(
+      Object.keys(words).filter((key) => !(key in WORDS.de)),
+      [],
+    );
+  }
+});
+
+test("what is read before the first question has less than 120 words, in every language", () => {
+  for (const words of Object.values(WORDS)) {
+    const plan = planOf([], { devices: { ...planOf([]).devices, most_runs: 1 } });
+    const brief = wordsOf(plan, words, {}).filter((each) => each.brief);
+    const seen = [words.title, words.before, ...brief.map(({ text }) => text), words.more, words.right]
+      .join(" ")
+      .split(/\s+/);
+    assert.ok(seen.length < 120, `${words.lang}: ${seen.length}`);
+    assert.deepEqual(
+      brief.map(({ about }) => about),
+      ["sent", "made", "promise", "final", "page"],
+    );
+  }
+});
+
+test("one in so many is never more than delta allows, and every power of ten is itself", () => {
+  for (let power = 1; power <= 15; power++) assert.equal(oneIn(Number(`1e-${power}`)), 10 ** power);
+  for (const [delta, wanted] of [
+    [3e-7, 3_300_000],
+    [0.1, 10],
+    [2.5e-5, 40_000],
+    [1.1e-6, 900_000],
+  ])
+    assert.equal(oneIn(delta), wanted);
+});
+
+test("a table of words or a page's pin of another form gets a sentence", async () => {
+  const { links, pins, leader } = await studyIn();
+  const go = (words, changes = {}) => open(links[0], { ...pins, ...changes }, { words, fetch: leader.fetch });
+  for (const words of [null, 3, { lang: "english!" }, { made: 3 }, { made: "" }, { lang: ["de"] }])
+    await assert.rejects(go(words), (error) => error.code === "wrong_type" && /^words/.test(error.message));
+  for (const [field, value] of [
+    ["leader", "leader.example"],
+    ["leader", "https://leader.example/path"],
+    ["leader", undefined],
+    ["run", "11"],
+    ["run", pins.run.toUpperCase().replace(/1/g, "A")],
+    ["study", pins.study.slice(2)],
+    ["study", null],
+  ])
+    await assert.rejects(
+      go({}, { [field]: value }),
+      (error) => error.code === "bad_pins" && error.message.includes(`"${field}"`),
+    );
+  await assert.rejects(open(links[0], undefined, { fetch: leader.fetch }), code("bad_pins"));
+  assert.equal(wordsIn({ made: "Mine" }).made, "Mine");
+});
+
+test("a browser that lacks a primitive hears which", async () => {
+  const { run } = await opened();
+  for (const [name, lacking] of [
+    ["Ed25519", "Ed25519"],
+    ["X25519", "X25519"],
+    ["AES-GCM", "AES-GCM"],
+  ]) {
+    const whole = crypto.subtle.importKey;
+    crypto.subtle.importKey = function (format, data, algorithm, ...more) {
+      if ((algorithm.name ?? algorithm) === name) return Promise.reject(new DOMException("", "NotSupportedError"));
+      return whole.call(this, format, data, algorithm, ...more);
+    };
+    try {
+      await assert.rejects(run(), (error) => error.code === "too_old" && error.message.includes(`lacks ${lacking}.`));
+    } finally {
+      delete crypto.subtle.importKey;
+    }
+  }
+  await run();
+});
+
+test("a browser that tells no public key answers, and a record of an earlier version keeps its name", async () => {
+  const { run, store, links, pins, leader } = await opened();
+  const whole = crypto.subtle.exportKey;
+  crypto.subtle.exportKey = () => Promise.reject(new DOMException("", "OperationError"));
+  try {
+    const device = await run();
+    assert.equal(await device.send(await device.seal(device.measure(ANSWER))), "sent");
+  } finally {
+    delete crypto.subtle.exportKey;
+  }
+  assert.equal(crypto.subtle.exportKey, whole);
+  assert.equal((await recordOf(store)).state, "sent");
+  const former = toHex(await sha256(await publicOf(await seedOf(codeOf(2)))));
+  const old = inMemory();
+  const record = { ...(await recordOf(store)), id: `${pins.run}/${former}`, key: former };
+  await old.add(record);
+  const again = await open(links[2], pins, { store: old, fetch: leader.fetch });
+  assert.equal(await again.state(), "sent");
+  await assert.rejects(again.seal(again.measure(ANSWER)), code("already_sent"));
+  await again.forget();
+  assert.equal(await old.get(record.id), undefined);
+  for (const turn of ["22", "33"]) await old.add({ ...record, id: `${turn}/${former}`, run: turn });
+  await assert.rejects(again.seal(again.measure(ANSWER)), code("most_runs"));
+});
+
+test("a submit by a person is good for one seal, however late, and a script's for none", () => {
+  let [submit, active] = [null, false];
+  const given = {
+    document: { addEventListener: (name, listener) => name === "submit" && (submit = listener) },
+    navigator: {
+      userActivation: {
+        get isActive() {
+          return active;
+        },
+      },
+    },
+  };
+  const before = Object.keys(given).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]);
+  for (const [name, value] of Object.entries(given))
+    Object.defineProperty(globalThis, name, { value, configurable: true });
+  try {
+    watchPerson();
+    submit({ isTrusted: true }); // requestSubmit() of a script: no activation
+    assert.throws(requirePerson, code("no_person"));
+    active = true;
+    submit({ isTrusted: false });
+    submit({ isTrusted: true });
+    active = false; // five seconds later
+    requirePerson();
+    assert.throws(requirePerson, code("no_person"));
+    active = true; // a tap without a form
+    requirePerson();
+    document.prerendering = true;
+    assert.throws(requirePerson, code("no_person"));
+  } finally {
+    for (const [name, own] of before) own ? Object.defineProperty(globalThis, name, own) : delete globalThis[name];
+  }
+});
+
+test("a member of the panel cannot answer", async () => {
+  const seed = await seedOf(codeOf(2));
+  const { run } = await opened({ seeds: [seed, new Uint8Array(32).fill(2)] });
+  await assert.rejects(run(), (error) => error.code === "wrong_study" && /member of the panel/.test(error.message));
 });
 
 test("a folder keeps a report over the end of its process, and adds it once", async () => {

@@ -2,21 +2,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import {
-  fromHex,
-  join,
-  pack,
-  sha256,
-  signingKey,
-  toHex,
-  u32,
-  utf8,
-  x25519,
-  x25519Private,
-  x25519Public,
-} from "../src/bytes.js";
+import { fromHex, join, pack, sha256, toHex, u32, utf8, x25519, x25519Private, x25519Public } from "../src/bytes.js";
 import { bytesOf, lanesOf, packLanes, packedBytes } from "../src/lanes.js";
 import { contextOf, parametersDigest, reportOf } from "../src/seal.js";
+import { signerOf } from "./double.js";
 
 const FROZEN = JSON.parse(readFileSync(new URL("../../../tests/secagg/vectors/uploads.json", import.meta.url)));
 
@@ -25,8 +14,8 @@ async function publicOf(raw) {
 }
 
 async function runOf(frozen) {
-  const signers = await Promise.all(frozen.identities.map((raw) => signingKey(fromHex(raw))));
-  const seats = await Promise.all(frozen.members.map((raw) => signingKey(fromHex(raw))));
+  const signers = await Promise.all(frozen.identities.map((raw) => signerOf(fromHex(raw))));
+  const seats = await Promise.all(frozen.members.map((raw) => signerOf(fromHex(raw))));
   const segments = frozen.ring;
   const parameters = await parametersDigest({
     clients: frozen.clients,

@@ -19,8 +19,6 @@ from privstats.transforms import Categories, Cells, Column, ConstantFeature, Num
 if TYPE_CHECKING:
     from privstats.moments import RecordFile
 
-__all__ = ["Declaration", "check_header", "declaration", "names_of", "of_public_file", "require_names_alone"]
-
 _CONSTANT = 1.0
 _PAIR, _NAMED = 2, 6
 
@@ -93,7 +91,7 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
         SchemaError: it is no declaration, or a column is not declared yet.
         PlanError: it has no such target, or column to leave out.
     """
-    from privstats.plan.columns import read_columns
+    from privstats.intake.declared_columns import read_columns
     from privstats.transforms.column_names import place_of
 
     columns = read_columns(public)
@@ -108,8 +106,8 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
     gone = {place_of(name, names) for name in drop}
     if None in gone or predicted in gone:
         raise PlanError(f"--drop names columns of {public} beside the target: {', '.join(names)}")
-    kept = tuple(each for place, each in enumerate(columns) if place != predicted and place not in gone)
-    return Declaration(kept, columns[predicted])
+    remaining = tuple(each for place, each in enumerate(columns) if place != predicted and place not in gone)
+    return Declaration(remaining, columns[predicted])
 
 
 def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
@@ -158,7 +156,7 @@ def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
         DataError: the file cannot be read, its first line may be a record (which is not told), or a column to leave out
             is not there.
     """
-    from privstats.moments.csv_lines import like_a_record
+    from privstats.intake.csv_lines import like_a_record
     from privstats.transforms.column_names import place_of
 
     names = file.columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,22 +10,20 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
-from privstats.cli.parts.expected import begins, together
-from privstats.cli.parts.verifying import NO, is_signed, key_of
+from privstats.cli.parts.verifying import NO, begins, is_signed, key_of, together
 from privstats.errors import HeadError, PrivstatsError
 from privstats.files.atomic import read_whole
 from privstats.files.envelope import safetensors_metadata
-from privstats.heads import persistence, personal
+from privstats.heads import persistence
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan
+from privstats.plug_ins import of_contrib
 from privstats.release import Release
 
 if TYPE_CHECKING:
     from privstats.course import Course
 
-__all__ = ["HeadFile", "against_key", "against_plan", "against_releases", "facts_of"]
-
-_FORMATS = {each.name: each for each in (persistence.FORMAT, personal.FORMAT)}
+_PERSONAL = "privstats-personal-head"
 _PROBES = 64
 _SAME_SCORES = 1e-6
 
@@ -45,8 +44,7 @@ class HeadFile:
             HeadError: the file is neither, or damaged.
         """
         header = safetensors_metadata(read_whole(path, HeadError, "save"))
-        format_ = _FORMATS.get(header.get("format", ""), persistence.FORMAT)
-        head = format_.read(path)
+        head = _load(path, header)
         return cls(head, header["version"], is_signed(path, HeadError, "save"))
 
     @property
@@ -57,8 +55,14 @@ class HeadFile:
     @property
     def provenance(self) -> Provenance:
         """What it was made from."""
-        found: Provenance = self.head.provenance_
-        return found
+        provenance: Provenance = self.head.provenance_
+        return provenance
+
+
+def _load(path: Path, header: Mapping[str, str], signed_by: bytes | None = None) -> Any:
+    if header.get("format") == _PERSONAL:
+        return of_contrib("personal", "a personal head's file", HeadError).load(path, signed_by)
+    return persistence.load(path, signed_by)
 
 
 def facts_of(opened: HeadFile) -> dict[str, Any]:
@@ -100,15 +104,15 @@ def against_plan(promise: Provenance, expected: Plan | Course) -> str:
         return f"{NO}the file names no plan"
     if promise.plan != plan.digest:
         return f"{NO}it comes from the plan {promise.plan}, and not from {plan.digest}"
-    whole = together(expected)
-    return f"good: of the first session of the course ({whole})" if whole else "good"
+    combined = together(expected)
+    return f"good: of the first session of the course ({combined})" if combined else "good"
 
 
 def against_key(path: Path, words: str) -> str:
     """The verdict on whether this key signed the file."""
     key = key_of(words, HeadError)
     try:
-        _FORMATS[safetensors_metadata(read_whole(path, HeadError, "save"))["format"]].read(path, key)
+        _load(path, safetensors_metadata(read_whole(path, HeadError, "save")), key)
     except HeadError as refusal:
         return f"{NO}{refusal}"
     return "good"
@@ -116,16 +120,16 @@ def against_key(path: Path, words: str) -> str:
 
 def against_releases(opened: HeadFile, releases: list[Release]) -> str:
     """Whether the head's file agrees with the releases, and the head scores as one that is fitted on them."""
-    said, found = opened.provenance, Provenance.of(releases, opened.provenance.course)
-    if found.exact is False:  # what a fit took for public is not in its releases
-        found = msgspec.structs.replace(found.of_rows(said.multiplicity), assumed_public=said.assumed_public)
-    found = msgspec.structs.replace(found, public=said.public)
-    if said != found:
-        return f"{NO}the file says {said}, of {_names(said)}; these say {found}, of {_names(found)}"
+    claimed, actual = opened.provenance, Provenance.of(releases, opened.provenance.course)
+    if actual.exact is False:  # what a fit took for public is not in its releases
+        actual = msgspec.structs.replace(actual.of_rows(claimed.multiplicity), assumed_public=claimed.assumed_public)
+    actual = msgspec.structs.replace(actual, public=claimed.public)
+    if claimed != actual:
+        return f"{NO}the file says {claimed}, of {_names(claimed)}; these say {actual}, of {_names(actual)}"
     head = opened.head
     if not getattr(head.entry, "closed_form", False):
         return "named in the file; not fitted again, because it is trained on samples"
-    if said.public is not None:
+    if claimed.public is not None:
         return "named in the file; not fitted again, because public records went in that it does not hold"
     try:
         again = type(head)(**head.get_params())

@@ -1,32 +1,161 @@
-"""Options that several commands share, with their help; the module imports nothing for them."""
+"""Options that several commands share, with their help; the module imports nothing for them.
+
+A command may take a frozen dataclass of options: :func:`expanded` puts its fields on the command line. So options that
+belong together are declared once, and come to the work as one value.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 import typer
 
-__all__ = ["Decimal", "Encoding", "Json", "Separator", "SignedBy", "Split", "Target"]
+from privstats.errors import DataError, PlanError
+
+if TYPE_CHECKING:
+    from privstats.moments import RecordFile
 
 _DIALECT = "How a CSV file is written"  # a list of its own in the help of every command that reads one
 
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-SignedBy: TypeAlias = Annotated[
-    str | None, typer.Option(help="The public key that must have signed it: hex, or a file.", metavar="KEY")
-]
+
+def option(help: str, metavar: str | None = None, *, flag: str = "", panel: str | None = None, **how: Any) -> Any:
+    """An option, with its help first; ``flag`` is its name where that is not the parameter's."""
+    return typer.Option(*([flag] if flag else []), help=help, metavar=metavar, rich_help_panel=panel, **how)
+
+
+def argument(help: str, metavar: str | None = None) -> Any:
+    """An argument, with its help first."""
+    return typer.Argument(help=help, metavar=metavar)
+
+
+Force: TypeAlias = Annotated[bool, option("Replace existing files.", flag="--force")]
+Json: TypeAlias = Annotated[bool, option("Print JSON instead of a table.", flag="--json")]
+SignedBy: TypeAlias = Annotated[str | None, option("The public key that must have signed it: hex, or a file.", "KEY")]
 Split: TypeAlias = Annotated[
-    float | None, typer.Option(help="Of X and y, or of a table: the share of the records to score on, 0 to 1.")
+    float | None, option("Of X and y, or of a table: the share of the records to score on, 0 to 1.")
 ]
-Target: TypeAlias = Annotated[
-    str | None, typer.Option(help="Of a CSV or Parquet file: the column that is predicted.", metavar="COLUMN")
-]
-Encoding: TypeAlias = Annotated[
-    str, typer.Option(help="How its text is written, such as cp1252.", rich_help_panel=_DIALECT)
-]
-Separator: TypeAlias = Annotated[
-    str,
-    typer.Option(help="What parts its fields, one of , ; | : or tab.", metavar="CHARACTER", rich_help_panel=_DIALECT),
-]
-Decimal: TypeAlias = Annotated[
-    str, typer.Option(help="Its decimal mark, . or ,.", metavar="CHARACTER", rich_help_panel=_DIALECT)
-]
+Target: TypeAlias = Annotated[str | None, option("The target column of a CSV or Parquet file.", "COLUMN")]
+Yes: TypeAlias = Annotated[bool, option("Do not ask.", flag="--yes")]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a CSV file is written."""
+
+    encoding: Annotated[str, option("Its text encoding, such as cp1252.", panel=_DIALECT)] = "utf-8"
+    separator: Annotated[str, option("Its field separator, one of , ; | : or tab.", "CHARACTER", panel=_DIALECT)] = ","
+    decimal: Annotated[str, option("Its decimal mark, . or ,.", "CHARACTER", panel=_DIALECT)] = "."
+
+    def file(self, path: Path, target: Any = None, **how: Any) -> RecordFile:
+        """A file of records that is written so; the rest as ``RecordFile`` takes it."""
+        from privstats.moments import RecordFile
+
+        return RecordFile(path, target, encoding=self.encoding, separator=self.separator, decimal=self.decimal, **how)
+
+
+def expanded(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of each dataclass that it takes as options of their own.
+
+    A parameter is annotated with the dataclass, or as ``Annotated[..., dataclass]`` where it was made at run time.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    bundles = {name: bundle for name, hint in hints.items() if (bundle := _bundle_in(hint)) is not None}
+    options: dict[str, Parameter] = {}
+    for name, each in signature(command).parameters.items():
+        own = _fields_of(bundles[name]) if name in bundles else [each.replace(annotation=hints[name])]
+        options |= {option.name: option.replace(kind=Parameter.KEYWORD_ONLY) for option in own}
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        built = {
+            name: bundle(**{field.name: given.pop(field.name) for field in fields(bundle)})
+            for name, bundle in bundles.items()
+        }
+        command(**given, **built)
+
+    del call.__wrapped__  # whoever asks for the signature wants this one
+    call.__signature__ = Signature(list(options.values()))  # type: ignore[attr-defined]
+    call.__annotations__ = {name: each.annotation for name, each in options.items()}
+    return call
+
+
+def _bundle_in(hint: Any) -> Any:
+    """The dataclass that an annotation is, or carries."""
+    return next((each for each in (hint, *getattr(hint, "__metadata__", ())) if _is_bundle(each)), None)
+
+
+def _is_bundle(hint: object) -> bool:
+    return isinstance(hint, type) and is_dataclass(hint)
+
+
+def _fields_of(bundle: Any) -> list[Parameter]:
+    hints = get_type_hints(bundle, include_extras=True)
+    return [
+        Parameter(
+            each.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(bundle)
+    ]
+
+
+def flags_of(names: Iterable[str]) -> str:
+    """Options as people type them."""
+    return ", ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
+    """The target of a file of a course: the outcomes that its plan names, in that order, or what is said.
+
+    Args:
+        course: a course, or a plan alone.
+        text: ``--target``.
+
+    Raises:
+        PlanError: one column is said, and the plan names several.
+    """
+    plans = getattr(course, "priced", (course,))
+    named: tuple[str, ...] = getattr(plans[-1].schema, "outcome_names", None) or ()
+    if not named or (text is not None and len(named) == 1):
+        return text
+    if text is not None:
+        raise PlanError(f"leave --target out: the plan names its outcomes itself, {', '.join(named)}")
+    return named[0] if len(named) == 1 else named
+
+
+def heads_spelled(names: Iterable[str]) -> tuple[str, ...]:
+    """The heads' names as the registry has them, each once; upper and lower case are the same.
+
+    Raises:
+        DataError: no head has that name.
+    """
+    from privstats.heads.registry import HEADS
+
+    return _spelled(names, HEADS, f"--head {{}} is unknown; the heads are {', '.join(HEADS)}")
+
+
+def readers_spelled(names: Iterable[str]) -> tuple[str, ...]:
+    """Names of heads and of the readers of ``privstats table``, likewise.
+
+    Raises:
+        DataError: neither has that name.
+    """
+    from privstats.heads.registry import HEADS
+    from privstats.workflows.readers import TABLES
+
+    every = (*TABLES, *HEADS)
+    return _spelled(names, every, f"--for {{}} is unknown; the readers are {', '.join(every)}")
+
+
+def _spelled(names: Iterable[str], every: Iterable[str], refusal: str) -> tuple[str, ...]:
+    known, names = {name.lower(): name for name in every}, tuple(names)
+    if unknown := [name for name in names if name.lower() not in known]:
+        raise DataError(refusal.format(unknown[0]))
+    return tuple(dict.fromkeys(known[name.lower()] for name in names))

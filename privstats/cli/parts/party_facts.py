@@ -1,16 +1,21 @@
-"""What a party reads before it takes part: what would be sent, what it spends, and on which account."""
+"""What a party reads before it takes part, and how a folder stands: gathered, and printed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+
+import typer
+
+from privstats.cli.parts.terminal import escape, new_table, terminal
+from privstats.files.text import json_text
+from privstats.printable import printable
 
 if TYPE_CHECKING:
     from privstats.engines.network.folder import Folder
     from privstats.engines.network.measuring import Records
     from privstats.engines.network.party import Party
     from privstats.ledger.accounts import Account
-
-__all__ = ["facts_of", "record_facts", "standing"]
 
 
 def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
@@ -33,7 +38,20 @@ def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
     }
     if client and kind.part == "changes":
         return facts | _stream_facts(party.folder)
-    return facts if records is None else facts | record_facts(records) | _spending(party, records.dataset)
+    if records is None:
+        return facts
+    return facts | record_facts(records) | time_facts(records) | _spending(party, records.dataset)
+
+
+def time_facts(records: Records) -> dict[str, Any]:
+    """What the holder should ask of the times of a course of hazards."""
+    from privstats.engines.network.measuring import times_of
+    from privstats.workflows.look import times_remark
+
+    times: Any = times_of(records.folder)
+    course: Any = records.folder.above.course
+    remark = "" if times is None else times_remark(course.plan.schema, times)
+    return {"times": remark} if remark else {}
 
 
 def record_facts(records: Records) -> dict[str, Any]:
@@ -67,20 +85,20 @@ def _person_facts(moments: Any) -> dict[str, Any]:
 
 def _spending(party: Party, dataset: str) -> dict[str, Any]:
     """What the run spends of the account of these records, and what that account has spent."""
-    from privstats.course.whole import whole_of
+    from privstats.course.promise import total_of
 
-    whole = whole_of(party.folder.course)
-    spends = f"epsilon {whole.epsilon:.4g} at delta {whole.delta:g}"
+    total = total_of(party.folder.course)
+    spends = f"epsilon {total.epsilon:.4g} at delta {total.delta:g}"
     return {"spends": spends, "account": dataset, "ledger": _spent(party.folder, dataset)}
 
 
 def _stream_facts(folder: Folder) -> dict[str, Any]:
     """The facts on a stream for a party: its terms, its cost, and the records that go next."""
-    from privstats.course.whole import whole_of
-    from privstats.engines.network import between_rounds
+    from privstats.course.promise import total_of
+    from privstats.plug_ins import of_contrib
 
     stream: Any = folder.course
-    standing_here, whole = between_rounds.standing(folder), whole_of(stream)
+    standing_here, total = of_contrib("changes", "a stream")().standing(folder), total_of(stream)
     epochs = len({place.epoch for place in stream.nodes[: standing_here.begun]})
     repeats = f", {1 + stream.repeats} times at most" if stream.repeats else ""
     unit = "record" if stream.plan.person_clip is None else "person, with all rows,"
@@ -91,7 +109,7 @@ def _stream_facts(folder: Folder) -> dict[str, Any]:
         "records": standing_here.inside,
         "gone": standing_here.gone,
         "goes_next": f"{standing_here.entering} that enter, {standing_here.leaving} that leave",
-        "spends": f"once, for all epochs together: epsilon {whole.epsilon:.4g} at delta {whole.delta:g}",
+        "spends": f"once, for all epochs together: epsilon {total.epsilon:.4g} at delta {total.delta:g}",
         "account": standing_here.account,
         "ledger": _spent(folder, standing_here.account),
     }
@@ -122,3 +140,41 @@ def _exact(account: Account) -> str:
     if len(account.waiting) == len(account.counted):
         return "nothing was released; a session over exact sums began, and may still send them until it is withdrawn"
     return "exact sums were released: no cap can hold for these data"
+
+
+def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print the facts as JSON, or as a table with a line per entry of a list; empty facts are left out of it."""
+    if as_json:
+        typer.echo(json_text(facts))
+        return
+    table = new_table(header=False)
+    table.add_column()
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        if value not in ("", [], {}):
+            table.add_row(name.replace("_", " "), escape(_text(value)))
+    terminal().print(table)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {inner}" for name, inner in value.items())
+    if isinstance(value, list):
+        return "\n".join(printable(_line(each) if isinstance(each, Mapping) else each) for each in value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    """A missing party, a closed step, or a helper that dials."""
+    if "heard" in entry:
+        due = ", and must answer" if entry["must_answer"] else ""
+        return f"{entry['who']}: offer {entry['offer']}, heard {entry['heard']}{due}"
+    if "who" in entry:
+        return f"{entry['who']} {entry['why']}, since {entry['since']}"
+    missing = f"; missing: {', '.join(entry['missing'])}" if entry["missing"] else ""
+    return (
+        f"round {entry['round']}, {entry['step']}: {entry['answered']} answered in {entry['seconds']} s, "
+        f"{entry['bytes_received']:,} bytes up, {entry['bytes_sent']:,} down{missing}"
+    )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import privstats as ps
-from privstats.cli.parts.options import Decimal, Encoding, Separator, Target
-from privstats.cli.parts.terminal import escape, new_table, terminal
+from privstats.cli.parts.options import Dialect, Target, expanded, option
+from privstats.cli.parts.terminal import escape, table_of, terminal
 from privstats.errors import PlanError
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,49 +21,47 @@ if TYPE_CHECKING:
     from privstats.moments import RecordFile
     from privstats.workflows.suggest import Choice, Suggestion
 
-__all__ = ["suggest"]
+
+@dataclass(frozen=True)
+class Guesses:
+    """What widths of intervals are predicted from."""
+
+    variance: Annotated[
+        float | None,
+        option(
+            "Predict intervals of --plan's regression, effect or hazards for columns of this variance behind "
+            "their ranges: 0.33 for even ones.",
+            "VARIANCE",
+            flag="--half-width",
+        ),
+    ] = None
+    residual: Annotated[float | None, option("With --half-width: residual spread of the outcome.", "STD")] = None
+    treated: Annotated[float, option("With --half-width, in an observational study: share of the treated.")] = 0.5
+    separation: Annotated[float, option("Likewise: spread of the log odds of treatment, 0 for a coin.", "STD")] = 1.0
 
 
+@expanded
 def suggest(
+    dialect: Dialect,
+    guesses: Guesses,
     public: Annotated[
-        Path | None, typer.Option(help="Public features: .npy, records x features; or a CSV or Parquet file.")
+        Path | None, option("Public features: .npy, records x features; or a CSV or Parquet file.")
     ] = None,
     target: Target = None,
-    labels: Annotated[Path | None, typer.Option(help="Their labels (.npy, whole numbers).")] = None,
-    plan: Annotated[Path | None, typer.Option(help="Apply this plan's transform, and suggest shares for it.")] = None,
-    tolerance: Annotated[float, typer.Option(help="Accuracy a choice may lose, 0 to 1.")] = 0.005,
-    half_width: Annotated[
-        float | None,
-        typer.Option(
-            help="Predict intervals of --plan's regression, effect or hazards for columns of this variance behind "
-            "their ranges: 0.33 for even ones.",
-            metavar="VARIANCE",
-        ),
-    ] = None,
-    residual: Annotated[
-        float | None, typer.Option(help="With --half-width: spread of outcomes that columns leave.", metavar="STD")
-    ] = None,
-    treated: Annotated[
-        float, typer.Option(help="With --half-width, of an effect that nobody assigned: share of the treated.")
-    ] = 0.5,
-    separation: Annotated[
-        float, typer.Option(help="Likewise: spread of the log odds of treatment, 0 for a coin.", metavar="STD")
-    ] = 1.0,
-    encoding: Encoding = "utf-8",
-    separator: Separator = ",",
-    decimal: Decimal = ".",
+    labels: Annotated[Path | None, option("Their labels (.npy, integers).")] = None,
+    plan: Annotated[Path | None, option("Apply this plan's transform, and suggest shares for it.")] = None,
+    tolerance: Annotated[float, option("Accuracy a choice may lose, 0 to 1.")] = 0.005,
     reader: Annotated[
-        str | None, typer.Option("--for", help="Suggest --plan's shares for this table or head.", metavar="READER")
+        str | None, option("Suggest --plan's shares for this table or head.", "READER", flag="--for")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
     """Show what clip norms and grids lose on public data, and suggest one of each; or how wide intervals will be.
 
     With --plan alone: shares of its budget, for --for where one is named.
     """
-    if half_width is not None:
-        guesses = {"variance": half_width, "residual": residual, "treated": treated, "separation": separation}
-        _show_widths(plan, guesses, as_json)
+    if guesses.variance is not None:
+        _show_widths(plan, vars(guesses), as_json)
         return
     if public is None:
         if plan is None:
@@ -72,45 +70,47 @@ def suggest(
         return
     if reader is not None:
         raise PlanError("--for is about shares and not about public data: give it with --plan and without --public")
-    from privstats.moments import RecordFile
-    from privstats.plan.grid_cost import grid_sentences
+    governing = ps.Plan.read(plan) if plan else None
+    _suggest_from(_public(dialect.file(public, target), labels, governing), governing, tolerance, as_json)
+
+
+def _suggest_from(records: tuple[Any, Any], governing: ps.Plan | None, tolerance: float, as_json: bool) -> None:
+    """Clip norm and grid from public features and their labels, and what follows for the plan."""
+    from privstats.review.grid_cost import grid_sentences
     from privstats.workflows import suggest as public_data
     from privstats.workflows.readers import suggested
 
-    governing = ps.Plan.read(plan) if plan else None
     transform = governing.schema.transform if governing else ()
-    file = RecordFile(public, target, encoding=encoding, separator=separator, decimal=decimal)
-    features, targets = _public(file, labels, governing)
-    found = public_data.suggest(features, targets, transform=transform, tolerance=tolerance)
+    suggestion = public_data.suggest(*records, transform=transform, tolerance=tolerance)
     shares = suggested(governing) if governing is not None and governing.noise is not None else {}
     costs = [] if governing is None else grid_sentences(governing)
-    _show_found(found, shares, costs, as_json)
+    _show_suggestion(suggestion, shares, costs, as_json)
 
 
-def _show_found(found: Suggestion, shares: dict[str, float], costs: list[str], as_json: bool) -> None:
+def _show_suggestion(suggestion: Suggestion, shares: dict[str, float], costs: list[str], as_json: bool) -> None:
     """Clips and grids with their losses, the choice of each, and what follows for the plan."""
     if as_json:
-        typer.echo(json_text({**asdict(found), **({"shares": shares} if shares else {}), "plan_grid": costs}))
+        typer.echo(json_text({**asdict(suggestion), **({"shares": shares} if shares else {}), "plan_grid": costs}))
         return
     console = terminal()
-    console.print(_table("Clipping, on a grid of 16 bits", found.clips, found))
-    console.print(_table(f"Grid, at clip_norm = {found.clip_norm:g}", found.grids, found))
-    if found.reference is not None:
-        reference, error = 100 * found.reference, 100 * (found.error or 0.0)
-        console.print(f"LDA without clip or grid: {reference:.2f} %, standard error {error:.2f}", highlight=False)
-    console.print(f"\n\\[schema]\nclip_norm = {found.clip_norm:g}\ngrid_bits = {found.grid_bits}", highlight=False)
+    console.print(_table("Clipping, on a grid of 16 bits", suggestion.clips, suggestion))
+    console.print(_table(f"Grid, at clip_norm = {suggestion.clip_norm:g}", suggestion.grids, suggestion))
+    if suggestion.reference is not None:
+        reference, error = 100 * suggestion.reference, 100 * (suggestion.error or 0.0)
+        console.print(f"LDA without clip or grid: {reference:.2f} %, standard error {error:.2f}")
+    console.print(f"\n\\[schema]\nclip_norm = {suggestion.clip_norm:g}\ngrid_bits = {suggestion.grid_bits}")
     if shares:
         _print_shares(console, shares)
-    for line in (*found.remarks, *costs):
-        console.print(f"- {escape(line)}", highlight=False)
+    for line in (*suggestion.remarks, *costs):
+        console.print(f"- {escape(line)}")
 
 
 def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tuple[Any, Any]:
     """Features, and their labels or None."""
     import numpy as np
 
+    from privstats.moments.arrays import file_rows
     from privstats.moments.code_rows import cells_of
-    from privstats.moments.files import file_rows
 
     if not file.is_table:
         return file_rows(file.path, "public")[:], file_rows(labels, "labels")[:] if labels else None
@@ -128,49 +128,51 @@ def _public(file: RecordFile, labels: Path | None, plan: ps.Plan | None) -> tupl
 
 def _show_shares(plan: ps.Plan, reader: str | None, as_json: bool) -> None:
     """Shares alone; and the statistics, where the reader leaves some unread."""
-    from privstats.cli.parts.heads import spelled_readers
+    from privstats.cli.parts.options import readers_spelled
+    from privstats.inference.prediction import cap_warnings
     from privstats.workflows.readers import sent, suggested
 
-    names = spelled_readers([reader] if reader is not None else [])
-    shares = suggested(plan, *names)
+    names = readers_spelled([reader] if reader is not None else [])
+    shares, warned = suggested(plan, *names), cap_warnings(plan)
     if as_json:
-        typer.echo(json_text({"shares": shares}))
+        typer.echo(json_text({"shares": shares, **({"warnings": warned} if warned else {})}))
         return
     console = terminal()
+    for line in warned:
+        console.print(escape(line))
     if names and set(shares) != set(sent(plan.schema)):
-        console.print(f'\\[schema]\nstatistics = "{"".join(shares)}"', highlight=False)
+        console.print(f'\\[schema]\nstatistics = "{"".join(shares)}"')
     _print_shares(console, shares)
 
 
 def _print_shares(console: Console, shares: dict[str, float]) -> None:
     table = ", ".join(f"{statistic} = {share:g}" for statistic, share in shares.items())
-    console.print(f"\n\\[privacy]\nshares = {{ {table} }}", highlight=False)
+    console.print(f"\n\\[privacy]\nshares = {{ {table} }}")
 
 
 def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> None:
     """Half widths at the plan's most records, and at fewer, for every way to divide its promise that is offered."""
-    from privstats.inference.prediction import predicted_half_width, predicted_of
+    from privstats.inference.prediction import cap_warnings, predicted_half_width, predicted_of
 
     if path is None:
         raise PlanError("--half-width is of a plan's regression, effect or hazards: give it with --plan")
     plan = ps.Plan.read(path)
     most = plan.cohort.max_records
     records = [most // part for part in (1, 3, 10) if most // part]
-    ways = _ways(plan)
-    rows = [(said, predicted_half_width(way, each, **guesses)) for each in records for said, way in ways.items()]
+    ways, warned = _ways(plan), cap_warnings(plan)
+    rows = [(label, predicted_half_width(way, each, **guesses)) for each in records for label, way in ways.items()]
     if as_json:
-        named = [{**asdict(width), **({"shares": said} if said else {})} for said, width in rows]
-        typer.echo(json_text({"half_widths": named}))
+        named = [{**asdict(width), **({"shares": label} if label else {})} for label, width in rows]
+        typer.echo(json_text({"half_widths": named, **({"warnings": warned} if warned else {})}))
         return
-    table = new_table()
-    for name in ("records", "half width", "without noise", *(["shares of the promise"] if len(ways) > 1 else [])):
-        table.add_column(name, justify="left" if name.startswith("shares") else "right")
-    for said, width in rows:
-        cells = (f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", said)
-        table.add_row(*cells[: len(table.columns)])
+    several = ["shares of the promise"] if len(ways) > 1 else []
+    headings = ["records", "half width", "without noise", *several]
+    cells = [(f"{width.records:,}", f"{width.noisy:.3g}", f"{width.exact:.3g}", label) for label, width in rows]
     console = terminal()
-    console.print(table)
-    console.print(f"95 % intervals {predicted_of(plan).said}. inf: noise will hide it.", highlight=False)
+    console.print(table_of(headings, [row[: len(headings)] for row in cells], left=several))
+    console.print(f"95 % intervals {predicted_of(plan).said}. inf: noise will hide it.")
+    for line in warned:
+        console.print(escape(line))
 
 
 def _ways(plan: ps.Plan) -> dict[str, Any]:
@@ -183,13 +185,9 @@ def _ways(plan: ps.Plan) -> dict[str, Any]:
     return {"outcome lines .1": lines, "none, course init --share 0": none}
 
 
-def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:
-    table = new_table(title)
-    for name in ("clip norm", "bits", "clipped", "steps", "cov. error", "noise"):
-        table.add_column(name, justify="right", no_wrap=True)
-    if found.reference is not None:
-        table.add_column("accuracy", justify="right", no_wrap=True)
-        table.add_column("lost", justify="right", no_wrap=True)
+def _table(title: str, choices: tuple[Choice, ...], suggestion: Suggestion) -> Table:
+    headings = ["clip norm", "bits", "clipped", "steps", "cov. error", "noise"]
+    rows = []
     for choice in choices:
         cells = [
             f"{choice.clip_norm:g}",
@@ -199,7 +197,8 @@ def _table(title: str, choices: tuple[Choice, ...], found: Suggestion) -> Table:
             f"{choice.covariance_error:.2g}",
             f"{choice.noise:.2g}",
         ]
-        if found.reference is not None and choice.accuracy is not None:
-            cells += [f"{100 * choice.accuracy:.2f}", f"{100 * (found.reference - choice.accuracy):.2f}"]
-        table.add_row(*cells)
-    return table
+        if suggestion.reference is not None and choice.accuracy is not None:
+            cells += [f"{100 * choice.accuracy:.2f}", f"{100 * (suggestion.reference - choice.accuracy):.2f}"]
+        rows.append(cells)
+    scored = [] if suggestion.reference is None else ["accuracy", "lost"]
+    return table_of([*headings, *scored], rows, title=title, left=(), no_wrap=True)

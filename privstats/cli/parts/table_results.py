@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from privstats import heads, inference
+from privstats.course import read as read_course
+from privstats.errors import ReleaseError
 from privstats.inference import (
     CellTable,
     EffectRows,
@@ -27,22 +30,14 @@ from privstats.inference import (
     plot_forest,
     plot_survival,
 )
-from privstats.inference.counts.summary import proportions_summary
+from privstats.inference.counts.averages import average_rows, averages_summary
 from privstats.inference.groups.shares import proportion_row
+from privstats.inference.paragraph import proportions_summary
 from privstats.release import Release
+from privstats.schema import GradientSchema
 
-__all__ = [
-    "TableResult",
-    "balance",
-    "card",
-    "curves",
-    "effects",
-    "hazard_ratios",
-    "regression",
-    "score",
-    "shares",
-    "table_one",
-]
+if TYPE_CHECKING:
+    from privstats.cli.table import Asked
 
 
 class TableResult(NamedTuple):
@@ -98,31 +93,37 @@ def hazard_ratios(table: HazardRatios, alpha: float, *, forest: bool) -> TableRe
 def effects(table: EffectRows, alpha: float) -> TableResult:
     """Effects by outcome and subgroup; no estimate where one is not told. Of one question without their names."""
     rows = table.to_rows(alpha)
-    told = any(bool(row["told"]) for row in rows)
+    reported = any(bool(row["told"]) for row in rows)
     if len(table) > 1 or table.analysis is not None:
-        return TableResult(table.summary(alpha), rows, told, _forest(table.named, alpha))
+        return TableResult(table.summary(alpha), rows, reported, _forest(table.named, alpha))
     (only,) = table
-    return TableResult(only.summary(alpha), only.to_rows(alpha), told, _forest(only, alpha))
+    return TableResult(only.summary(alpha), only.to_rows(alpha), reported, _forest(only, alpha))
 
 
 def balance(effects: EffectRows, alpha: float) -> TableResult:
     """Columns of both arms, and their standardised differences; the same for every outcome."""
     table, *_ = effects
-    found = table.balance(alpha)
-    draw = partial(plot_balance, found)
-    return TableResult(table.balance_summary(alpha), found.to_rows(), bool(found.told.any()), draw)
+    balance = table.balance(alpha)
+    draw = partial(plot_balance, balance)
+    return TableResult(table.balance_summary(alpha), balance.to_rows(), bool(balance.told.any()), draw)
+
+
+def outcomes(effects: EffectRows, alpha: float) -> TableResult:
+    """Both arms by outcome, and the effects."""
+    table = effects.by_arm(alpha)
+    return TableResult(table.summary(), table.to_rows(), table.told)
 
 
 def curves(survival: SurvivalCurve | SurvivalCurves, time: str) -> TableResult:
     """Survival by group and time."""
     groups = survival if isinstance(survival, SurvivalCurves) else SurvivalCurves({"": survival})
-    told = any(len(curve.timeline) for curve in groups.values())
-    return TableResult(groups.summary(), groups.to_rows(), told, partial(plot_survival, survival, xlabel=time))
+    reported = any(len(curve.timeline) for curve in groups.values())
+    return TableResult(groups.summary(), groups.to_rows(), reported, partial(plot_survival, survival, xlabel=time))
 
 
-def score(found: HeadScore) -> TableResult:
+def score(score: HeadScore) -> TableResult:
     """The measures of a head, by name and class."""
-    return TableResult(found.summary(), found.to_rows(), found.told, found.plot)
+    return TableResult(score.summary(), score.to_rows(), score.told, score.plot)
 
 
 def shares(name: str, cells: dict[str, Interval], release: Release, alpha: float) -> TableResult:
@@ -134,3 +135,96 @@ def shares(name: str, cells: dict[str, Interval], release: Release, alpha: float
 def table_one(groups: GroupMeans | GroupShares) -> TableResult:
     """Columns by group: means and deviations, or numbers and shares."""
     return TableResult(groups.summary(), groups.to_rows(), bool(np.any(groups.told)))
+
+
+def _regressions(read: Callable[[list[Release]], Regression]) -> Callable[[list[Release], Asked], TableResult]:
+    """A regression that takes all releases of a course, and nothing else."""
+    return lambda rounds, asked: regression(
+        read(rounds), asked.alpha, asked.references, exponentiate=asked.exponentiate
+    )
+
+
+def _ols(rounds: list[Release], asked: Asked) -> TableResult:
+    sums: Any = rounds if len(rounds) > 1 else rounds[0]
+    how: Any = {name: getattr(asked, name) for name in ("columns", "target", "records", "unclipped")}
+    return regression(inference.ols(sums, **how), asked.alpha, asked.references)
+
+
+def _effect(rounds: list[Release], asked: Asked) -> TableResult:
+    declared: Any = None if asked.course is None else read_course(asked.course)
+    shown = balance if asked.balance else outcomes if asked.arms else effects
+    return shown(inference.effects(rounds, declared), asked.alpha)
+
+
+def _scorecard(rounds: list[Release], asked: Asked) -> TableResult:
+    """Of the classifier that the releases make: of gradient rounds the one that they refine."""
+    if any(isinstance(each.plan.schema, GradientSchema) for each in rounds):
+        head: Any = heads.RefinedSoftmax().fit_releases(rounds)
+    else:
+        head = heads.LDA().fit_release(rounds if len(rounds) > 1 else rounds[0])
+    return card(inference.scorecard(head, rounds, alpha=asked.alpha))
+
+
+def _causes(release: Release, event: str) -> int:
+    """How many events rule each other out."""
+    variables = getattr(release.plan.schema, "variables", ())
+    return max((len(each.cells) - 1 for each in variables if each.name == event), default=1)
+
+
+def _kaplan_meier(rounds: list[Release], asked: Asked) -> TableResult:
+    if asked.time is None or asked.event is None or asked.times is None:
+        raise ReleaseError(
+            "--reader km needs --time and --event, and --times discrete or continuous: name the variables of the plan; "
+            "for a first table give --by alone, for shares --reader proportions --column"
+        )
+    how: Any = {name: getattr(asked, name) for name in ("time", "event", "by", "times", "alpha")}
+    if _causes(rounds[0], asked.event) > 1:
+        incidence = inference.cumulative_incidence(rounds[0], **how)
+        return TableResult(incidence.summary(), incidence.to_rows(), incidence.told)
+    if asked.at is not None:
+        risks = inference.risks_at(inference.kaplan_meier(rounds[0], **how), asked.at)
+        return TableResult(risks.summary(), risks.to_rows(), told=True)
+    return curves(inference.kaplan_meier(rounds[0], **how), asked.time)
+
+
+def _proportions(rounds: list[Release], asked: Asked) -> TableResult:
+    if asked.columns is None or len(asked.columns) != 1:
+        raise ReleaseError("--reader proportions needs one --column: name a variable of the plan")
+    (name,) = asked.columns
+    return shares(name, inference.proportions(rounds[0], name, alpha=asked.alpha), rounds[0], asked.alpha)
+
+
+def _averages(rounds: list[Release], asked: Asked) -> TableResult:
+    """Means and variances by number and group, of one number or of all."""
+    numbers = [number.name for number in getattr(rounds[0].plan.schema, "numbers", None) or ()]
+    found = {name: inference.averages(rounds[0], name, alpha=asked.alpha) for name in asked.columns or numbers}
+    if not found:
+        raise ReleaseError("--reader averages needs numbers, and this plan has none: give it [[schema.numbers]]")
+    rows = average_rows(found)
+    summary = averages_summary(rows, rounds[0], asked.alpha)
+    return TableResult(summary, rows, any(bool(row["told"]) for row in rows))
+
+
+def _table_one(rounds: list[Release], asked: Asked) -> TableResult:
+    how: Any = {name: getattr(asked, name) for name in ("by", "columns", "alpha")}
+    return table_one(inference.table_one(rounds[0], **how, binary=asked.binary or ()))
+
+
+READERS: Mapping[str, Callable[[list[Release], Asked], TableResult]] = {
+    "ols": _ols,
+    "fixed-effects": lambda rounds, asked: regression(
+        inference.fixed_effects(rounds[0], columns=asked.columns), asked.alpha, {}
+    ),
+    "mixed": lambda rounds, asked: regression(inference.mixed(rounds[0], columns=asked.columns), asked.alpha, {}),
+    "km": _kaplan_meier,
+    "proportions": _proportions,
+    "averages": _averages,
+    "table-one": _table_one,
+    "scorecard": _scorecard,
+    "effect": _effect,
+    "logit": _regressions(inference.logit),
+    "poisson": _regressions(inference.poisson),
+    "hazards": lambda rounds, asked: hazard_ratios(inference.hazards(rounds), asked.alpha, forest=asked.forest),
+    "score": lambda rounds, asked: score(inference.head_score(rounds[0], alpha=asked.alpha)),
+}
+"""By the name of a reader, the table that it makes of the releases and what it is told."""

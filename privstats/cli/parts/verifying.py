@@ -1,18 +1,28 @@
-"""Shared by the ``show`` and ``verify`` of a file: keys, signatures, verdicts, values in words."""
+"""Keys, signatures and verdicts for every command that signs, shows or verifies a file.
+
+What a file of ``--plan`` says that a release or a head must come from is a plan, or a course and its sessions. Private
+keys lie in files, and passphrases lock them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
+import privstats as ps
+from privstats.cli.parts.options import option
 from privstats.cli.parts.terminal import say
-from privstats.errors import PrivstatsError
-from privstats.files.jsonable import json_text
+from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, ReleaseError
+from privstats.files.text import json_text
 
-__all__ = ["NO", "in_words", "is_signed", "key_of", "show_verdicts", "unasked"]
+if TYPE_CHECKING:
+    from privstats.course import Course
 
 NO = "NO: "
 """Begins every verdict of a check that fails."""
@@ -29,6 +39,19 @@ def key_of(words: str, error: type[PrivstatsError]) -> bytes:
     if Path(words).exists():
         return read_public(words, error)
     return public_key(words, "--signed-by", error)
+
+
+def party_key(words: str) -> bytes:
+    """The same of a party, which is mostly a file that it sent: PEM or hex.
+
+    Raises:
+        LocalProtocolError: it is no key, and no file with one.
+    """
+    from privstats.files.signing import public_key, read_public
+
+    if re.fullmatch("[0-9a-fA-F]{64}", words) and not Path(words).exists():
+        return public_key(words, "a public key", LocalProtocolError)
+    return read_public(words, LocalProtocolError)
 
 
 def is_signed(path: Path, error: type[PrivstatsError], writer: str) -> bool:
@@ -50,12 +73,12 @@ def show_verdicts(checks: Mapping[str, str], as_json: bool, **facts: Any) -> Non
     Raises:
         typer.Exit: with code 1, where one is no.
     """
-    violated = any(found.startswith(NO) for found in checks.values())
+    violated = any(verdict.startswith(NO) for verdict in checks.values())
     if as_json:
         typer.echo(json_text({"violated": violated, **facts, "checks": checks}))
     else:
-        for name, found in checks.items():
-            say(f"{name:<18} {found}")
+        for name, verdict in checks.items():
+            say(f"{name:<18} {verdict}")
     if violated:
         raise typer.Exit(1)
 
@@ -72,3 +95,123 @@ def in_words(value: Any) -> str:
         case tuple() | list():
             return ", ".join(map(str, value)) or "none"
     return str(value)
+
+
+_NONE = "none"
+
+
+def read_expected(path: Path) -> ps.Plan | Course:
+    """The plan of a file, or the course.
+
+    Raises:
+        PlanError: it holds neither.
+    """
+    from privstats.course.document import is_course
+
+    return ps.course.read(path) if is_course(path) else ps.Plan.read(path)
+
+
+def begins(expected: ps.Plan | Course) -> ps.Plan:
+    """The plan, or the one of the course's first session."""
+    return expected if isinstance(expected, ps.Plan) else expected.first
+
+
+def together(expected: ps.Plan | Course) -> str:
+    """The promise for all sessions of a course, in words; empty for a plan alone."""
+    from privstats.course.promise import total_of
+
+    total = total_of(expected)
+    if total.sessions == 1 or total.delta == 1:
+        return ""
+    return f"epsilon {total.epsilon:.4g} at delta {total.delta:.3g}, for all {total.sessions} sessions together"
+
+
+def of_course(release: ps.Release, course: Course, after: Sequence[str]) -> str:
+    """The verdict on whether a release is of the session of a course that follows on these releases.
+
+    Args:
+        release: the release.
+        course: the course.
+        after: files of the sessions before, in order; ``"none"`` for one that ended without a sum.
+    """
+    before: list[ps.Release | None] = []
+    for name in after:
+        earlier = None if name == _NONE else ps.Release.load(name)
+        if earlier is not None and (wrong := _unlike(earlier.plan, course, before)):
+            return f"{NO}{name} is not of session {len(before)}: {wrong}"
+        before.append(earlier)
+    wrong = _unlike(release.plan, course, before)
+    return f"{NO}{wrong}" if wrong else f"good: of session {len(before)} of the course"
+
+
+def _unlike(plan: ps.Plan, course: Course, before: Sequence[ps.Release | None]) -> str:
+    """Why a plan is not the course's next; empty where it is."""
+    try:
+        own: Any = course.next(tuple(before))
+    except (PlanError, ReleaseError) as refusal:
+        return f"no plan follows from the releases before: {refusal}"
+    if own is None:
+        return f"the course ends after {len(before)} sessions"
+    if plan == own:
+        return ""
+    same = own.published is not None and plan.published is not None and plan.published.after == own.published.after
+    if same and replace(plan, published=own.published) == own:
+        return (
+            "all but the last digits of what its plan publishes follows from the course, and another machine may "
+            "compute those otherwise: privstats course admit compares them, from the plan's file in the session's "
+            "folder"
+        )
+    if not before:
+        return (
+            f"the course's first session has the plan {own.digest}, and this one {plan.digest}: of a later session "
+            "give the releases of those before it with --after, in order"
+        )
+    return f"the plan that follows is {own.digest}, and this one is {plan.digest}"
+
+
+_MOST_CHARACTERS = 1 << 12
+
+PassphraseFile: TypeAlias = Annotated[
+    Path | None, option("A file whose first line is the passphrase, for programs; people are asked.")
+]
+
+
+def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
+    """The identity in a file; prompts for the passphrase of a locked one.
+
+    Raises:
+        LocalProtocolError: no private key, or the passphrase is missing or wrong.
+    """
+    from privstats.files.signing import is_locked
+
+    if passphrase_file is not None:
+        return ps.secagg.Identity.load(path, first_line(passphrase_file))
+    return ps.secagg.Identity.load(path, asked() if is_locked(path, LocalProtocolError) else None)
+
+
+def asked(option: str = "--passphrase-file", *, twice: bool = False) -> str:
+    """Prompt for a passphrase on the terminal; ``option`` is the remedy of who has none.
+
+    Raises:
+        LocalProtocolError: standard input is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise LocalProtocolError(f"there is no terminal to ask for the passphrase; give {option}")
+    return str(typer.prompt("Passphrase", hide_input=True, confirmation_prompt=twice, err=True))
+
+
+def first_line(path: Path) -> str:
+    """The passphrase in a file.
+
+    Raises:
+        LocalProtocolError: the file cannot be read, or begins with an empty line.
+    """
+    try:
+        with path.open(encoding="utf-8") as file:
+            line = file.readline(_MOST_CHARACTERS).rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise LocalProtocolError(f"cannot read {path}: {why}; name the file that holds the passphrase") from None
+    if not line:
+        raise LocalProtocolError(f"the first line of {path} is empty; write the passphrase there")
+    return line

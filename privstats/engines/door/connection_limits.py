@@ -21,18 +21,6 @@ from typing import Final, Literal, TypeAlias, TypeVar
 from privstats.engines.network.operator_log import HOST
 from privstats.engines.network.status_file import ConnectionStatus
 
-__all__ = [
-    "BYTES_A_SECOND",
-    "CONNECTION",
-    "MOST_HEADER_BYTES",
-    "PATIENCE_SECONDS",
-    "AdmittedConnection",
-    "ConnectionLimiter",
-    "Limits",
-    "Why",
-    "network_of",
-]
-
 CONNECTION = "privstats.connection"
 """Where the state of a request's scope holds the :class:`AdmittedConnection` of its connection."""
 
@@ -155,7 +143,7 @@ class ConnectionLimiter:
         self._requests: Counter[bytes] = Counter()
         self._closed: Counter[Why] = Counter()
         self._last: dict[Why, str] = {}
-        self._said: dict[Why, tuple[int, float]] = {}
+        self._reported: dict[Why, tuple[int, float]] = {}
         self._introduced = -math.inf
 
     @property
@@ -279,11 +267,11 @@ class ConnectionLimiter:
         for admitted in [each for each in (*self._strangers, *self._nodes) if each.until < now]:
             self._close(admitted, "slow")
         for why, number in self._closed.items():
-            said, when = self._said.get(why, (0, -math.inf))
-            if number > said and now >= when + _SAY_SECONDS:
-                self._said[why] = number, now
+            reported, when = self._reported.get(why, (0, -math.inf))
+            if number > reported and now >= when + _SAY_SECONDS:
+                self._reported[why] = number, now
                 last = f"; last {self._last[why]}" if self._names else ""
-                HOST.warning("connections or requests turned away: %d: %s%s", number - said, _WORDS[why], last)
+                HOST.warning("connections or requests turned away: %d: %s%s", number - reported, _WORDS[why], last)
 
     def _close(self, admitted: AdmittedConnection, why: Why) -> None:
         self.leave(admitted)

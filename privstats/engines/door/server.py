@@ -9,6 +9,7 @@ closed once a second.
 from __future__ import annotations
 
 import asyncio
+import math
 import socket
 from asyncio import sslproto
 from collections.abc import Callable, Coroutine
@@ -16,21 +17,20 @@ from typing import Any
 
 import uvicorn
 
-from privstats.engines.door.connection_limits import (
-    CONNECTION,
-    AdmittedConnection,
-    ConnectionLimiter,
-)
+from privstats.engines.door.connection_limits import CONNECTION, AdmittedConnection, ConnectionLimiter, Limits
 from privstats.engines.network.status_file import ConnectionStatus
 
-__all__ = ["DoorServer"]
-
 _TICK_SECONDS = 1.0
-_SHAKE_SECONDS, _CLOSE_SECONDS = 60, 1000  # both end later than the limiter closes, which says why
+_OF_THE_MACHINE = Limits(connections=128, strangers=128, of_address=128)
+_TLS_SECONDS: dict[str, Any] = {"ssl_handshake_timeout": 60, "ssl_shutdown_timeout": 1000}
+"""Both end later than the limiter closes, which says why."""
 
 
 class DoorServer(uvicorn.Server):
-    """uvicorn's server, which also accepts connections at a door that strangers reach.
+    """uvicorn's server at a door that strangers reach, and at sockets for this machine alone.
+
+    What comes at those is counted too, or idle connections of another account would take every descriptor; once its TLS
+    handshake is done it may stay, as long as it is not the oldest of too many.
 
     Args:
         config: of the server; with TLS, its door has it too.
@@ -48,14 +48,16 @@ class DoorServer(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._door, self._limiter, self._keep = door, limiter, keep
+        self._inside = ConnectionLimiter(_OF_THE_MACHINE)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept at the door, and as uvicorn does on the sockets."""
-        await super().startup(sockets)
+        """Begin to accept at the door and on the sockets."""
+        await super().startup([])
         if self.started:
-            self._door.setblocking(False)
-            self._begin(self._accept())
+            self._begin(self._accept(self._door, self._limiter))
+            for inside in sockets or []:
+                self._begin(self._accept(inside, self._inside))
             self._begin(self._look())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -73,34 +75,36 @@ class DoorServer(uvicorn.Server):
         return task
 
     async def _look(self) -> None:
-        kept = None
+        shown = None
         while True:
             self._limiter.tick()
-            if (status := self._limiter.status) != kept:
+            self._inside.tick()
+            if (status := self._limiter.status) != shown:
                 self._keep(status)
-                kept = status
+                shown = status
             await asyncio.sleep(_TICK_SECONDS)
 
-    async def _accept(self) -> None:
+    async def _accept(self, door: socket.socket, limiter: ConnectionLimiter) -> None:
         loop = asyncio.get_running_loop()
+        door.setblocking(False)
         while True:
             try:
-                connection, address = await loop.sock_accept(self._door)
+                connection, address = await loop.sock_accept(door)
             except OSError:  # no descriptors, or a connection that ended in the queue
                 self._limiter.turn_away("descriptors", "unknown")
                 await asyncio.sleep(_TICK_SECONDS)
                 continue
-            admitted = self._limiter.arrive(address[0] if isinstance(address, tuple) else "")
+            admitted = limiter.arrive(address[0] if isinstance(address, tuple) else "")
             if admitted is None:
                 connection.close()
             else:
-                admitted.end = self._begin(self._greet(connection, admitted)).cancel
+                admitted.end = self._begin(self._greet(connection, admitted, limiter)).cancel
             await asyncio.sleep(0)  # or a queue that never empties would keep every other work waiting
 
-    async def _greet(self, connection: socket.socket, admitted: AdmittedConnection) -> None:
+    async def _greet(self, connection: socket.socket, admitted: AdmittedConnection, limiter: ConnectionLimiter) -> None:
         """TLS, after which the connection is uvicorn's."""
         loop, context = asyncio.get_running_loop(), self.config.ssl
-        guest = _Guest(self._protocol(admitted), admitted, self._limiter)
+        guest = _Guest(self._protocol(admitted), admitted, limiter)
         transport: Any = None
         try:
             if connection.family in (socket.AF_INET, socket.AF_INET6):
@@ -109,16 +113,8 @@ class DoorServer(uvicorn.Server):
                 transport, _ = await loop.connect_accepted_socket(lambda: guest, connection)
             else:
                 shaken: asyncio.Future[None] = loop.create_future()
-                made = _Tls(
-                    loop,
-                    guest,
-                    context,
-                    shaken,
-                    server_side=True,
-                    ssl_handshake_timeout=_SHAKE_SECONDS,
-                    ssl_shutdown_timeout=_CLOSE_SECONDS,
-                )
-                transport, _ = await loop.connect_accepted_socket(lambda: made, connection)
+                tls = _Tls(loop, guest, context, shaken, server_side=True, **_TLS_SECONDS)
+                transport, _ = await loop.connect_accepted_socket(lambda: tls, connection)
                 await shaken
         except BaseException as error:
             (connection.close if transport is None else transport.abort)()
@@ -126,11 +122,13 @@ class DoorServer(uvicorn.Server):
                 raise
         finally:
             if not guest.here:
-                self._limiter.leave(admitted)
+                limiter.leave(admitted)
+            elif limiter is self._inside:
+                admitted.until = math.inf
 
     def _protocol(self, admitted: AdmittedConnection) -> asyncio.Protocol:
-        made: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
-        return made(
+        protocol: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        return protocol(
             config=self.config, server_state=self.server_state, app_state={**self.lifespan.state, CONNECTION: admitted}
         )
 
@@ -158,6 +156,8 @@ class _Guest(asyncio.Protocol):
 
     def __init__(self, protocol: asyncio.Protocol, admitted: AdmittedConnection, limiter: ConnectionLimiter) -> None:
         self._protocol, self._admitted, self._limiter, self.here = protocol, admitted, limiter, False
+        for name in ("data_received", "eof_received", "pause_writing", "resume_writing"):
+            setattr(self, name, getattr(protocol, name))
 
     def connection_made(self, transport: Any) -> None:
         self.here, self._admitted.end = True, transport.abort
@@ -166,15 +166,3 @@ class _Guest(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._limiter.leave(self._admitted)
         self._protocol.connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        self._protocol.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        return self._protocol.eof_received()
-
-    def pause_writing(self) -> None:
-        self._protocol.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._protocol.resume_writing()

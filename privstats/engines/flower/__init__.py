@@ -18,6 +18,6 @@ if TYPE_CHECKING:
     from privstats.engines.flower.inside import party_mod as party_mod
     from privstats.engines.flower.inside import run_course as run_course
     from privstats.engines.flower.inside import run_plan as run_plan
-    from privstats.engines.network.simulated_study import simulated_study as simulated_study
+    from privstats.engines.network.study import simulated_study as simulated_study
 else:
     __getattr__, __dir__ = lazy_names(__name__)

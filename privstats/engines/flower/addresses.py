@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from functools import partial
@@ -17,23 +16,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from privstats.engines.door.connection_limits import MOST_HEADER_BYTES, ConnectionLimiter, Limits
+from privstats.engines.door.ports import listening
 from privstats.engines.network import operator_log
 from privstats.engines.network.status_file import keep_connections
 from privstats.errors import PrivstatsError
 from privstats.system import raise_open_files
-
-__all__ = [
-    "FLEET_ADDRESS",
-    "HOME",
-    "LOOPBACK",
-    "MOST_REQUEST",
-    "ControlOnly",
-    "FleetOnly",
-    "host_and_port",
-    "layers",
-    "refuse",
-    "serve_both",
-]
 
 FLEET_ADDRESS = "PRIVSTATS_FLEET_ADDRESS"
 """The variable of the SuperLink's environment that names the ``HOST:PORT`` for parties."""
@@ -49,7 +36,6 @@ MOST_REQUEST = 6 << 20
 
 _FLEET, _CONTROL = "/v1/fleet/", "/v1/control/"
 _LAYERS = "flwr.superlink.routers.control.middlewares"
-_BACKLOG = 2048
 _LEAVE_SECONDS = 3
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -165,9 +151,9 @@ def serve_both(fleet: str, home: Path, *, lifespan_config: Any) -> None:
     logging.getLogger("uvicorn.error").addFilter(_is_no_strangers_line)
     operator_log.configure()
     server = importlib.import_module("privstats.engines.door.server").DoorServer(
-        config, _listening(*host_and_port(fleet)), limiter, partial(keep_connections, home)
+        config, listening(*host_and_port(fleet)), limiter, partial(keep_connections, home)
     )
-    server.run(sockets=[_listening(LOOPBACK, lifespan_config.port)])
+    server.run(sockets=[listening(LOOPBACK, lifespan_config.port)])
     if not server.started:
         raise PrivstatsError("Flower's app could not be started: its own words are above")
 
@@ -187,12 +173,3 @@ def _authenticated(app: Any, limiter: ConnectionLimiter) -> App:
 
     guarded: App = ours.NodeAuthentication(app, ours.Logins(registered, layer.verify_signature), limiter)
     return guarded
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A listening socket, for an address of either family."""
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except OSError as error:
-        raise PrivstatsError(f"cannot listen on {host}, port {port} ({error.strerror}); nothing was started") from None

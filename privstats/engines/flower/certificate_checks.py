@@ -20,8 +20,6 @@ from privstats.engines.flower.certificates import named_in, pem_certificates
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import read_whole
 
-__all__ = ["SOON", "check_authority", "check_served", "check_shown", "days_left"]
-
 SOON = timedelta(days=30)
 """Before its end by which a certificate is called one that ends soon: new files must reach every party."""
 

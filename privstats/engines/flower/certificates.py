@@ -1,4 +1,6 @@
-"""Certificates for TLS: an authority's certificate, the server's certificate and key; and a node's key pair.
+"""Certificates for TLS: an authority's certificate, the server's certificate and key; a node's key pair.
+
+A SuperLink that serves here learns a folder of public keys by Flower's own command.
 
 The authority's own key signs once and is discarded, so it can sign no other server. Before the certificates expire,
 make all three files anew ``after`` the old ones: the new ``ca.pem`` holds both authorities, so parties change to it one
@@ -8,7 +10,12 @@ by one while the server still shows the old certificate, and the server changes 
 from __future__ import annotations
 
 import ipaddress
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -26,23 +33,18 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from privstats.engines.flower.replaced_names import check_version
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import read_whole, write_new
-
-__all__ = [
-    "MOST_DAYS",
-    "check_node_key",
-    "hosts_of",
-    "named_in",
-    "pem_certificates",
-    "public_node_key",
-    "write_certificates",
-    "write_node_key",
-]
+from privstats.printable import printable
+from privstats.progress import progress_bar
 
 MOST_DAYS = 825
 """The longest lifetime of a server's certificate: some TLS libraries refuse longer ones."""
 
+_FLWR = (sys.executable, "-c", "from flwr.cli.app import app; app()")
+_SECONDS = 60.0
+_ALREADY = "already in use"
 _LOOPBACK = ("localhost", "127.0.0.1")
 _OLD = "give --after the folder that serve runs with"
 _SKEW = timedelta(hours=1)
@@ -259,3 +261,80 @@ def _new_folder(folder: Path) -> None:
         raise PrivstatsError(f"{folder} exists: name another folder, or remove it first") from None
     except OSError as error:
         raise PrivstatsError(f"cannot make {folder}: {error.strerror}") from None
+
+
+@dataclass(frozen=True)
+class Registered:
+    """A node that the SuperLink knows.
+
+    Attributes:
+        name: the key's file without ``.pub``.
+        new: whether it was not known before.
+    """
+
+    name: str
+    new: bool
+
+
+def register(home: Path, keys: Path) -> list[Registered]:
+    """Register each ``NAME.pub`` of a folder under its name; keys that are registered stay as they are.
+
+    Every file is read before the first is registered, so a wrong one changes nothing.
+
+    Args:
+        home: the host's folder, in which ``serve`` runs.
+        keys: the folder of the public keys that parties sent.
+
+    Raises:
+        PrivstatsError: another version of Flower is installed, nobody has served in ``home``, there is no ``.pub``, one
+            is no node's key or another's under a second name, or the SuperLink refuses or does not answer.
+    """
+    check_version()
+    if not (home / ".flower" / "config.toml").is_file():
+        raise PrivstatsError(f"nothing was served in {home} yet: start privstats flower serve {home} first")
+    files = _public_keys(keys)
+    with progress_bar("registering", len(files)) as advance:
+        registered = []
+        for path in files:
+            registered.append(Registered(path.stem, _register(home, path)))
+            advance(1)
+    return registered
+
+
+def _public_keys(keys: Path) -> list[Path]:
+    files = sorted(keys.glob("*.pub")) if keys.is_dir() else []
+    if not files:
+        raise PrivstatsError(f"there is no .pub file in {keys}: put the keys there that parties sent, as NAME.pub")
+    seen: dict[bytes, Path] = {}
+    for path in files:
+        first = seen.setdefault(public_node_key(path), path)
+        if first != path:
+            raise PrivstatsError(f"{path} and {first} are one key: every node needs its own")
+    return files
+
+
+def _register(home: Path, path: Path) -> bool:
+    """Whether the node is new."""
+    words = (*_FLWR, "supernode", "register", str(path.resolve()), "--name", path.stem, "--format", "json")
+    environment = {**os.environ, "FLWR_HOME": str((home / ".flower").resolve()), "FLWR_DISABLE_UPDATE_CHECK": "1"}
+    try:
+        ended = subprocess.run(  # noqa: S603 - this Python, a path that was read, and its own stem
+            words, env=environment, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise PrivstatsError(f"{path}: the SuperLink did not answer in {_SECONDS:g} s; does serve run?") from None
+    reply = _reply(ended.stdout)
+    if reply.get("success") is True:
+        return True
+    why = str(reply.get("error-message") or ended.stderr or ended.stdout).strip()
+    if _ALREADY in why.lower():
+        return False
+    raise PrivstatsError(f"{path} was not registered; does serve run? Flower says: {printable(why)}")
+
+
+def _reply(text: str) -> dict[str, object]:
+    try:
+        reply = json.loads(text)
+    except ValueError:
+        return {}
+    return reply if isinstance(reply, dict) else {}

@@ -15,11 +15,8 @@ from flwr.clientapp import ClientApp
 
 from privstats.engines.flower import records
 from privstats.engines.network import operator_log, party
-from privstats.engines.network.status_codes import FAILED
-from privstats.engines.network.transport import Answer
+from privstats.engines.network.transport import FAILED, Answer
 from privstats.errors import PrivstatsError
-
-__all__ = ["PARTIES", "answered", "app", "folder_of", "home"]
 
 PARTIES = "PRIVSTATS_PARTIES"
 """For a simulation, the variable that names the folder with the parties' folders ``0``, ``1``, ..."""
@@ -33,11 +30,11 @@ app = ClientApp()
 def answer(message: Message, context: Context) -> Message:
     """Pass the message to the party, and its lines to the node's standard error."""
 
-    def found() -> Path:
+    def find_home() -> Path:
         operator_log.configure()
         return home(context.node_config)
 
-    return answered(message, context, found)
+    return answered(message, context, find_home)
 
 
 def answered(message: Message, context: Context, find_home: Callable[[], Path]) -> Message:
@@ -49,11 +46,11 @@ def answered(message: Message, context: Context, find_home: Callable[[], Path]) 
     try:
         place = find_home()
         kind, data = records.unpack(message.content, "server")
-        said = party.answer(place, kind, data, simulated=_PARTITION in context.node_config)
+        result = party.answer(place, kind, data, simulated=_PARTITION in context.node_config)
     except Exception as error:
         operator_log.PARTY.error("%s", operator_log.reason_of(error))
-        said = Answer(FAILED)
-    return Message(records.pack(said.code, said.data), reply_to=message)
+        result = Answer(FAILED)
+    return Message(records.pack(result.code, result.data), reply_to=message)
 
 
 def home(node_config: Mapping[str, object]) -> Path:
@@ -62,10 +59,10 @@ def home(node_config: Mapping[str, object]) -> Path:
     Raises:
         PrivstatsError: the configuration names no folder.
     """
-    found = folder_of(node_config, os.environ)
-    if found is None:
+    folder = folder_of(node_config, os.environ)
+    if folder is None:
         raise PrivstatsError('the node names no folder: start it with "privstats flower join"')
-    return found
+    return folder
 
 
 def folder_of(node_config: Mapping[str, object], environment: Mapping[str, str]) -> Path | None:

@@ -37,16 +37,7 @@ from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.printable import Printable, printable
 
-__all__ = ["REFUSED", "end_with", "guard", "write_programs"]
-
-REFUSED = (
-    "flwr-agentapp",
-    "flwr-clientapp",
-    "flwr-connector",
-    "flwr-model",
-    "flwr-serverapp",
-    "flwr-simulation",
-)
+REFUSED = ("flwr-agentapp", "flwr-clientapp", "flwr-connector", "flwr-model", "flwr-serverapp", "flwr-simulation")
 """All programs that Flower's executor may start; each refuses, except the one that the node or SuperLink runs."""
 
 _EXECUTOR = "flower-superexec"

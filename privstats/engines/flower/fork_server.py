@@ -24,8 +24,6 @@ from typing import Any, BinaryIO
 
 from privstats.errors import PrivstatsError
 
-__all__ = ["OPTION", "PROGRAM", "ForkedPrograms", "run_tasks"]
-
 OPTION = "--fork-server"
 """The first option of a program that waits for tasks, followed by the number of the socket that it reads."""
 

@@ -22,8 +22,6 @@ from privstats.engines.flower import records
 from privstats.engines.network.transport import MessageKind, Reply
 from privstats.errors import RemoteProtocolError
 
-__all__ = ["GridTransport", "counted"]
-
 _NOT_TAKEN = ""
 _NODE_UNAVAILABLE = "error:5"
 _BATCH_BYTES = 64 << 20

@@ -26,19 +26,17 @@ from flwr.app import Context, Message
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid
 
+from privstats.course import Releases
 from privstats.engines.flower import records
 from privstats.engines.flower.addresses import HOME
 from privstats.engines.flower.client_app import answered, folder_of
 from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network import operator_log
-from privstats.engines.network.host import Host
-from privstats.engines.network.run_releases import Releases, named_home, run_releases
+from privstats.engines.network.host import Host, named_home, run_releases
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import PlanError, PrivstatsError, SessionEndedError
 from privstats.printable import printable
 from privstats.release import Release
-
-__all__ = ["Home", "Mod", "join", "party_mod", "run_course", "run_plan"]
 
 Home: TypeAlias = str | os.PathLike[str] | Callable[[Context], str | os.PathLike[str]]
 """A party's folder: its absolute path, or a function of Flower's context that returns it.
@@ -115,11 +113,7 @@ def party_mod(home: Home | None = None) -> Mod:
 
 
 def run_plan(
-    grid: Grid,
-    home: str | os.PathLike[str] | None = None,
-    *,
-    open_seconds: float = 3600.0,
-    step_seconds: float = 600.0,
+    grid: Grid, home: str | os.PathLike[str] | None = None, *, open_seconds: float = 3600.0, step_seconds: float = 600.0
 ) -> Release:
     """Run the session of a plan, or the rest of it, and return its release; blocks until it has ended.
 
@@ -157,11 +151,7 @@ def run_plan(
 
 
 def run_course(
-    grid: Grid,
-    home: str | os.PathLike[str] | None = None,
-    *,
-    open_seconds: float = 3600.0,
-    step_seconds: float = 600.0,
+    grid: Grid, home: str | os.PathLike[str] | None = None, *, open_seconds: float = 3600.0, step_seconds: float = 600.0
 ) -> Releases:
     """Run every session of a course, or the remaining ones: a release per round, None for one without a sum.
 
@@ -196,10 +186,10 @@ def _folder(home: Home | None, context: Context) -> Path:
     named = home(context) if callable(home) else home
     if named is not None:
         return named_home(named, {}, "")
-    found = folder_of(context.node_config, os.environ)
-    if found is None:
+    folder = folder_of(context.node_config, os.environ)
+    if folder is None:
         raise PrivstatsError(
             "the node names no folder: give join() its path, or start the node with --node-config "
             "'privstats-home=\"/srv/party\"'"
         )
-    return found
+    return folder

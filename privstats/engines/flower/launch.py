@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -24,19 +23,17 @@ from typing import TextIO
 
 import tomli_w
 
+from privstats.engines.door.ports import free_port
 from privstats.engines.flower import addresses, entrypoint_guard, fork_server
 from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, days_left
 from privstats.engines.flower.certificates import check_node_key
 from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, WakeUpPipe
 from privstats.engines.flower.replaced_names import check_version
 from privstats.engines.network.metrics import metrics_served
-from privstats.engines.network.status_file import connections_forgotten
-from privstats.engines.network.supervision import supervised
+from privstats.engines.network.status_file import connections_forgotten, supervised
 from privstats.errors import PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.system import require_posix
-
-__all__ = ["CONTROL_PORT", "Ending", "join", "next_step", "no_answer", "serve"]
 
 CONTROL_PORT = 8001
 """The default port of 127.0.0.1 on which the coordinator's ``flwr`` reaches the SuperLink."""
@@ -159,12 +156,7 @@ def _joined(
     connected: Callable[[bool], None],
 ) -> int:
     environment = {**_environment(home, "flwr-clientapp"), IDLE: str(idle_seconds)}
-    words = [
-        *entrypoint_guard.command("flower-supernode"),
-        *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),
-        *("--auth-supernode-private-key", str(key.resolve())),
-        *("--node-config", f"privstats-home={_quoted(home)}"),
-    ]
+    words = _supernode(home, superlink, root_certificates, key)
     shown = check_shown(superlink, root_certificates)
     if shown is not None:
         _say_soon(say, f"the certificate that {superlink} shows", shown)
@@ -172,7 +164,7 @@ def _joined(
 
         def start() -> Ending | None:
             ending = _watch(
-                [*words, "--port", str(_free_port())],
+                [*words, "--port", str(free_port())],
                 {**environment, WAKE_UP_PIPE: str(pipe.path)},
                 unanswered=lambda: say(no_answer(superlink)),
                 connected=connected,
@@ -182,6 +174,15 @@ def _joined(
             return ending
 
         return _keep(start, say)
+
+
+def _supernode(home: Path, superlink: str, root_certificates: Path, key: Path) -> list[str]:
+    return [
+        *entrypoint_guard.command("flower-supernode"),
+        *("--superlink", superlink, "--root-certificates", str(root_certificates.resolve())),
+        *("--auth-supernode-private-key", str(key.resolve())),
+        *("--node-config", f"privstats-home={_quoted(home)}"),
+    ]
 
 
 def _keep(start: Callable[[], Ending | None], say: Say, sleep: Callable[[float], None] = time.sleep) -> int:
@@ -233,30 +234,38 @@ def serve(
     home, certificates = home.resolve(), certificates.resolve()
     for name in ("ca.pem", "server.pem", "server.key"):
         _must_exist(name, certificates / name)
+    _check_control_port(control_port, address)
+    end = check_served(certificates)
+    _say_soon(say, f"the certificate in {certificates}", end)
+    own = {addresses.HOME: str(home), addresses.FLEET_ADDRESS: address}
+    environment = {**_environment(home, "flwr-serverapp"), **own}
+    flower = environment["FLWR_HOME"]
+    connection = home.parent.name if home.parent.name not in ("", "default") else "study"  # Flower's own word
+    _write_connection(Path(flower), connection, control_port, certificates / "ca.pem")
+    say(f"for every flwr command here: export FLWR_HOME={flower}; the connection is {connection}")
+    held = supervised(home, "served", address, end)
+    with held, connections_forgotten(home), metrics_served(home, metrics_port), _sigterm_is_ctrl_c():
+        ending = _watch(_superlink(flower, certificates, control_port), environment)
+    return 0 if ending is None else ending.code
+
+
+def _check_control_port(control_port: int, address: str) -> None:
     _, port = addresses.host_and_port(address)
     if port == control_port or not 0 < control_port < 1 << 16:
         raise PrivstatsError(
             f"the control port must be up to 65535, and another than the one for parties, {port}: give --control-port"
         )
-    end = check_served(certificates)
-    _say_soon(say, f"the certificate in {certificates}", end)
-    own = {addresses.HOME: str(home), addresses.FLEET_ADDRESS: address}
-    environment = {**_environment(home, "flwr-serverapp"), **own}
-    connection = home.parent.name if home.parent.name not in ("", "default") else "study"  # Flower's own word
-    _write_connection(Path(environment["FLWR_HOME"]), connection, control_port, certificates / "ca.pem")
-    say(f"for every flwr command here: export FLWR_HOME={environment['FLWR_HOME']}; the connection is {connection}")
-    words = [
+
+
+def _superlink(flower: str, certificates: Path, control_port: int) -> list[str]:
+    return [
         *entrypoint_guard.command("flower-superlink"),
         *("--host", addresses.LOOPBACK, "--port", str(control_port)),
         *("--ssl-ca-certfile", str(certificates / "ca.pem")),
         *("--ssl-certfile", str(certificates / "server.pem"), "--ssl-keyfile", str(certificates / "server.key")),
         *("--enable-supernode-auth", "--disable-runtime-dependency-installation"),
-        *("--database", f"{environment['FLWR_HOME']}/superlink.db"),  # else a restart would lose all nodes
+        *("--database", f"{flower}/superlink.db"),  # else a restart would lose all nodes
     ]
-    held = supervised(home, "served", address, end)
-    with held, connections_forgotten(home), metrics_served(home, metrics_port), _sigterm_is_ctrl_c():
-        ending = _watch(words, environment)
-    return 0 if ending is None else ending.code
 
 
 @contextmanager
@@ -322,14 +331,6 @@ def _write_connection(flower: Path, name: str, port: int, authority: Path) -> No
     atomic_write(flower / "config.toml", tomli_w.dumps({"superlink": {"default": name, name: connection}}).encode())
 
 
-def _free_port() -> int:
-    """A port for the node's own programs, from the operating system."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def _watch(
     words: list[str],
     environment: Mapping[str, str],
@@ -342,22 +343,14 @@ def _watch(
     A node that has only tried to connect after some seconds has ``unanswered`` called; ``connected`` is called
     with what the node says of its connection.
     """
-    child = subprocess.Popen(  # noqa: S603  # our own interpreter and words, no shell
-        words,
-        env=dict(environment),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        start_new_session=True,
-    )
+    child = _started(words, environment)
     seen: set[str] = set()
     reader = threading.Thread(target=_pass_on, args=(child.stdout, log or sys.stderr, seen, connected), daemon=True)
-    reader.start()
     waiting = threading.Timer(
         _UNANSWERED_SECONDS, lambda: unanswered() if _RETRYING in seen and _ONLINE not in seen else None
     )
     waiting.daemon = True
+    reader.start()
     waiting.start()
     try:
         code = child.wait()
@@ -371,6 +364,18 @@ def _watch(
         reader.join()
         connected(False)
     return Ending(code, _ONLINE in seen, _REFUSED in seen, _BAD_TLS in seen)
+
+
+def _started(words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603  # our own interpreter and words, no shell
+        words,
+        env=dict(environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        start_new_session=True,
+    )
 
 
 def _pass_on(lines: TextIO, log: TextIO, seen: set[str], connected: Callable[[bool], None]) -> None:

@@ -29,8 +29,6 @@ from starlette.datastructures import Headers
 from privstats.engines.door.connection_limits import CONNECTION, AdmittedConnection, ConnectionLimiter, Why
 from privstats.engines.flower.addresses import MOST_REQUEST, App, Receive, Scope, Send, refuse
 
-__all__ = ["MOST_OF_A_MESSAGE", "MOST_OF_A_STRANGER", "Logins", "NodeAuthentication", "remembered"]
-
 MOST_OF_A_MESSAGE = 64 << 10
 """The most bytes of a node's request without content: names of some 800 pieces, which are 4 GiB.
 

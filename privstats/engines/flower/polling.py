@@ -21,8 +21,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
-__all__ = ["IDLE", "IDLE_SECONDS", "WAKE_UP_PIPE", "PollingClock", "WakeUpPipe", "once_a_second"]
-
 IDLE = "PRIVSTATS_IDLE_SECONDS"
 """The variable of a node's environment with its longest polling interval."""
 

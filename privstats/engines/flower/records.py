@@ -10,8 +10,6 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from privstats.engines.network.folder_documents import UPLOAD_LIMIT
 from privstats.errors import RemoteProtocolError
 
-__all__ = ["ACTION", "MESSAGE_TYPE", "MOST_BYTES", "pack", "unpack"]
-
 ACTION = "privstats"
 """Our name among an app's queries."""
 
@@ -24,7 +22,7 @@ MOST_BYTES = UPLOAD_LIMIT + (1 << 20)
 _NAME = "privstats"
 _MOST_WORD = 32
 _SERIAL = "privstats.bytes"
-_MOST_WHOLE = 1 << 20
+_MOST_UNSPLIT = 1 << 20
 
 
 def pack(word: str, data: bytes) -> RecordDict:
@@ -33,7 +31,7 @@ def pack(word: str, data: bytes) -> RecordDict:
     Flower cuts arrays into pieces of 5 MB, but not bytes; each piece is a request at each of four connections. No bytes
     at all go as an array too: Flower's ``message_size_mod`` fails on an empty value of any other record.
     """
-    if 0 < len(data) <= _MOST_WHOLE:
+    if 0 < len(data) <= _MOST_UNSPLIT:
         return RecordDict({_NAME: ConfigRecord({word: bytes(data)})})
     return RecordDict({_NAME: ArrayRecord({word: Array(*_form(data), bytes(data))})})
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from privstats.errors import PrivstatsError
 
-__all__ = ["MINORS", "TESTED", "check_version", "is_tested", "replace"]
-
 MINORS = ("1.41", "1.42")
 """The minor releases of Flower that were read and tested, the first release of each."""
 
@@ -76,12 +74,12 @@ def check_version() -> None:
 
 def is_tested(module: str, name: str) -> bool:
     """Whether a name of the installed Flower is what was read: it is there, and has the same parameters."""
-    found: Any = importlib.import_module(module)
+    target: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    if isinstance(found, ModuleType):
+        target = getattr(target, part, None)
+    if isinstance(target, ModuleType):
         return TESTED[module][name] == _MODULE
-    return callable(found) and tuple(inspect.signature(found).parameters) == TESTED[module][name]
+    return callable(target) and tuple(inspect.signature(target).parameters) == TESTED[module][name]
 
 
 def replace(module: str, names: Mapping[str, object]) -> Any:
@@ -101,8 +99,8 @@ def replace(module: str, names: Mapping[str, object]) -> Any:
                 f"{module} of flwr {installed} has no {name} as in {MINORS[-1]}.0 to be replaced: nothing was started; "
                 f'pip install "privstats[flower]" "flwr=={MINORS[-1]}.0"'
             )
-    found = importlib.import_module(module)
+    target = importlib.import_module(module)
     for name, ours in names.items():
         owner, _, last = name.rpartition(".")
-        setattr(getattr(found, owner) if owner else found, last, ours)
-    return found
+        setattr(getattr(target, owner) if owner else target, last, ours)
+    return target

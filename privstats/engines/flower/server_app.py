@@ -15,12 +15,11 @@ from flwr.serverapp import Grid, ServerApp
 
 from privstats.engines.flower.addresses import HOME
 from privstats.engines.flower.grid import GridTransport
-from privstats.engines.network.host import Host, Waiting
+from privstats.engines.network.host import Host
 from privstats.engines.network.operator_log import configure
+from privstats.engines.network.round_host import Waiting
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import PlanError, PrivstatsError
-
-__all__ = ["HOME", "app", "deadlines"]
 
 app = ServerApp()
 

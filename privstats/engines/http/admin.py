@@ -10,23 +10,23 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from hmac import compare_digest
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
 
-from privstats.engines.http.exchange import Answer, Receive, Request, Scope, Send
+from privstats.engines.http.exchange import Answer, Receive, Refused, Request, Scope, Send
 from privstats.engines.http.owner import Owner
-from privstats.engines.http.problems import Refused
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.http.standing import Standing, exposition
-from privstats.engines.network.supervision import Supervision
+from privstats.engines.network.status_file import Supervision
 from privstats.errors import PrivstatsError
-
-__all__ = ["ADMIN_SOCKET", "ADMIN_TOKEN", "ASKED", "Administration", "bearer", "socket_name"]
+from privstats.files.atomic import read_whole
 
 ADMIN_SOCKET = "admin.sock"
 """The Unix socket in the leader's folder."""
@@ -45,6 +45,8 @@ _TEXT, _PROMETHEUS = "text/plain; charset=utf-8", "text/plain; version=0.0.4; ch
 _BYTES = "application/octet-stream"
 _OPEN = frozenset({"/healthz", "/readyz"})  # a probe hears a word
 Handler: TypeAlias = Callable[[], Awaitable[Answer]]
+
+_SECONDS = 30.0
 
 
 def bearer(token: str) -> str:
@@ -108,31 +110,33 @@ class Administration:
 
     async def _answered(self, request: Request) -> Answer:
         if not _HOST.fullmatch(request.headers.get("host", "")):
-            return _said(421, "only a loopback name is answered here")
+            return _text_answer(421, "only a loopback name is answered here")
         handler = self._handlers.get((request.method, request.path))
         if handler is None:
-            return _said(404, "no such resource")
-        if self._token and request.path not in _OPEN and not self._shown(request):
-            return _said(401, f"show the token in {ADMIN_TOKEN} of the leader's folder: Authorization: Bearer TOKEN")
+            return _text_answer(404, "no such resource")
+        if self._token and request.path not in _OPEN and not self._authorized(request):
+            return _text_answer(
+                401, f"show the token in {ADMIN_TOKEN} of the leader's folder: Authorization: Bearer TOKEN"
+            )
         if request.method == "POST" and ASKED not in request.headers:
-            return _said(403, f"name the header {ASKED}")
+            return _text_answer(403, f"name the header {ASKED}")
         try:
             return await handler()
         except Refused as refused:
-            return _said(503, refused.code)
+            return _text_answer(503, refused.code)
         except PrivstatsError as error:
-            return _said(409, str(error))
+            return _text_answer(409, str(error))
 
-    def _shown(self, request: Request) -> bool:
+    def _authorized(self, request: Request) -> bool:
         return compare_digest(request.headers.get("authorization", "").encode(), bearer(self._token).encode())
 
     async def _healthy(self) -> Answer:
         await self._owner.call(lambda: None)
-        return _said(200, "healthy")
+        return _text_answer(200, "healthy")
 
     async def _ready(self) -> Answer:
         ready = self._run.manifest is not None and self._run.ended is None
-        return _said(200, "ready") if ready else _said(503, "not ready")
+        return _text_answer(200, "ready") if ready else _text_answer(503, "not ready")
 
     async def _metrics(self) -> Answer:
         standing = await self._owner.call(self._standing)
@@ -143,19 +147,61 @@ class Administration:
 
     async def _release(self) -> Answer:
         release = await self._owner.call(lambda: self._run.release)
-        return _said(404, "there is no release") if release is None else Answer(200, release, _BYTES)
+        return _text_answer(404, "there is no release") if release is None else Answer(200, release, _BYTES)
 
     async def _statements(self) -> Answer:
         statements = await self._owner.call(lambda: self._run.statements)
-        return Answer(200, statements, _BYTES) if statements else _said(404, "statements are missing")
+        return Answer(200, statements, _BYTES) if statements else _text_answer(404, "statements are missing")
 
     async def _close(self) -> Answer:
         await self._owner.call(self._run.close_reports)
-        return _said(200, "reports are closed")
+        return _text_answer(200, "reports are closed")
 
     async def _give_up(self) -> Answer:
-        return _said(200, await self._owner.call(self._run.give_up))
+        return _text_answer(200, await self._owner.call(self._run.give_up))
 
 
-def _said(status: int, text: str) -> Answer:
+def _text_answer(status: int, text: str) -> Answer:
     return Answer(status, f"{text}\n".encode(), _TEXT)
+
+
+class _UnixConnection(HTTPConnection):
+    """A connection to a socket that is a file."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__("privstats", timeout=_SECONDS)
+        self._home = home
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(_SECONDS)
+        with socket_name(self._home) as name:
+            self.sock.connect(name)
+
+
+def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[int, bytes]:
+    """The administration's answer: its status and body.
+
+    Args:
+        home: the leader's folder.
+        method, path: of the request.
+        port: of 127.0.0.1, where the leader was started with one; its token is then read from the folder.
+
+    Raises:
+        PrivstatsError: nobody answers there, or there is no token in the folder.
+    """
+    headers = {ASKED: "1"}
+    if port is not None:
+        token = read_whole(home / ADMIN_TOKEN, PrivstatsError, "privstats http lead --admin-port")
+        headers["authorization"] = bearer(token.decode(errors="replace").strip())
+    line = _UnixConnection(home) if port is None else HTTPConnection("127.0.0.1", port, timeout=_SECONDS)
+    try:
+        line.request(method, path, headers=headers)
+        reply = line.getresponse()
+        return reply.status, reply.read()
+    except (OSError, HTTPException) as error:
+        raise PrivstatsError(
+            f"the leader's administration does not answer ({error}): where it was started with --admin-port, name it"
+        ) from None
+    finally:
+        line.close()

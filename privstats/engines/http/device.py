@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from privstats import session
-from privstats.engines.http.dial import Dial, UnreachableError
+from privstats.engines.http.dial import MOST_MANIFEST, Dial, UnreachableError
 from privstats.engines.http.intake import REPORT, SIGNATURE
 from privstats.engines.http.invitations import study_of
 from privstats.errors import LocalProtocolError, PrivstatsError
@@ -25,9 +25,6 @@ from privstats.secagg import Identity, Offer, Panel
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import SIGNATURE_BYTES
 
-__all__ = ["DeviceRun", "RefusedError"]
-
-_MOST_MANIFEST = 16 << 20
 _TRIES, _PAUSE, _MOST_PAUSE = 30, 1.0, 60.0
 
 
@@ -77,18 +74,21 @@ class DeviceRun:
             UnreachableError: the leader does not answer.
             LocalProtocolError: the manifest is of another plan, roster or panel.
         """
-        reply = dial.ask("GET", f"/v1/runs/{name}", most=_MOST_MANIFEST)
+        reply = dial.ask("GET", f"/v1/runs/{name}", most=MOST_MANIFEST)
         if reply.status != 200:
             raise RefusedError(reply.code)
         try:
-            told = msgspec.json.decode(reply.body, type=_Manifest)
-            roster, offers = bytes.fromhex(told.roster), [Offer.decode(bytes.fromhex(each)) for each in told.offers]
-            digest, run = sha256(told.plan.encode()).digest(), bytes.fromhex(name)
+            manifest = msgspec.json.decode(reply.body, type=_Manifest)
+            roster, offers = (
+                bytes.fromhex(manifest.roster),
+                [Offer.decode(bytes.fromhex(each)) for each in manifest.offers],
+            )
+            digest, run = sha256(manifest.plan.encode()).digest(), bytes.fromhex(name)
         except (msgspec.DecodeError, ValueError):
             raise LocalProtocolError("the manifest does not parse: the leader runs another version") from None
         if study_of(run, digest, roster) != study:
             raise LocalProtocolError("the leader shows another plan or roster than the page names: nothing is sent")
-        plan = _plan_of(told.plan, digest)
+        plan = _plan_of(manifest.plan, digest)
         panel = Panel(tuple(bytes.fromhex(key) for key in plan.panel), tuple(offers))
         parameters: Any = plan.masking
         panel.context(parameters, roster)

@@ -18,10 +18,10 @@ import msgspec
 
 from privstats.errors import LocalProtocolError
 
-__all__ = ["Dial", "Reply", "UnreachableError"]
-
 _SECONDS = 60.0
 _MOST_PROBLEM = 64 << 10
+MOST_MANIFEST = 16 << 20
+"""The most bytes that are read of a manifest."""
 
 
 class UnreachableError(LocalProtocolError):
@@ -63,8 +63,8 @@ class Reply:
         if not self.headers.get("content-type", "").startswith("application/problem+json"):
             return {}
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
-            found = msgspec.json.decode(self.body)
-            return found if isinstance(found, dict) else {}
+            document = msgspec.json.decode(self.body)
+            return document if isinstance(document, dict) else {}
         return {}
 
 
@@ -102,18 +102,18 @@ class Dial:
         named = headers or {}
         kept = self._connection is not None
         try:
-            return self._asked(method, path, body, most, named)
+            return self._exchanged(method, path, body, most, named)
         except (OSError, HTTPException) as error:
             self.close()
             if not kept:
                 raise UnreachableError(f"{self._host} gave no answer ({_why(error)})") from None
         try:  # a kept connection may have ended while it was idle
-            return self._asked(method, path, body, most, named)
+            return self._exchanged(method, path, body, most, named)
         except (OSError, HTTPException) as error:
             self.close()
             raise UnreachableError(f"{self._host} gave no answer ({_why(error)})") from None
 
-    def _asked(self, method: str, path: str, body: bytes, most: int, headers: Mapping[str, str]) -> Reply:
+    def _exchanged(self, method: str, path: str, body: bytes, most: int, headers: Mapping[str, str]) -> Reply:
         if self._connection is None:
             self._connection = self._opened()
         self._connection.request(method, path, body or None, dict(headers))

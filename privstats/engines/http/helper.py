@@ -15,15 +15,14 @@ from typing import Any
 
 import msgspec
 
-from privstats import session
-from privstats.engines.http.dial import Dial, Reply, UnreachableError
+from privstats.engines.http.dial import MOST_MANIFEST, Dial, Reply, UnreachableError
 from privstats.engines.http.folders import helper_place
 from privstats.engines.http.helper_desk import END, MESSAGE, NONCE, OFFER, OK, PAYLOAD, REPLY, question_of
 from privstats.engines.http.settings import Settings
 from privstats.engines.journal import JournaledHelper
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.operator_log import PARTY
-from privstats.engines.network.roles import HelperRole
+from privstats.engines.network.roles import HelperRole, helper_home
 from privstats.engines.network.statements import read_session_ended, sign_reply
 from privstats.engines.network.status_file import PartyStatus, noted
 from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
@@ -31,10 +30,7 @@ from privstats.secagg import Offer, Panel
 from privstats.secagg.machines import ENDS
 from privstats.secagg.protocols import protocol_of
 
-__all__ = ["Dialler"]
-
 _PAUSE, _MOST_PAUSE = 1.0, 60.0
-_MOST_MANIFEST = 16 << 20
 
 
 class _Manifest(msgspec.Struct):
@@ -95,15 +91,7 @@ class Dialler:
             return self._ended(dial, end)
 
     def _helper(self) -> JournaledHelper:
-        folder = self.folder
-        home: dict[str, Any] = {
-            "home": folder.home / "sessions",
-            "key": folder.key,
-            "identity": folder.identity,
-            "parameters": self._parameters,
-            "roster": folder.roster,
-            "noise": session.helper_noise(folder.plan),
-        }
+        folder, home = self.folder, helper_home(self.folder)
         try:
             return JournaledHelper.resume(**home)
         except NothingToResumeError:
@@ -113,7 +101,7 @@ class Dialler:
     def _offered(self, dial: Dial, helper: JournaledHelper) -> None:
         """Bring the offer, until the leader has it."""
         while True:
-            reply = self._asked(dial, "POST", f"{self._path}/offers/{self._place}", helper.offered.encode(), OFFER)
+            reply = self._answered(dial, "POST", f"{self._path}/offers/{self._place}", helper.offered.encode(), OFFER)
             if reply.status in (200, 201) or reply.code == "over":
                 return
             if reply.code in ("other_offer", "bad_offer", "unknown_run", "stranger"):
@@ -123,7 +111,7 @@ class Dialler:
     def _bound(self, dial: Dial, helper: JournaledHelper) -> None:
         """Bind the key to the panel, once every member has offered; the plan names the members."""
         while True:
-            reply = self._asked(dial, "GET", self._path, most=_MOST_MANIFEST)
+            reply = self._answered(dial, "GET", self._path, most=MOST_MANIFEST)
             if reply.status == 200:
                 helper.bind(self._panel(reply.body))
                 return
@@ -178,8 +166,8 @@ class Dialler:
         while True:
             question = question_of(self.folder.header, self._nonce)
             signed = sign_reply(self.folder.identity, peer, question, OK, payload) if self._nonce else b""
-            path, told = f"{self._path}/helpers/{self._place}", {PAYLOAD: sha256(payload).hexdigest()}
-            reply = self._asked(dial, "POST", path, signed, REPLY, most=self._most, headers=told)
+            path, headers = f"{self._path}/helpers/{self._place}", {PAYLOAD: sha256(payload).hexdigest()}
+            reply = self._answered(dial, "POST", path, signed, REPLY, most=self._most, headers=headers)
             with suppress(ValueError):
                 self._nonce = bytes.fromhex(reply.headers.get(NONCE, self._nonce.hex()))
             if reply.code != "stale_nonce":
@@ -189,7 +177,7 @@ class Dialler:
                 self.sleep(self._slower())
             stale = True
 
-    def _asked(
+    def _answered(
         self,
         dial: Dial,
         method: str,

@@ -13,23 +13,20 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 
-from privstats.engines.http.exchange import Answer, Request, problem
+from privstats.engines.http.exchange import Answer, Refused, Request, problem
+from privstats.engines.http.folders import End
 from privstats.engines.http.intake import Intake, deadline, length_of
 from privstats.engines.http.limits import one_at_a_time
 from privstats.engines.http.owner import Owner
-from privstats.engines.http.problems import Refused
 from privstats.engines.http.run import LeaderRun
-from privstats.engines.http.run_end import End
 from privstats.engines.network.statements import REPLY_HEAD_BYTES, Header, most_bytes, reply_signer
-
-__all__ = ["END", "MESSAGE", "NONCE", "OFFER", "OK", "PAYLOAD", "REPLY", "HelperDesk", "question_of"]
 
 OFFER, REPLY = "application/vnd.privstats.offer", "application/vnd.privstats.reply"
 MESSAGE, END = "application/vnd.privstats.message", "application/vnd.privstats.end"
 NONCE, PAYLOAD, OK = "privstats-nonce", "privstats-payload", "ok"
 _ASKING = b"privstats/http/1/exchange\0"
 _NONCE_BYTES, _NONCES = 32, 2
-_MOST_OFFER, _SMALL = 256, 64 << 10
+_MOST_OFFER, _SMALL = 2 << 10, 64 << 10
 _POLL_SECONDS = 1
 _HASH = re.compile(r"[0-9a-f]{64}")
 
@@ -105,11 +102,11 @@ class HelperDesk:
         The signature is verified over the first bytes and the payload's hash, before more is read. An empty body, of a
         helper that has no nonce yet, costs nothing.
         """
-        length, told = _length(request, REPLY, self._most), request.headers.get(PAYLOAD, "")
+        length, hashed = _length(request, REPLY, self._most), request.headers.get(PAYLOAD, "")
         if not length:
             return None
         peer = self._intake.peer(request)
-        if length > _SMALL and not _HASH.fullmatch(told):
+        if length > _SMALL and not _HASH.fullmatch(hashed):
             raise Refused("too_large")
         try:
             async with deadline(length):
@@ -118,9 +115,9 @@ class HelperDesk:
                     data += piece
                 if length <= _SMALL:
                     await _rest(request, data, length)
-                    told = sha256(data[REPLY_HEAD_BYTES:]).hexdigest()
+                    hashed = sha256(data[REPLY_HEAD_BYTES:]).hexdigest()
                 self._intake.penalties.check(peer)
-                if not self._signed(bytes(data[:REPLY_HEAD_BYTES]), bytes.fromhex(told), place):
+                if not self._signed(bytes(data[:REPLY_HEAD_BYTES]), bytes.fromhex(hashed), place):
                     self._intake.penalties.add(peer)
                     return None
                 if length > _SMALL:
@@ -128,7 +125,7 @@ class HelperDesk:
         except TimeoutError:
             raise Refused("slow") from None
         payload = bytes(data[REPLY_HEAD_BYTES:])
-        if sha256(payload).hexdigest() != told:
+        if sha256(payload).hexdigest() != hashed:
             raise Refused("bad_signature")
         return payload
 

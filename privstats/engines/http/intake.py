@@ -12,17 +12,13 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-from privstats.engines.http.answered import named
-from privstats.engines.http.exchange import Request
+from privstats.engines.http.exchange import CODES, Refused, Request
+from privstats.engines.http.folders import Manifest, named
 from privstats.engines.http.limits import BrokenOff, BytesInFlight, Openings, Penalties, one_at_a_time, peer_of
-from privstats.engines.http.manifest import Manifest
 from privstats.engines.http.owner import Verdict
-from privstats.engines.http.problems import CODES, Refused
 from privstats.engines.http.settings import Limits
 from privstats.secagg.protocols import EarlyReports
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
-
-__all__ = ["REPORT", "SIGNATURE", "Intake", "deadline", "drained", "length_of"]
 
 REPORT = "application/vnd.privstats.report"
 SIGNATURE = "privstats-signature"
@@ -72,7 +68,7 @@ class Intake:
 
     Args:
         report: gives the verdict on a report, once what it rests on is on the disk: ``Owner.report``.
-        heard: what ``answered.named`` says of a sender's report on the disk; None where none is there.
+        heard: what ``folders.named`` says of a sender's report on the disk; None where none is there.
         limits: see there.
         full: whether the disk has no room for another report.
         clock: monotonic seconds.
@@ -117,10 +113,10 @@ class Intake:
             async with deadline(length):
                 head = await _first(request, length if signature is None else early.head_bytes(sender))
                 peer = self.peer(request)
-                told = bytes(head[-SIGNATURE_BYTES:]) if signature is None else signature
-                self._verify(early, sender, head, told, peer)
+                shown = bytes(head[-SIGNATURE_BYTES:]) if signature is None else signature
+                self._verify(early, sender, head, shown, peer)
                 request.proved(b"sender %d" % sender)
-                return await self._rest(sender, request, head, length, told, peer)
+                return await self._rest(sender, request, head, length, shown, peer)
         except TimeoutError:
             raise Refused("slow") from None
 
@@ -144,7 +140,7 @@ class Intake:
             if self._full():
                 raise Refused("busy")
             async with self._room(sender, length, again=kept is not None or self._broken.lately(sender)):
-                body = await _whole(request, head, length)
+                body = await _body(request, head, length)
                 if bytes(body[-SIGNATURE_BYTES:]) != signature:
                     self.penalties.add(peer)
                     raise Refused("bad_signature")
@@ -181,12 +177,12 @@ def _checked_length(request: Request, wanted: int) -> int:
 
 def _told_signature(request: Request, length: int) -> bytes | None:
     """The signature that a request names beforehand; a small report may come without."""
-    told = request.headers.get(SIGNATURE)
-    if told is None and length <= _SMALL:
+    signature = request.headers.get(SIGNATURE)
+    if signature is None and length <= _SMALL:
         return None
-    if told is None or not _HEX.fullmatch(told):
+    if signature is None or not _HEX.fullmatch(signature):
         raise Refused("bad_signature")
-    return bytes.fromhex(told)
+    return bytes.fromhex(signature)
 
 
 async def _first(request: Request, size: int) -> bytes:
@@ -201,7 +197,7 @@ async def _first(request: Request, size: int) -> bytes:
     return b"".join(pieces)
 
 
-async def _whole(request: Request, head: bytes, length: int) -> bytearray:
+async def _body(request: Request, head: bytes, length: int) -> bytearray:
     """The body, in one buffer of its length."""
     body = bytearray(length)
     end = 0

@@ -17,8 +17,6 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg import Identity
 from privstats.secagg.keys import Entropy, draw, hkdf
 
-__all__ = ["CODE_BYTES", "Invitation", "draw_code", "identity_of", "study_of"]
-
 CODE_BYTES = 16
 
 _DOMAIN = b"privstats/devices/1/"
@@ -100,8 +98,8 @@ class Invitation:
 
         The check, 20 bits of a SHA-256, finds a mistyped letter; it protects against nobody.
         """
-        said = f"{_VERSION}.{self.index}.{self.letters}"
-        return f"{said}.{_check_of(said)}"
+        text = f"{_VERSION}.{self.index}.{self.letters}"
+        return f"{text}.{_check_of(text)}"
 
     @property
     def identity(self) -> Identity:
@@ -184,8 +182,8 @@ def study_of(run: bytes, plan: bytes, roster: bytes) -> str:
     return sha256(_DOMAIN + b"study\0" + bytes([len(run)]) + run + plan + roster).hexdigest()
 
 
-def _check_of(said: str) -> str:
-    return b32encode(sha256(_DOMAIN + b"link\0" + said.encode()).digest()).decode()[:_CHECK_LETTERS]
+def _check_of(text: str) -> str:
+    return b32encode(sha256(_DOMAIN + b"link\0" + text.encode()).digest()).decode()[:_CHECK_LETTERS]
 
 
 def _unread() -> LocalProtocolError:

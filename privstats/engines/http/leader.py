@@ -14,15 +14,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from privstats.engines.http.exchange import Answer, Gone, Receive, Request, Scope, Send, problem
+from privstats.engines.http.exchange import CODES, Answer, Gone, Receive, Refused, Request, Scope, Send, problem
 from privstats.engines.http.helper_desk import END, HelperDesk
 from privstats.engines.http.intake import SIGNATURE, Intake, drained
 from privstats.engines.http.owner import AGAIN, TAKEN, Owner
-from privstats.engines.http.problems import CODES, Refused
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.network.operator_log import WarningLine, reason_of
-
-__all__ = ["Leader", "Seen"]
 
 _MANIFEST_SECONDS = 60
 _NUMBER = r"(0|[1-9][0-9]{0,8})"
@@ -198,7 +195,7 @@ def _after_the_end(refused: Refused) -> Refused:
 def _routed(path: str) -> tuple[str, str, int]:
     """The resource that a path names, its run and its number; no name for another path."""
     for name, (_, form) in _ROUTES.items():
-        if found := form.fullmatch(path):
-            run, *number = found.groups()
+        if match := form.fullmatch(path):
+            run, *number = match.groups()
             return name, run, int(number[0]) if number else 0
     return "", "", 0

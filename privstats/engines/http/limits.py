@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from privstats.engines.door.connection_limits import network_of
-from privstats.engines.http.problems import Refused
-
-__all__ = ["BrokenOff", "BytesInFlight", "Openings", "Penalties", "one_at_a_time", "peer_of"]
+from privstats.engines.http.exchange import Refused
 
 _MOST_ADDRESSES = 1 << 16
 _MOST_OPENINGS, _HOUR = 5, 3600.0
@@ -30,8 +28,8 @@ def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) 
         >>> peer_of("10.0.0.1", {"forwarded": 'for="[2001:db8::7]:443"'}, ("10.0.0.1",))
         '2001:db8::/64'
     """
-    if address in proxies and (found := _FOR.search(headers.get("forwarded", "").rpartition(",")[2])):
-        address = found[1] or found[2]
+    if address in proxies and (match := _FOR.search(headers.get("forwarded", "").rpartition(",")[2])):
+        address = match[1] or match[2]
     return network_of(address)
 
 

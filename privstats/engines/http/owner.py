@@ -15,13 +15,11 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from privstats.engines.http.problems import Refused
+from privstats.engines.http.exchange import Refused
 from privstats.errors import PrivstatsError
 
-__all__ = ["AGAIN", "TAKEN", "GroupSizes", "Owner", "Reports", "Verdict"]
-
 TAKEN, AGAIN = "taken", "again"
-"""A report is on the disk; and it was there before. Every other verdict is a code of ``problems.CODES``."""
+"""A report is on the disk; and it was there before. Every other verdict is a code of ``exchange.CODES``."""
 
 Verdict: TypeAlias = str
 T = TypeVar("T")
@@ -101,7 +99,7 @@ class Owner:
         Raises:
             Refused: ``restarting``: the journal could not be written.
         """
-        verdict: Verdict = await self._asked(lambda answer: _Report(sender, data, answer))
+        verdict: Verdict = await self._enqueued(lambda answer: _Report(sender, data, answer))
         return verdict
 
     async def call(self, action: Callable[[], T]) -> T:
@@ -111,10 +109,10 @@ class Owner:
             Refused: ``restarting``: the journal could not be written; or as ``action`` raises it.
             PrivstatsError: as ``action`` raises it.
         """
-        result: T = await self._asked(lambda answer: _Call(action, answer))
+        result: T = await self._enqueued(lambda answer: _Call(action, answer))
         return result
 
-    async def _asked(self, entry: Callable[[asyncio.Future[Any]], _Report | _Call]) -> Any:
+    async def _enqueued(self, entry: Callable[[asyncio.Future[Any]], _Report | _Call]) -> Any:
         if self._stopped:
             raise Refused("restarting")
         answer = asyncio.get_running_loop().create_future()
@@ -167,8 +165,8 @@ class Owner:
 
     def _verdict(self, error: BaseException, batch: list[_Report] | list[_Call]) -> Exception:
         """What who asked is told; a journal that could not be written confirms nothing more."""
-        told = isinstance(error, Refused | PrivstatsError) and isinstance(batch[0], _Call)
-        if told and isinstance(error, Exception) and not isinstance(error.__cause__, OSError):
+        expected = isinstance(error, Refused | PrivstatsError) and isinstance(batch[0], _Call)
+        if expected and isinstance(error, Exception) and not isinstance(error.__cause__, OSError):
             return error
         if not self._gone:
             self._gone = True

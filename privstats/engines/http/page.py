@@ -17,11 +17,13 @@ from pathlib import Path
 from string import Template
 from urllib.parse import urlsplit
 
-from privstats.errors import LocalProtocolError
+import msgspec
 
-__all__ = ["BUNDLE", "Page", "client_file", "page_of"]
+from privstats.errors import LocalProtocolError, PrivstatsError
+from privstats.files.atomic import atomic_write, read_whole
 
 BUNDLE = "privstats.bundle.js"
+WORDS = "words.json"
 _TLS_ONLY_SECONDS = 365 * 86_400  # people type the address: from the first visit on the browser asks by TLS alone
 _HERE = {"localhost", "127.0.0.1", "[::1]"}
 
@@ -64,9 +66,9 @@ def page_of(leader: str, run: str, study: str) -> Page:
     for name, value, least, most in (("run", run, 32, 64), ("study", study, 64, 64)):
         if not re.fullmatch(r"(?:[0-9a-f]{2})+", str(value)) or not least <= len(value) <= most:
             raise LocalProtocolError(f"{name} must be lower-case hex digits, as study.json has them; copy them again")
-    style, script = (_text(name) for name in ("page.css", BUNDLE))
+    style, script, words = (_text(name) for name in ("page.css", BUNDLE, WORDS))
     named = {"leader": html.escape(origin), "run": run, "study": study}
-    text = Template(_text("page.html")).substitute(named, style=style, script=script)
+    text = Template(_text("page.html")).substitute(named, style=style, script=script, words=words)
     return Page(text, _headers(origin, _hash(script), _hash(style)), _hash(script))
 
 
@@ -81,15 +83,15 @@ def _text(name: str) -> str:
 
 
 def _origin(leader: str) -> str:
-    found = urlsplit(str(leader))
-    plain = found.scheme == "http" and found.netloc.rsplit(":", 1)[0] in _HERE
-    if not (found.scheme == "https" or plain) or not re.fullmatch(r"[A-Za-z0-9.:\[\]-]+", found.netloc):
+    parts = urlsplit(str(leader))
+    plain = parts.scheme == "http" and parts.netloc.rsplit(":", 1)[0] in _HERE
+    if not (parts.scheme == "https" or plain) or not re.fullmatch(r"[A-Za-z0-9.:\[\]-]+", parts.netloc):
         raise LocalProtocolError(
             "the leader's address must begin with https:// and a host's name; give leader's address"
         )
-    if found.path.strip("/") or found.query or found.fragment:
+    if parts.path.strip("/") or parts.query or parts.fragment:
         raise LocalProtocolError("the leader's address must be scheme and host alone, without a path; shorten it")
-    return f"{found.scheme}://{found.netloc}"
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def _hash(text: str) -> str:
@@ -117,3 +119,39 @@ def _headers(leader: str, script: str, style: str) -> dict[str, str]:
         "X-Content-Type-Options": "nosniff",
         "Cache-Control": "no-store",
     }
+
+
+class _Study(msgspec.Struct, forbid_unknown_fields=True):
+    """What a page pins."""
+
+    leader: str
+    run: str
+    study: str
+
+
+def write_page(study: Path, out: Path) -> Page:
+    """Write ``index.html``, ``headers.json`` and ``nginx-headers.conf`` into a new folder.
+
+    Args:
+        study: a file of JSON with ``leader``, ``run`` and ``study``, as ``privstats http invite`` writes it.
+        out: a folder that does not exist.
+
+    Raises:
+        LocalProtocolError: the file is of another form.
+        PrivstatsError: the folder exists, or cannot be written.
+    """
+    data = read_whole(study, LocalProtocolError, "privstats http invite")
+    try:
+        named = msgspec.json.decode(data, type=_Study)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise LocalProtocolError(f"{study} must name leader, run and study, in JSON: copy it again") from None
+    page = page_of(named.leader, named.run, named.study)
+    try:
+        out.mkdir()
+    except OSError as error:
+        raise PrivstatsError(f"cannot make {out}: {error.strerror}; name another folder") from None
+    atomic_write(out / "index.html", page.html.encode(), shared=True)
+    atomic_write(out / "headers.json", msgspec.json.format(msgspec.json.encode(page.headers)), shared=True)
+    lines = (f'add_header {name} "{value}" always;\n' for name, value in page.headers.items() if name != "Content-Type")
+    atomic_write(out / "nginx-headers.conf", "".join(lines).encode(), shared=True)
+    return page

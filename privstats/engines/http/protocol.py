@@ -29,8 +29,6 @@ from privstats.engines.door.connection_limits import (
 )
 from privstats.engines.http.exchange import PROVED
 
-__all__ = ["HEADER_SECONDS", "DeadlineProtocol", "protocol_for"]
-
 HEADER_SECONDS = 10.0
 
 

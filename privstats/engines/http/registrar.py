@@ -17,12 +17,11 @@ from privstats.engines.http.invitations import Invitation, draw_code, study_of
 from privstats.engines.http.settings import FILE, Limits, Settings
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import read_whole, write_new
+from privstats.files.signing import verify
 from privstats.plan import Devices, Plan
 from privstats.progress import track
 from privstats.secagg import Identity, Roster
-from privstats.secagg.keys import Entropy, draw, require_identity, verify
-
-__all__ = ["LINKS", "Run", "check_devices", "renew", "write_invitations", "write_study"]
+from privstats.secagg.keys import Entropy, draw, require_identity
 
 LINKS = "links.txt"
 """One link a line, in the order of the roster: whoever reads it can answer for everybody."""
@@ -197,15 +196,12 @@ def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) ->
 
 def _write_run(home: Path, plan: Plan, roster: Roster, identity: Identity, settings: Settings, number: int) -> Run:
     run = _run_folder(home, number)
-    shared = {
-        _PLAN: plan.to_toml(),
-        _SIGNATURE: identity.sign(_statement(plan, roster)).hex() + "\n",
-    }
+    shared = {_PLAN: plan.to_toml(), _SIGNATURE: identity.sign(_statement(plan, roster)).hex() + "\n"}
     study = study_of(roster.run, bytes.fromhex(plan.digest), roster.digest)
     pinned = {"leader": settings.address, "run": roster.run.hex(), "study": study}
-    told = replace(settings, origins=(), limits=Limits())
+    public = replace(settings, origins=(), limits=Limits())
     homes = {"leader": shared | {FILE: settings.to_toml()}, "page": {_STUDY: json.dumps(pinned) + "\n"}}
-    homes |= {f"helper-{place}": shared | {FILE: told.to_toml()} for place in range(1, len(plan.panel))}
+    homes |= {f"helper-{place}": shared | {FILE: public.to_toml()} for place in range(1, len(plan.panel))}
     _make(run)
     for name, files in homes.items():
         _make(run / name)

@@ -15,19 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from privstats import session
-from privstats.engines.http.answered import Answered, named
-from privstats.engines.http.folders import leader_folder
-from privstats.engines.http.manifest import Manifest
+from privstats.engines.http.exchange import CODES, Refused
+from privstats.engines.http.folders import Answered, End, Manifest, PanelOffers, clear_journal, leader_folder, named
 from privstats.engines.http.owner import AGAIN, TAKEN, Verdict
-from privstats.engines.http.panel_offers import PanelOffers
-from privstats.engines.http.problems import CODES, Refused
-from privstats.engines.http.run_end import End, clear_journal
 from privstats.engines.http.settings import Settings
 from privstats.engines.journal import JournaledLeader, JournaledServer
 from privstats.engines.network.folder import RELEASE, Folder, RoundFolder
 from privstats.engines.network.operator_log import WarningLine, log_line, reason_of
-from privstats.engines.network.session_end import SessionEnd
-from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
+from privstats.engines.network.session_end import EndedSession, KeptStatements, SessionEnd, SessionHistory
 from privstats.errors import (
     AggregationError,
     LocalProtocolError,
@@ -39,8 +34,6 @@ from privstats.errors import (
 from privstats.files.atomic import read_whole
 from privstats.secagg import Panel
 from privstats.secagg.machines import ENDS
-
-__all__ = ["LeaderRun", "Step"]
 
 _HOME = "leader"
 _GRACE_SECONDS = 60.0
@@ -117,7 +110,7 @@ class LeaderRun:
         self._server = self._leader = None
 
     def heard(self, sender: int) -> bytes | None:
-        """What ``answered.named`` says of this sender's report on the disk; callable from any thread."""
+        """What ``folders.named`` says of this sender's report on the disk; callable from any thread."""
         return self._answered.of(sender)
 
     @property

@@ -19,32 +19,31 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
+from typing import Protocol
 
 import uvicorn
 
 from privstats.engines.door.connection_limits import ConnectionLimiter, Limits
+from privstats.engines.door.ports import listening
 from privstats.engines.door.server import DoorServer
 from privstats.engines.http.admin import ADMIN_SOCKET, ADMIN_TOKEN, Administration, socket_name
 from privstats.engines.http.leader import Leader
 from privstats.engines.http.owner import Owner
-from privstats.engines.http.part_sums import Cluster, PartSums
 from privstats.engines.http.protocol import protocol_for
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.http.standing import Standing, keep, standing_of
 from privstats.engines.network.operator_log import WarningLine, reason_of
-from privstats.engines.network.supervision import supervised, supervision
+from privstats.engines.network.status_file import supervised, supervision
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write
 from privstats.system import raise_open_files
 
-__all__ = ["Address", "Serving", "serve"]
-
 _GRACE_SECONDS = 4
 _TICK_SECONDS, _STATUS_SECONDS, _LINE_SECONDS = 1.0, 5.0, 60.0
 _KEEP_ALIVE_SECONDS = 5
-_BACKLOG = 2048
 _OF_DEVICES = Limits(strangers=2048, of_node=4)
 _OF_THE_MACHINE = Limits(connections=64, strangers=64)
 _SPARE = 1.15
@@ -95,7 +94,7 @@ class Serving:
     """
 
     address: str
-    stop: Callable[[], None]
+    stop: Callable[[], object]
 
 
 class _Server(DoorServer):
@@ -106,12 +105,26 @@ class _Server(DoorServer):
         yield
 
 
+class Sums(Protocol):
+    """What sums settled parts up while a leader serves."""
+
+    def stop(self) -> None:
+        """End it; parts that wait are summed by the next process."""
+
+
+class Summing(Protocol):
+    """Who can be asked to: ``contrib.parts`` on a cluster."""
+
+    def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> Sums:
+        """Begin with the parts of a run whose journal an owner's thread calls."""
+
+
 def serve(
     run: LeaderRun,
     address: Address,
     *,
     admin_port: int | None = None,
-    cluster: Cluster | None = None,
+    cluster: Summing | None = None,
     started: Callable[[Serving], None] = lambda _: None,
     signals: bool = True,
 ) -> int:
@@ -138,7 +151,7 @@ def serve(
     room.require()
     if run.ended is None:
         run.folder.ask_charge()
-    with _listening(address.host, address.port) as public:
+    with listening(address.host, address.port) as public:
         name = "{}:{}".format(*public.getsockname()[:2])
         with (
             supervised(run.folder.base, "served", name, _certificate_end(address)),
@@ -158,7 +171,7 @@ class _Process:
     room: _Room
     files: int
     token: str
-    cluster: Cluster | None
+    cluster: Summing | None
     started: Callable[[Serving], None]
     signals: bool
     began: float = field(default_factory=time.time)
@@ -168,30 +181,16 @@ class _Process:
         self.ending = asyncio.Event()
         self.owner = Owner(self.run, self._failed)
         self.leader = Leader(self.run, self.owner, full=lambda: self.room.full)
-        limits = self.run.settings.limits
-        most = replace(_OF_DEVICES, of_address=limits.connections).within(self.files)
-        self.limiter = ConnectionLimiter(most, proxies=limits.proxies, names=False)
         self.owner.start()
-        sums = self._sums()
-        home = self.run.folder.base
-        admin = Administration(
-            self.run, self.owner, self._standing, lambda: supervision(home, "served"), time.time, self.token
-        )
-        servers = [
-            _server(self.leader, public, self.limiter, self.address.tls),
-            _server(admin, private, ConnectionLimiter(_OF_THE_MACHINE, names=False)),
-        ]
+        cluster, loop = self.cluster, asyncio.get_running_loop()
+        sums = None if cluster is None else cluster.start(self.run, self.owner, loop)
+        servers = self._servers(public, private)
         tasks = [asyncio.create_task(server.serve([])) for server in servers]
         clock = asyncio.create_task(self._clock())
         self._listen_to_signals()
         while not all(server.started for server in servers) and not any(task.done() for task in tasks):
             await asyncio.sleep(0.01)
-        loop = asyncio.get_running_loop()
-
-        def stop() -> None:
-            loop.call_soon_threadsafe(self.ending.set)
-
-        self.started(Serving(name, stop))
+        self.started(Serving(name, partial(loop.call_soon_threadsafe, self.ending.set)))
         await self.ending.wait()
         self.leader.taking = False
         for server in servers:
@@ -203,12 +202,18 @@ class _Process:
         await self.owner.stop()
         return self.code
 
-    def _sums(self) -> PartSums | None:
-        if self.cluster is None:
-            return None
-        sums = PartSums(self.run, self.owner, asyncio.get_running_loop(), self.cluster)
-        sums.start()
-        return sums
+    def _servers(self, public: socket.socket, private: socket.socket) -> tuple[DoorServer, DoorServer]:
+        """That of devices and helpers, and that of the administration."""
+        limits, home = self.run.settings.limits, self.run.folder.base
+        most = replace(_OF_DEVICES, of_address=limits.connections).within(self.files)
+        self.limiter = ConnectionLimiter(most, proxies=limits.proxies, names=False)
+        admin = Administration(
+            self.run, self.owner, self._standing, lambda: supervision(home, "served"), time.time, self.token
+        )
+        return (
+            _server(self.leader, public, self.limiter, self.address.tls),
+            _server(admin, private, ConnectionLimiter(_OF_THE_MACHINE, names=False)),
+        )
 
     def _failed(self, error: Exception) -> None:
         self.run.say(WarningLine(f"the journal could not be written, so the leader ends: {reason_of(error)}"))
@@ -226,7 +231,7 @@ class _Process:
 
     async def _clock(self) -> None:
         """Close steps when their time has come, keep the status, and say what was refused."""
-        told, last_status, last_line = Counter[str](), 0.0, time.monotonic()
+        reported, last_status, last_line = Counter[str](), 0.0, time.monotonic()
         while True:
             with suppress(Exception):
                 await self.owner.call(self.run.tick)
@@ -236,11 +241,11 @@ class _Process:
                     await self.owner.call(lambda: keep(self.run.folder.base, self._standing()))
                 if now - last_line >= _LINE_SECONDS:
                     last_line = now
-                    told = self._say_refusals(told)
+                    reported = self._say_refusals(reported)
             await asyncio.sleep(_TICK_SECONDS)
 
-    def _say_refusals(self, told: Counter[str]) -> Counter[str]:
-        for code, count in sorted((self.leader.seen.refused - told).items()):
+    def _say_refusals(self, reported: Counter[str]) -> Counter[str]:
+        for code, count in sorted((self.leader.seen.refused - reported).items()):
             self.run.say(WarningLine(f"refused: {code}, {count} in the last minute"))
         return Counter(self.leader.seen.refused)
 
@@ -289,22 +294,11 @@ def _server(
 
 
 @contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        made = socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)
-    except (OSError, OverflowError) as error:
-        raise PrivstatsError(f"cannot listen on {host}, port {port} ({error}): give another address") from None
-    with made:
-        yield made
-
-
-@contextmanager
 def _administered(run: LeaderRun, port: int | None) -> Iterator[tuple[socket.socket, str]]:
     """The administration's socket, a file of mode 0600 in the folder; or a loopback port, and the token it asks for."""
     if port is not None:
         path, token = run.folder.base / ADMIN_TOKEN, secrets.token_hex(32)
-        with _listening("127.0.0.1", port) as made:
+        with listening("127.0.0.1", port) as made:
             atomic_write(path, f"{token}\n".encode(), durable=False)
             try:
                 yield made, token

@@ -20,9 +20,7 @@ import tomli_w
 
 from privstats.errors import LocalProtocolError
 from privstats.files.atomic import read_whole
-from privstats.files.toml import toml_tables
-
-__all__ = ["FILE", "GRACE", "Limits", "Settings"]
+from privstats.files.text import toml_tables
 
 FILE = "http.toml"
 _VERSION = 1
@@ -129,10 +127,10 @@ class Settings:
 
     def to_toml(self) -> str:
         """The text of the file."""
-        told = {"version": _VERSION, "address": self.address, "closes": self.closes, "until": self.until}
+        table = {"version": _VERSION, "address": self.address, "closes": self.closes, "until": self.until}
         limits = {name: value for name, value in asdict(self.limits).items() if value != getattr(Limits(), name)}
         return tomli_w.dumps(
-            told
+            table
             | ({"origins": list(self.origins)} if self.origins else {})
             | ({"limits": {**limits, **_listed(limits)}} if limits else {})
         )

@@ -19,12 +19,9 @@ from privstats.engines.http.leader import Leader
 from privstats.engines.http.owner import Owner
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.network.key_agreement import offered
-from privstats.engines.network.metrics import connections_of, family, gauge
-from privstats.engines.network.status_file import STATUS, ConnectionStatus, read_status
-from privstats.engines.network.supervision import Supervision, supervision
+from privstats.engines.network.metrics import certificate_days, connections_of, family, gauge
+from privstats.engines.network.status_file import STATUS, ConnectionStatus, Supervision, read_status, supervision
 from privstats.files.atomic import atomic_write
-
-__all__ = ["HelperStanding", "Standing", "exposition", "facts_of", "keep", "standing_of"]
 
 _IDLE = ("offer", "over")
 
@@ -90,38 +87,52 @@ def standing_of(
     run: LeaderRun, leader: Leader, owner: Owner, connections: ConnectionStatus, began: float, now: float
 ) -> Standing:
     """The standing; called in the owner's thread, as it asks the journal."""
-    offering, cohort = set(run.offering), run.folder.plan.cohort
-    places = range(1, 1 + run.folder.plan.helpers)
-    helpers = (
-        HelperStanding(place, place not in offering, leader.helpers.heard.get(place, 0.0), run.waits_for(place))
-        for place in places
-    )
     return Standing(
-        run=run.folder.roster.run.hex(),
         process=os.getpid(),
         updated=now,
         began=began,
-        step=run.step.name,
-        since=run.step.since,
-        reports=run.reports,
-        clients=cohort.clients,
-        least=cohort.min_survivors,
-        closes=run.settings.closes.timestamp(),
-        until=run.settings.until.timestamp(),
-        helpers=tuple(helpers),
-        answers={str(status): count for status, count in sorted(leader.seen.answers.items())},
-        refused=dict(sorted((leader.seen.refused + run.refusals).items())),
-        received=leader.seen.received,
-        sent=leader.seen.sent,
-        in_flight=leader.intake.flight.held,
-        groups=owner.sizes.groups,
-        grouped=owner.sizes.reports,
-        seconds=owner.sizes.seconds,
-        trouble=run.trouble,
-        ended=run.sentence,
-        unsummed=0 if run.journal is None else len(run.journal.unsummed),
         connections=connections,
+        refused=dict(sorted((leader.seen.refused + run.refusals).items())),
+        **_of_run(run, leader.helpers.heard),
+        **_of_carrier(leader, owner),
     )
+
+
+def _of_run(run: LeaderRun, heard: Mapping[int, float]) -> dict[str, Any]:
+    """Of the journal and its settings; by place, when each helper was heard last."""
+    offering, plan, settings = set(run.offering), run.folder.plan, run.settings
+    places = range(1, 1 + plan.helpers)
+    return {
+        "run": run.folder.roster.run.hex(),
+        "step": run.step.name,
+        "since": run.step.since,
+        "reports": run.reports,
+        "clients": plan.cohort.clients,
+        "least": plan.cohort.min_survivors,
+        "closes": settings.closes.timestamp(),
+        "until": settings.until.timestamp(),
+        "helpers": tuple(
+            HelperStanding(place, place not in offering, heard.get(place, 0.0), run.waits_for(place))
+            for place in places
+        ),
+        "trouble": run.trouble,
+        "ended": run.sentence,
+        "unsummed": 0 if run.journal is None else len(run.journal.unsummed),
+    }
+
+
+def _of_carrier(leader: Leader, owner: Owner) -> dict[str, Any]:
+    """What the application counted, and the thread that writes."""
+    seen, sizes = leader.seen, owner.sizes
+    return {
+        "answers": {str(status): count for status, count in sorted(seen.answers.items())},
+        "received": seen.received,
+        "sent": seen.sent,
+        "in_flight": leader.intake.flight.held,
+        "groups": sizes.groups,
+        "grouped": sizes.reports,
+        "seconds": sizes.seconds,
+    }
 
 
 def keep(home: Path, standing: Standing) -> None:
@@ -138,26 +149,26 @@ def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, 
         now: Unix seconds; the time when None.
     """
     now = time.time() if now is None else now
-    held, found = supervision(home, "served"), read_status(home, Standing)
+    held, standing = supervision(home, "served"), read_status(home, Standing)
     served = "no" if held is None else f"by process {held.process}, {held.address}"
     begun = {"role": "leader", "run": run, "served": served, "tls_key_agreement": str(offered())}
-    if found is None or found.run != run:
+    if standing is None or standing.run != run:
         return {**begun, "step": "not begun"}, held
     facts: dict[str, Any] = {
         **begun,
-        "step": found.step,
-        "step_since": _time(found.since),
-        "reports": f"{found.reports:,} of {found.clients:,}, {found.least:,} are needed",
-        "closes": _time(found.closes),
-        "box_keys_end": _time(found.until),
-        "helpers": [_helper(each, now) for each in found.helpers],
-        "refused": dict(found.refused),
-        "bytes_received": found.received,
-        "updated": _time(found.updated),
+        "step": standing.step,
+        "step_since": _time(standing.since),
+        "reports": f"{standing.reports:,} of {standing.clients:,}, {standing.least:,} are needed",
+        "closes": _time(standing.closes),
+        "box_keys_end": _time(standing.until),
+        "helpers": [_helper(each, now) for each in standing.helpers],
+        "refused": dict(standing.refused),
+        "bytes_received": standing.received,
+        "updated": _time(standing.updated),
     }
-    told = {"trouble": found.trouble, "ended": found.ended}
-    waiting = {"parts_without_sum": found.unsummed} if found.unsummed else {}
-    return facts | waiting | {name: text for name, text in told.items() if text}, held
+    sentences = {"trouble": standing.trouble, "ended": standing.ended}
+    waiting = {"parts_without_sum": standing.unsummed} if standing.unsummed else {}
+    return facts | waiting | {name: text for name, text in sentences.items() if text}, held
 
 
 def exposition(standing: Standing, held: Supervision | None, now: float) -> str:
@@ -167,9 +178,7 @@ def exposition(standing: Standing, held: Supervision | None, now: float) -> str:
 
 def _lines(status: Standing, held: Supervision | None, now: float) -> Iterator[str]:
     yield from gauge("up", "Whether the leader serves.", held is not None)
-    if held is not None and held.certificate_ends:
-        days = (held.certificate_ends - now) / 86_400
-        yield from gauge("certificate_days_left", "Days until the TLS certificates of this process end.", days)
+    yield from certificate_days(held, now)
     yield from gauge("session_running", "Whether the run has begun and not ended.", status.step not in _IDLE)
     yield from gauge("step_open_seconds", "Seconds since the current step was opened.", now - status.since)
     yield from gauge("http_reports", "Senders whose report is on the disk.", status.reports)
@@ -185,8 +194,8 @@ def _lines(status: Standing, held: Supervision | None, now: float) -> Iterator[s
     times = {"_sum": status.seconds, "_count": status.groups}
     yield from _summary("http_group_seconds", "Seconds of a group, its wait for the disk included.", times)
     silent = {str(each.place): now - (each.heard or status.began) for each in status.helpers}
-    told = "Seconds since a helper last signed a reply to this process."
-    yield from family("http_helper_silent_seconds", "gauge", told, _labelled("place", silent))
+    text = "Seconds since a helper last signed a reply to this process."
+    yield from family("http_helper_silent_seconds", "gauge", text, _labelled("place", silent))
     due = {str(each.place): float(each.due) for each in status.helpers}
     yield from family("http_helper_due", "gauge", "Whether a helper has something to answer.", _labelled("place", due))
 

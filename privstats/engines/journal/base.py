@@ -22,22 +22,6 @@ from privstats.secagg.machines import Aggregator, Masking, Peer
 from privstats.secagg.protocols import protocol_of
 from privstats.system import lock, unlock
 
-__all__ = [
-    "JournalBase",
-    "ServerPlace",
-    "held",
-    "held_briefly",
-    "made_directory",
-    "path_of",
-    "require_aggregator",
-    "require_callable",
-    "require_member",
-    "require_panel",
-    "require_peer",
-    "require_threads",
-    "written",
-]
-
 _NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it and resume"
 
 
@@ -149,7 +133,7 @@ def path_of(path: object) -> Path:
     return Path(path).resolve()
 
 
-def made_directory(path: object) -> Path:
+def created_directory(path: object) -> Path:
     """The directory at ``path``, created if it does not exist; raises ``LocalProtocolError`` if that fails."""
     directory = path_of(path)
     try:
@@ -175,12 +159,7 @@ class ServerPlace:
     def resumed(self, state: bytes, key: bytes) -> Aggregator:
         """The machine that was sealed in ``state``."""
         return protocol_of(self.parameters).machines.server.resume(
-            state,
-            key,
-            parameters=self.parameters,
-            roster=self.roster,
-            identity=self.identity,
-            threads=self.threads,
+            state, key, parameters=self.parameters, roster=self.roster, identity=self.identity, threads=self.threads
         )
 
 
@@ -188,14 +167,14 @@ def require_peer(machine: object) -> Peer:
     """The client machine itself; raises ``LocalProtocolError`` for another value."""
     if not hasattr(machine, "answer"):
         raise LocalProtocolError(f"this journal keeps a client, got {type(machine).__name__}: give session.client(...)")
-    return cast(Peer, machine)
+    return cast("Peer", machine)
 
 
 def require_aggregator(machine: object) -> Aggregator:
     """The server machine itself; raises ``LocalProtocolError`` for another value."""
     if not hasattr(machine, "end_step"):
         raise LocalProtocolError(f"this journal keeps a server, got {type(machine).__name__}: give session.server(...)")
-    return cast(Aggregator, machine)
+    return cast("Aggregator", machine)
 
 
 def require_callable(what: str, given: object) -> None:
@@ -220,7 +199,7 @@ def require_threads(threads: object) -> None:
 
 def require_member(parameters: object, identity: object) -> UploadParameters:
     """The parameters; raises ``LocalProtocolError`` if their protocol has no panel, or without an identity."""
-    protocol_of(cast(Masking, parameters))  # refuses a plan, for example
+    protocol_of(cast("Masking", parameters))  # refuses a plan, for example
     require_identity(identity)
     if not isinstance(parameters, UploadParameters):
         raise LocalProtocolError('there is a panel only under a plan with protocol="split": give its plan.masking')

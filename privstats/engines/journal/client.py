@@ -2,26 +2,31 @@
 
 One file holds its sealed state and is replaced before an answer is sent; after the end it holds the last answer, until
 the client is discarded. Wraps the machine of ``secagg``; sends no bytes itself.
+
+After its last answer a client holds no key, share or vector (:class:`FinishedClient`): it repeats that answer to the
+same message and refuses any other. A server that was killed while last answers were in transit asks again, and without
+the repeats its session and all its vectors would be lost.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
+from typing import ClassVar, NoReturn
 
 from privstats.engines.journal.base import JournalBase, require_callable, require_peer, require_threads, written
 from privstats.engines.journal.client_file import ClientFile, Saved, client_outside
-from privstats.engines.journal.finished_client import FinishedClient
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
 from privstats.files.outside import Outside
-from privstats.secagg import Identity, Roster
+from privstats.secagg import Identity, Roster, wire
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, Masking, OnUpload, Peer, give_back, session_id
 from privstats.secagg.protocols import protocol_of
+from privstats.secagg.wire import members
 
-__all__ = ["JournaledClient"]
+_SERVER = "server"
 
 
 class JournaledClient(JournalBase):
@@ -176,10 +181,10 @@ class JournaledClient(JournalBase):
         if not saved.state and not saved.answer:
             raise SessionEndedError(f"the client at {file.path} has ended and must not come back: it may have unmasked")
         if not saved.state:  # copies repeat the same answer, so a copy is not refused
-            kept = FinishedClient(
+            finished = FinishedClient(
                 machine.parameters, machine.index, saved.question, saved.answer, saved.receipt, saved.agreement
             )
-            return cls(file, kept, on_upload=None, charged=saved.charged or kept.charged)
+            return cls(file, finished, on_upload=None, charged=saved.charged or finished.charged)
         if not restored:
             file.require_newest()
         client = machine.resumed(saved.state, file.key, on_upload)
@@ -191,8 +196,8 @@ class JournaledClient(JournalBase):
             )
         if restored:
             file.replace(saved)
-        told = charged or on_upload is not None
-        return cls(file, client, on_upload=None, charged=told)  # the client itself has on_upload
+        charges = charged or on_upload is not None
+        return cls(file, client, on_upload=None, charged=charges)  # the client itself has on_upload
 
     @property
     def parameters(self) -> Masking:
@@ -236,8 +241,8 @@ class JournaledClient(JournalBase):
     @property
     def receipt(self) -> bytes:
         """Identifies its upload later, for ``session.free``; empty until the upload may be sent."""
-        said: bytes = getattr(self._client, "receipt", b"")
-        return said
+        receipt: bytes = getattr(self._client, "receipt", b"")
+        return receipt
 
     @property
     def charged(self) -> bool:
@@ -376,8 +381,8 @@ class _Machine:
             on_upload=on_upload,
         )
 
-    def checked(self, made: object) -> Peer:
-        client = require_peer(made)
+    def checked(self, machine: object) -> Peer:
+        client = require_peer(machine)
         if (client.parameters, client.index) != (self.parameters, self.index):
             raise LocalProtocolError("make gave a client of another plan or place than the one to be resumed")
         return client
@@ -386,3 +391,64 @@ class _Machine:
 def _require_told(on_upload: object) -> None:
     if on_upload is not None:
         require_callable("on_upload", on_upload)
+
+
+@dataclass(frozen=True, repr=False)
+class FinishedClient:
+    """A client after its end, as a :class:`~privstats.secagg.machines.Peer`.
+
+    Attributes:
+        parameters: the public parameters that all parties agreed on.
+        index: its place on the roster.
+        question: SHA-256 of the message that was answered last.
+        answer: the answer, as it was sealed for the server.
+        receipt: identifies its upload.
+        agreement: by signer, the list that it is on and the signature.
+    """
+
+    parameters: Masking
+    index: int
+    question: bytes
+    answer: bytes
+    receipt: bytes = b""
+    agreement: dict[int, bytes] = field(default_factory=dict)
+
+    step: ClassVar[str] = "done"
+    faults: ClassVar[tuple[RemoteProtocolError, ...]] = ()
+    ended: ClassVar[str] = ""
+    charged: ClassVar[bool] = False
+    upload: ClassVar[bytes] = b""
+
+    @property
+    def agreed(self) -> tuple[int, ...]:
+        """The survivors whose sum it helped to unmask; empty for a protocol without lists."""
+        lists = [statement[: -wire.SIGNATURE_BYTES] for statement in self.agreement.values()]
+        return tuple(sorted(members(lists[0], self.parameters.clients))) if lists else ()
+
+    def start(self) -> list[tuple[str, bytes]]:
+        """Return an empty list: it has sent all its messages."""
+        return []
+
+    def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
+        """Repeat the answer to the message that it answered.
+
+        Raises:
+            RemoteProtocolError: any other message.
+        """
+        view = wire.view_of(data)
+        fits = len(view) <= protocol_of(self.parameters).machines.largest_request(self.parameters)
+        if fits and sha256(view).digest() == self.question:
+            return [(_SERVER, self.answer)]
+        detail = "this client has ended, and only repeats its last answer"
+        raise RemoteProtocolError(_SERVER, self.step, "not_expected", detail, proven=False)
+
+    def export(self, key: bytes) -> NoReturn:  # noqa: ARG002
+        """Refuse: its journal holds the whole state.
+
+        Raises:
+            LocalProtocolError: always.
+        """
+        raise LocalProtocolError("this client has ended: there is no state to save")
+
+    def discard(self) -> None:
+        """Do nothing; the journal removes the answer."""

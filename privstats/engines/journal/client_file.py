@@ -24,8 +24,6 @@ from privstats.engines.records import check_key, read_sealed, write_sealed
 from privstats.files.outside import Outside
 from privstats.secagg.wire import HiddenRepr
 
-__all__ = ["ClientFile", "Saved", "client_outside", "forget_answer", "left_by", "never"]
-
 
 class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without a state the client has ended, and its last answer may remain.

@@ -24,8 +24,6 @@ from privstats.secagg.exclusive import exclusive
 from privstats.secagg.protocols import protocol_of
 from privstats.secagg.wire import HiddenRepr, view_of
 
-__all__ = ["HelperState", "JournaledHelper", "forget_ended"]
-
 HelperState: TypeAlias = Literal["offered", "bound", "revealed", "abandoned"]
 
 _LOG, _END = "log", "end"
@@ -119,10 +117,10 @@ class JournaledHelper(PanelMember):
             raise LocalProtocolError(f"a helper's place on the panel is 1 to {parameters.helpers}, got {place}")
         Helper.check_noise(parameters, noise)
         end = end_of(until)
-        with cls._taken(home, key, identity, parameters, roster) as made:
-            made._noise = noise
-            made._enter(HpkeKey.make(made._place, key, place, end))
-        return made
+        with cls._offering(home, key, identity, parameters, roster) as offering:
+            offering._noise = noise
+            offering._enter(HpkeKey.make(offering._place, key, place, end))
+        return offering
 
     @classmethod
     def resume(
@@ -152,10 +150,10 @@ class JournaledHelper(PanelMember):
             RestoredError: the box key was bound to a panel, and the home was restored or copied since.
             LocalProtocolError: another key, plan or roster, damage, or another process or object uses it.
         """
-        with cls._found(home, key, identity, parameters, roster) as found, found._acting():
-            found._threads, found._noise = threads, noise
-            found._take_up(restored=restored)
-        return found
+        with cls._resuming(home, key, identity, parameters, roster) as helper, helper._acting():
+            helper._threads, helper._noise = threads, noise
+            helper._take_up(restored=restored)
+        return helper
 
     def _take_up(self, *, restored: bool) -> None:
         """Read the state under the lock: the marker of the end takes precedence over the keys."""
@@ -176,8 +174,8 @@ class JournaledHelper(PanelMember):
         """Destroy a box key that has ended; for a run with a panel, sign that this helper never answers."""
         if self._ended is None and self._box_key is not None and self._box_key.ended:
             copied = self._counter.is_older(self._mark)  # another copy may have answered, so nothing is signed
-            told = [] if self._machine is None or copied else self._machine.abandon()
-            self._close_run(_End("abandoned", self._number, told[0][1] if told else b""))
+            statements = [] if self._machine is None or copied else self._machine.abandon()
+            self._close_run(_End("abandoned", self._number, statements[0][1] if statements else b""))
 
     @property
     def _happened(self) -> int:
@@ -321,9 +319,9 @@ class JournaledHelper(PanelMember):
                 raise LocalProtocolError("this helper has answered: the run is over and counts as a release")
             if self._machine is None:
                 raise LocalProtocolError("this key is bound to no panel: there is no run to abandon, discard it")
-            told = self._machine.abandon()
-            self._close_run(_End("abandoned", self._number, told[0][1]))
-            return told
+            statements = self._machine.abandon()
+            self._close_run(_End("abandoned", self._number, statements[0][1]))
+            return statements
 
     @exclusive
     def discard(self) -> None:

@@ -10,7 +10,13 @@ import os
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from privstats.engines.journal.base import ServerPlace, made_directory, require_callable, require_panel, require_threads
+from privstats.engines.journal.base import (
+    ServerPlace,
+    created_directory,
+    require_callable,
+    require_panel,
+    require_threads,
+)
 from privstats.engines.journal.panel_member import HpkeKey, PanelMember
 from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.server import JournaledServer
@@ -19,8 +25,6 @@ from privstats.errors import LocalProtocolError, SessionEndedError
 from privstats.secagg import HelperKeys, Identity, Offer, Panel, Roster, UploadParameters, end_of
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import Aggregator
-
-__all__ = ["JournaledLeader", "LeaderState"]
 
 LeaderState: TypeAlias = Literal["offered", "bound", "leading"]
 
@@ -78,9 +82,9 @@ class JournaledLeader(PanelMember):
             LocalProtocolError: the run is known here, in any state; or it is in use.
         """
         end = end_of(until)
-        with cls._taken(home, key, identity, parameters, roster) as made:
-            made._box_key = HpkeKey.make(made._place, key, _LEADER, end)
-        return made
+        with cls._offering(home, key, identity, parameters, roster) as offering:
+            offering._box_key = HpkeKey.make(offering._place, key, _LEADER, end)
+        return offering
 
     @classmethod
     def resume(
@@ -107,17 +111,17 @@ class JournaledLeader(PanelMember):
             SessionEndedError: the box key has ended before the run was led, and is destroyed.
             LocalProtocolError: another key, or damage, or another process or object uses it.
         """
-        with cls._found(home, key, identity, parameters, roster) as found, found._acting():
-            if found._leading:
-                HpkeKey.destroy(found._place)  # the process died after the journal of the run had it
+        with cls._resuming(home, key, identity, parameters, roster) as leader, leader._acting():
+            if leader._leading:
+                HpkeKey.destroy(leader._place)  # the process died after the journal of the run had it
             else:
-                found._box_key = HpkeKey.read(found._place, key)
-                found._require_open(found._box_key)
+                leader._box_key = HpkeKey.read(leader._place, key)
+                leader._require_open(leader._box_key)
                 if restored:
-                    found._vouch(found._box_key)
-                found._require_newest()
-            found._restored = restored
-        return found
+                    leader._vouch(leader._box_key)
+                leader._require_newest()
+            leader._restored = restored
+        return leader
 
     def _require_open(self, box_key: HpkeKey) -> None:
         if box_key.ended:
@@ -177,7 +181,7 @@ class JournaledLeader(PanelMember):
 
     def _opened(self, make: Callable[[], Aggregator], threads: int) -> JournaledServer:
         """The run's journal; its counter is beside this leader's home, so a backup of the home does not contain it."""
-        directory, run = made_directory(self._place / _SERVER), self._place
+        directory, run = created_directory(self._place / _SERVER), self._place
         place = ServerPlace(self.parameters, self.roster, self._identity, threads)
         outside = server_outside(self.parameters, self.roster)
         counter = Counter.of(directory, f"{run.name}.{_SERVER}", beside=run.parent, outside=outside)

@@ -24,8 +24,6 @@ from privstats.secagg.machines import session_id
 from privstats.secagg.roster import require_roster
 from privstats.secagg.wire import HiddenRepr
 
-__all__ = ["HpkeKey", "PanelMember", "run_of"]
-
 _SEALING, _KEYS = "sealing", "keys"
 
 
@@ -54,9 +52,9 @@ class HpkeKey:
         """Make a fresh key that ends at a second since 1970; on disk when this returns."""
         sealing, keys = os.urandom(32), _Keys(place, os.urandom(32), until=until)
         write_sealed(run / _SEALING, key, sealing)
-        made = cls(run, sealing, keys)
-        made._write()
-        return made
+        generated = cls(run, sealing, keys)
+        generated._write()
+        return generated
 
     @classmethod
     def read(cls, run: Path, key: bytes) -> HpkeKey:
@@ -193,7 +191,7 @@ class PanelMember(JournalBase):
 
     @classmethod
     @contextmanager
-    def _taken(
+    def _offering(
         cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
     ) -> Iterator[Self]:
         """The member of a run that is new here; its lock is released if the block fails."""
@@ -211,7 +209,7 @@ class PanelMember(JournalBase):
 
     @classmethod
     @contextmanager
-    def _found(
+    def _resuming(
         cls, home: str | os.PathLike[str], key: bytes, identity: Identity, parameters: UploadParameters, roster: Roster
     ) -> Iterator[Self]:
         """The member that an earlier process left; its lock is released if the block fails."""

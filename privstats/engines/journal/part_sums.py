@@ -15,8 +15,6 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, Deferring
 
-__all__ = ["PartSums"]
-
 
 class PartSums(ServerView):
     """What a journaled server lets others add up."""

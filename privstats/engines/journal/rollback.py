@@ -24,8 +24,6 @@ from privstats.secagg.machines import Masking, session_id
 from privstats.secagg.wire import HiddenRepr
 from privstats.system import sync_folder
 
-__all__ = ["Counter", "Mark", "inode_of", "outside_of", "require_counted", "server_outside"]
-
 _ROSTER_BYTES, _SHORT, _SERVER = 32, 16, "server"
 
 

@@ -33,8 +33,6 @@ from privstats.engines.records import At, RecordLog, read_record
 from privstats.errors import LocalProtocolError
 from privstats.system import open_private, sync_folder
 
-__all__ = ["HighWater", "Segments"]
-
 _SEGMENT, _EARLIER, _MARK = "segment", "log", "mark"
 _NAMED = re.compile(rf"(?:{_SEGMENT}|{_EARLIER})\.(\d+)")
 _UNSYNCED_BYTES: Final = 64 << 20
@@ -55,9 +53,9 @@ class HighWater:
     def read(self) -> tuple[int, int] | None:
         """Segment and count; None for a file that does not say."""
         self._file.seek(0)
-        said = self._file.read(_MARKED.size + _CHECK_BYTES) or b""
-        content = said[: _MARKED.size]
-        if len(content) < _MARKED.size or said[_MARKED.size :] != _check(content):
+        stored = self._file.read(_MARKED.size + _CHECK_BYTES) or b""
+        content = stored[: _MARKED.size]
+        if len(content) < _MARKED.size or stored[_MARKED.size :] != _check(content):
             return None
         segment, count = _MARKED.unpack(content)
         return segment, count
@@ -92,13 +90,7 @@ class Segments:
     """
 
     def __init__(
-        self,
-        directory: Path,
-        key: bytes,
-        live: int,
-        closed: tuple[tuple[int, int], ...] = (),
-        *,
-        earlier: bool = False,
+        self, directory: Path, key: bytes, live: int, closed: tuple[tuple[int, int], ...] = (), *, earlier: bool = False
     ) -> None:
         self._directory, self._key = directory, key
         self.live, self.closed, self.earlier = live, closed, earlier
@@ -209,19 +201,19 @@ class Segments:
         Raises:
             LocalProtocolError: one of those is missing.
         """
-        kept = {_PLACE.unpack(place)[0] for place in needed}
-        for number in kept:
+        numbers = {_PLACE.unpack(place)[0] for place in needed}
+        for number in numbers:
             self._require(number)
-        kept |= {self.live, *(number for number, _ in self.closed)}
+        numbers |= {self.live, *(number for number, _ in self.closed)}
         for number, path in files_of(self._directory):
-            if number not in kept or (path.name.startswith(_EARLIER) and not self.earlier):
+            if number not in numbers or (path.name.startswith(_EARLIER) and not self.earlier):
                 path.unlink()
 
-    def _require_all(self, number: int, found: int, known: int) -> None:
-        if found < known:
+    def _require_all(self, number: int, present: int, known: int) -> None:
+        if present < known:
             raise LocalProtocolError(
-                f"{self.path(number)} ends after {found} of the {known} records that were answered: it was damaged, or "
-                "put back from a backup; bring the newest file back"
+                f"{self.path(number)} ends after {present} of the {known} records that were answered: it was damaged, "
+                "or put back from a backup; bring the newest file back"
             )
 
     def _require(self, number: int) -> None:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from privstats.engines.journal.base import (
     ServerPlace,
+    created_directory,
     held,
-    made_directory,
     path_of,
     require_aggregator,
     require_callable,
@@ -23,15 +23,13 @@ from privstats.engines.journal.base import (
 from privstats.engines.journal.part_sums import PartSums
 from privstats.engines.journal.rollback import Counter, server_outside
 from privstats.engines.journal.server_files import ABANDONED, END_STEP, SNAPSHOT, ServerFiles, Snapshot, groups
-from privstats.engines.journal.session_outputs import SessionOutputs
+from privstats.engines.journal.server_view import SessionOutputs
 from privstats.engines.records import check_key, read_sealed
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Identity, Roster
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.machines import ENDS, Aggregator, Masking, Outbox, Shelving, StepStatus
 from privstats.secagg.wire import require_sender, view_of
-
-__all__ = ["JournaledServer"]
 
 _COUNT = "server"
 
@@ -78,7 +76,7 @@ class JournaledServer(PartSums):
             LocalProtocolError: the directory already holds a session, or is in use.
         """
         require_aggregator(server)
-        directory = made_directory(path)
+        directory = created_directory(path)
         check_key(key)
         with held(directory) as lock:
             if (directory / SNAPSHOT).exists():
@@ -139,7 +137,7 @@ class JournaledServer(PartSums):
         check_key(key)
         require_callable("make", make)
         place = ServerPlace(parameters, roster, identity, threads)
-        directory = made_directory(path)
+        directory = created_directory(path)
         counter = _counter(directory, parameters, roster)
         return cls.opened(directory, key, make, place, counter, restored=restored)
 
@@ -229,9 +227,9 @@ class JournaledServer(PartSums):
     @property
     def outbox(self) -> Outbox:
         """The messages that opened this step; they can be taken only once the start of the step is on disk."""
-        return self._kept(self._server.outbox)
+        return self._guarded(self._server.outbox)
 
-    def _kept(self, outbox: Outbox) -> Outbox:
+    def _guarded(self, outbox: Outbox) -> Outbox:
         return Outbox(outbox.clients, partial(self._leaving, outbox))
 
     def _leaving(self, outbox: Outbox, client: int) -> bytes:
@@ -295,17 +293,17 @@ class JournaledServer(PartSums):
 
     def _received(self, group: list[tuple[int, bytes]]) -> list[RemoteProtocolError | None]:
         refusals: list[RemoteProtocolError | None] = []
-        kept: list[tuple[int, bytes]] = []
+        recent: list[tuple[int, bytes]] = []
         for sender, data in group:
             accepted, refusal = self._server.accepted, self._refusal(sender, data)
-            if refusal is not None and refusal.code == "busy" and kept:  # what is on disk is no longer in memory
-                self._write(kept)
-                kept, refusal = [], self._refusal(sender, data)
+            if refusal is not None and refusal.code == "busy" and recent:  # what is on disk is no longer in memory
+                self._write(recent)
+                recent, refusal = [], self._refusal(sender, data)
             refusals.append(refusal)
             if self._server.accepted != accepted:  # a repeat changes nothing
-                kept.append((sender, data))
-        if kept:
-            self._write(kept)
+                recent.append((sender, data))
+        if recent:
+            self._write(recent)
         return refusals
 
     def _refusal(self, sender: int, data: bytes) -> RemoteProtocolError | None:
@@ -334,7 +332,7 @@ class JournaledServer(PartSums):
                 self._files.append(END_STEP)
             else:
                 self._compact()
-            return self._kept(following)
+            return self._guarded(following)
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
@@ -348,7 +346,7 @@ class JournaledServer(PartSums):
             following = self._server.abandon(code)
             if running:
                 self._files.append(ABANDONED, code.encode())
-            return self._kept(following)
+            return self._guarded(following)
 
     @exclusive
     def export(self, key: bytes) -> bytes:

@@ -20,19 +20,6 @@ from privstats.errors import LocalProtocolError
 from privstats.randomness import SEED_BYTES
 from privstats.secagg.wire import HiddenRepr
 
-__all__ = [
-    "ABANDONED",
-    "END_STEP",
-    "HANDED_OUT",
-    "RELEASED",
-    "RELEASED_BY_SEED",
-    "SETTLED",
-    "SNAPSHOT",
-    "ServerFiles",
-    "Snapshot",
-    "groups",
-]
-
 END_STEP, HANDED_OUT, RELEASED_BY_SEED, ABANDONED, RELEASED, SETTLED = -1, -2, -3, -4, -5, -6
 """Codes of decisions, in place of a sender, for records that are not messages; only decisions are counted."""
 
@@ -67,11 +54,11 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
             NothingToResumeError: there is no snapshot.
             LocalProtocolError: another key, or damage, or the seed is missing; or no release wrote it.
         """
-        kept = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
-        require_counted(kept.mark, directory)
+        snapshot = msgspec.msgpack.decode(read_sealed(directory / SNAPSHOT, key), type=cls)
+        require_counted(snapshot.mark, directory)
         if not (directory / _SEED).exists():
             raise LocalProtocolError(f"{directory / _SEED} is missing, and with it the noise of the release")
-        return msgspec.structs.replace(kept, seed=read_sealed(directory / _SEED, key))
+        return msgspec.structs.replace(snapshot, seed=read_sealed(directory / _SEED, key))
 
     def write(self, directory: Path, key: bytes) -> int:
         """Replace the snapshot and return the size of the sealed content."""
@@ -134,9 +121,9 @@ class ServerFiles:
             named = {"generation": segments.live, "closed": segments.closed}
             msgspec.structs.replace(snapshot, **named).write(directory, key)
             segments.acknowledge()
-        found = cls(directory, key, counter, segments, seed=snapshot.seed, mark=snapshot.mark, largest=largest)
-        found._limit_by((directory / SNAPSHOT).stat().st_size)
-        return found
+        files = cls(directory, key, counter, segments, seed=snapshot.seed, mark=snapshot.mark, largest=largest)
+        files._limit_by((directory / SNAPSHOT).stat().st_size)
+        return files
 
     def _limit_by(self, size: int) -> None:
         self._limit = max(self._least_limit, _SNAPSHOT_SHARE * size)
@@ -197,8 +184,8 @@ class ServerFiles:
         """
         self._segments.begin()
         self._mark = self._counter.after(self._mark)
-        made = Snapshot(self._segments.live, self.seed, state, self._mark, segmented=True)
-        size = made.write(self._directory, self._key)
+        snapshot = Snapshot(self._segments.live, self.seed, state, self._mark, segmented=True)
+        size = snapshot.write(self._directory, self._key)
         self._segments.acknowledge()
         self._counter.keep(self._mark.count)
         self._limit_by(size)

@@ -1,5 +1,5 @@
 """Sessions between machines: folders, a host, parties and a loop, over any transport that carries bytes.
 
-The transport is not trusted for the sum; trust rests on the roster. ``engines.flower`` and ``engines.nvflare`` bring
-transports; ``local`` answers from folders on this machine.
+The transport is not trusted for the sum; trust rests on the roster. ``engines.flower`` and ``contrib.nvflare`` bring
+transports; ``study`` has one between folders of one machine.
 """

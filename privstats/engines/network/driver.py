@@ -4,7 +4,7 @@ It asks the parties that the machine waits for, asks again, and closes a step on
 It contains no protocol, no number of steps, no folder and no Flower. ``host`` calls it with a transport.
 
 Between machines there is a pure loop and two folders. ``driver`` knows an ``Aggregator``, a transport and a clock;
-``round_party`` and ``round_host`` know files. None of them knows Flower, so every schedule of faults is tried without
+``party`` and ``round_host`` know files. None of them knows Flower, so every schedule of faults is tried without
 it, and neither knows how many steps there are: a test protocol of one step runs through the same loop.
 
 A step that cannot be closed is left open. At a deadline with too few, closing would lose the session with all
@@ -20,17 +20,25 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
 
+from privstats.engines.network.nodes import NodeRegistry, Request, RequestQueue
 from privstats.engines.network.operator_log import WarningLine
-from privstats.engines.network.retry import Request, RequestQueue
-from privstats.engines.network.session_history import NodeRegistry
 from privstats.engines.network.statements import read_signed_reply, to_helper
-from privstats.engines.network.status_codes import CODES, NODES, SILENT, SOON, code_of, short
 from privstats.engines.network.status_file import ASKED, OFFLINE, UNSEEN, StepProgress
-from privstats.engines.network.transport import OK, Deadlines, MessageKind, Reply, Transport
+from privstats.engines.network.transport import (
+    CODES,
+    NODES,
+    OK,
+    SILENT,
+    SOON,
+    Deadlines,
+    MessageKind,
+    Reply,
+    Transport,
+    code_of,
+    short,
+)
 from privstats.errors import RemoteProtocolError
 from privstats.secagg.machines import ENDS, Aggregator, StepStatus
-
-__all__ = ["SessionContext", "Shortfall", "StepReport", "StepReports", "drive", "gather"]
 
 _GATHERING = "offer"
 _BUSY = "busy"  # a leader whose helpers are behind: no fault
@@ -60,23 +68,17 @@ class StepReport:
 
 
 @dataclass(frozen=True)
-class Shortfall:
-    """A step that could not be closed: nothing is lost, and the next run continues there."""
-
-    step_status: StepStatus
-
-
-@dataclass(frozen=True)
 class StepReports:
     """The result of a run of the loop.
 
     Attributes:
         steps: a report of each step that this run closed, in order.
-        shortfall: the step at which it stopped, unless the session ended.
+        shortfall: the step that could not be closed, unless the session ended: nothing is lost, and the next run
+            continues there.
     """
 
     steps: tuple[StepReport, ...]
-    shortfall: Shortfall | None = None
+    shortfall: StepStatus | None = None
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,7 @@ def drive(server: Aggregator, context: SessionContext, deadlines: Deadlines, ope
         step_status = server.step_status()
         report = step.report(step_status)
         if step_status.waiting_for and step_status.abort is not None:
-            return StepReports(tuple(reports), Shortfall(step_status))
+            return StepReports(tuple(reports), step_status)
         server.end_step()
         context.tell_suspicions(server.faults)
         reports.append(report)
@@ -206,13 +208,13 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
         The payload of each answer of ``wanted``, by place; fewer than all after a timeout.
     """
     until = context.clock() + seconds
-    queue, found = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
+    queue, payloads = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
     while True:
         online = context.transport.online()
-        missing = context.absent(queue, wanted - found.keys(), online)
-        context.watch(context.progress(_GATHERING, sorted(wanted & found.keys()), missing, queue))
+        missing = context.absent(queue, wanted - payloads.keys(), online)
+        context.watch(context.progress(_GATHERING, sorted(wanted & payloads.keys()), missing, queue))
         for node in online:
-            if context.registry.place_of(node) not in found:
+            if context.registry.place_of(node) not in payloads:
                 queue.ask(node, "hello", lambda: question)
         for node, asked, reply in queue.replies():
             if reply.code != OK:
@@ -220,10 +222,10 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
                 continue
             place, payload = context.proved(node, asked, reply, queue)
             if place is not None:
-                found[place] = payload
+                payloads[place] = payload
                 queue.done(node)
-        if wanted <= found.keys() or context.clock() >= until:
-            return {place: found[place] for place in sorted(wanted & found.keys())}
+        if wanted <= payloads.keys() or context.clock() >= until:
+            return {place: payloads[place] for place in sorted(wanted & payloads.keys())}
         context.sleep(queue.pause)
 
 

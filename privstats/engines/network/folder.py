@@ -10,6 +10,9 @@ plan. So folders of every version go on, and only the envelope is new: an older 
 that node. The label of the announcement said nothing of it, because a plan's digest stands under no label of a
 course, so neither is taken for the other. Where a sum is not released, a course goes on without it, while a session
 alone keeps its journal and reports it again: ``Host`` passes it through.
+
+The server of a correlated stream, which sees exact sums in the central model, keeps those of its epochs here under
+seal, with the seed of their noise, for later epochs to weigh (``contrib.streams.totals``).
 """
 
 from __future__ import annotations
@@ -19,30 +22,29 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from pathlib import Path
 from shlex import quote
+from typing import Protocol, TypeAlias, TypeVar
 
 import msgspec
 
-from privstats.course import Releases, Stream, spend
+from privstats.course import Releases, spend
 from privstats.course.kinds import CourseKind
 from privstats.dp import Ledger, NoPrivacy, Spend
-from privstats.engines.network import survivor_lists as lists
+from privstats.encoding import RingVector
 from privstats.engines.network.folder_documents import PLAN, FolderDocuments, private_files, session_name
 from privstats.engines.network.statements import Header
-from privstats.engines.network.stream_totals import Totals
 from privstats.errors import LedgerError, LocalProtocolError, PlanError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
+from privstats.ledger.charges import Charge, RoundCharge
 from privstats.plan import Plan
+from privstats.plug_ins import of_contrib
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Identity, Roster
 from privstats.session.accounting import CHARGED_BEFORE, Charging
-from privstats.session.charges import Charge, RoundCharge
-
-__all__ = ["RELEASE", "Folder", "RoundFolder", "account_of"]
 
 RELEASE = "release.safetensors"
 
@@ -52,6 +54,18 @@ UNNAMED = "records"
 _SERVERS_REMEDY = "keep only the one that is meant in it"
 _REMEDY = 'say in records.py which is meant, dataset = "..."'
 _NO_SUM, _AGREED = "without-a-sum", "agreed"
+_Lists: TypeAlias = dict[str, tuple[int, ...]]  # by the digests of the first plan, and of the clients on its roster
+T = TypeVar("T")
+
+
+class Totals(Protocol):
+    """The sums of one run of a course whose server weighs them, on the server's disk."""
+
+    def seed(self) -> None:
+        """Create, once, the seed of the noise of all rounds."""
+
+    def weighed(self, summed: tuple[RingVector, tuple[int, ...]], before: Releases) -> Release:
+        """The release of the round after ``before``, of its exact sum and who is in it."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +103,7 @@ class Folder(FolderDocuments):
     def keep(self, place: int, plan: Plan) -> RoundFolder:
         """Create a round's folder with its plan and published values; an existing one stays as it is."""
         if place not in self.rounds:
-            home = self._made(place)
+            home = self._ensured(place)
             if plan.published is not None:
                 plan.published.save(beside(home / PLAN))
             atomic_write(home / PLAN, plan.to_toml().encode())  # last: a round exists once its plan does
@@ -107,7 +121,7 @@ class Folder(FolderDocuments):
 
     def keep_outcome(self, place: int, release: bytes | None) -> None:
         """Keep a round's verified outcome; on disk when this returns."""
-        atomic_write(self._made(place) / (_NO_SUM if release is None else RELEASE), release or b"")
+        atomic_write(self._ensured(place) / (_NO_SUM if release is None else RELEASE), release or b"")
 
     def read_release(self, place: int, release: bytes) -> Release:
         """Read a received release file; the server on the roster must have signed it.
@@ -115,7 +129,7 @@ class Folder(FolderDocuments):
         Raises:
             ReleaseError: no such signature, or a damaged file.
         """
-        with _laid_down(self._made(place) / "shown", release) as path:
+        with _laid_down(self._ensured(place) / "shown", release) as path:
             return Release.load(path, signed_by=self.roster.server)
 
     def read_values(self, place: int, values: bytes) -> Published:
@@ -124,7 +138,7 @@ class Folder(FolderDocuments):
         Raises:
             PlanError: it is no such file.
         """
-        with _laid_down(self._made(place) / "values", values) as path:
+        with _laid_down(self._ensured(place) / "values", values) as path:
             return Published.load(path)
 
     def values(self, place: int) -> Mapping[str, Values]:
@@ -164,7 +178,7 @@ class Folder(FolderDocuments):
             self.ledger.accept_counter(roster.members, roster.counter, roster.run)
         return spend(self.course, self.ledger, dataset, roster.run)
 
-    def _made(self, place: int) -> Path:
+    def _ensured(self, place: int) -> Path:
         """The folder of one of several rounds, created if needed."""
         home = self.path(place)
         try:
@@ -257,9 +271,9 @@ class RoundFolder:
         course, key = self.above.course, self.key
         if not self.kind.weighs(course):
             return None
-        if not isinstance(course, Stream):
-            raise PlanError(f"a server weighs the sums of a stream only; {type(course).__name__} says that it weighs")
-        return Totals(self.base, course, lambda purpose: hmac.digest(key, purpose.encode(), "sha256"))
+        totals_of = of_contrib("totals", "a server that weighs the sums of a stream", PlanError)
+        totals: Totals = totals_of(self.base, course, lambda purpose: hmac.digest(key, purpose.encode(), "sha256"))
+        return totals
 
     @property
     def before(self) -> Releases:
@@ -324,19 +338,13 @@ class RoundFolder:
             LocalProtocolError: the kept list is damaged.
         """
         if self.kind.single:
-            return lists.kept(self.home, self.plan, self.roster)
-        path = self.above.path(0) / _AGREED
-        if not self.place or not path.exists():
-            return None
-        try:
-            return msgspec.json.decode(read_whole(path, LocalProtocolError, "privstats flower"), type=tuple[int, ...])
-        except msgspec.DecodeError:
-            raise LocalProtocolError(f"{path} is damaged: this party's rounds cannot begin") from None
+            return signed_list(self.home, self.plan, self.roster)
+        return _lists(self.above.path(0) / _AGREED, tuple[int, ...]) if self.place else None
 
     def remember(self, agreed: tuple[int, ...]) -> None:
         """Keep the list of clients that this party has signed, where a later round may need it."""
         if self.kind.single:
-            lists.keep(self.home, self.plan, self.roster, agreed)
+            keep_signed_list(self.home, self.plan, self.roster, agreed)
         elif not self.place:
             atomic_write(self.home / _AGREED, msgspec.json.encode(agreed))
 
@@ -373,3 +381,43 @@ def _laid_down(path: Path, data: bytes) -> Iterator[Path]:
         yield place
     finally:
         place.unlink(missing_ok=True)
+
+
+def signed_list(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
+    """The clients that this party signed in the sum before a round of an alignment; None where there was none.
+
+    The lists of sessions that are run one by one lie in one file beside the party's ledger; a course keeps its own. A
+    list holds places on a roster, so it is valid for these clients in this order only.
+
+    Raises:
+        LocalProtocolError: the file is damaged.
+    """
+    earlier = plan.schema.follows
+    if earlier is None:
+        return None
+    first = replace(plan, schema=earlier, published=None)
+    return (_lists(home / _AGREED, _Lists) or {}).get(_list_name(first, roster))
+
+
+def keep_signed_list(home: Path, plan: Plan, roster: Roster, agreed: tuple[int, ...]) -> None:
+    """Keep the list of an alignment's first sum without noise; on disk when this returns.
+
+    The first list stays, so that no server can replace it later.
+    """
+    if plan.schema.followed and isinstance(plan.privacy, NoPrivacy):
+        lists, name = _lists(home / _AGREED, _Lists) or {}, _list_name(plan, roster)
+        if name not in lists:
+            atomic_write(home / _AGREED, msgspec.json.encode({**lists, name: agreed}))
+
+
+def _list_name(first: Plan, roster: Roster) -> str:
+    return f"{first.digest} {roster.members.hex()}"
+
+
+def _lists(path: Path, kind: type[T]) -> T | None:
+    if not path.exists():
+        return None
+    try:
+        return msgspec.json.decode(read_whole(path, LocalProtocolError, "privstats flower"), type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise LocalProtocolError(f"{path} is damaged: bring it back, or this party's rounds cannot begin") from None

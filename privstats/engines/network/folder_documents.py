@@ -27,22 +27,6 @@ from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
 from privstats.system import others_can_read, others_can_write
 
-__all__ = [
-    "COURSE",
-    "COURSES",
-    "NODES",
-    "PLAN",
-    "SIMULATION",
-    "UPLOAD_LIMIT",
-    "FolderDocuments",
-    "check_course",
-    "check_modes",
-    "check_not_simulated",
-    "private_files",
-    "read_documents",
-    "session_name",
-]
-
 NODES, PLAN = "nodes", "plan.toml"
 SIMULATION = "simulation"
 """The label of the roster of a study whose keys one process made; no node of a network answers for its folders."""
@@ -242,8 +226,8 @@ def _ledger_of(path: Path) -> Ledger:
         try:
             ledger = Ledger.create(path)
         except LedgerError as lost:
-            found = refusal if path.exists() else lost
-            raise found from found.__cause__  # which says whether it passes
+            cause = refusal if path.exists() else lost
+            raise cause from cause.__cause__  # which says whether it passes
     for each in (path, head_path(path)):
         each.chmod(_OWNER_ONLY)
     return ledger

@@ -17,8 +17,7 @@ from typing import Any
 
 from privstats.engines.network.folder_documents import FolderDocuments, session_name
 from privstats.engines.network.key_agreement import offered
-from privstats.engines.network.session_history import EndedSession, SessionHistory
-from privstats.engines.network.status_codes import CODES
+from privstats.engines.network.session_end import EndedSession, SessionHistory
 from privstats.engines.network.status_file import (
     ASKED,
     OFFLINE,
@@ -26,12 +25,12 @@ from privstats.engines.network.status_file import (
     ClosedStep,
     PartyStatus,
     ServerStatus,
+    Supervision,
     read_status,
+    supervision,
 )
-from privstats.engines.network.supervision import Supervision, supervision
+from privstats.engines.network.transport import CODES
 from privstats.system import is_locked
-
-__all__ = ["FolderStatus", "HomeStatus", "HostStatus", "status_of"]
 
 _CONNECT_SECONDS = 2.0
 _DAY = 86_400.0
@@ -163,8 +162,8 @@ class HomeStatus:
     def over(self) -> bool:
         """Whether the server has said that the session is over, or nothing of it is on the disk."""
         last = self.status
-        told = last is not None and (last.kind, last.code) == ("over", "ok")
-        return told or not any(path.exists() for place in self.documents.rounds for path in self._sessions(place))
+        ended = last is not None and (last.kind, last.code) == ("over", "ok")
+        return ended or not any(path.exists() for place in self.documents.rounds for path in self._sessions(place))
 
     @property
     def _place(self) -> int | None:
@@ -174,7 +173,7 @@ class HomeStatus:
     def facts(self) -> dict[str, Any]:
         """Names and values, for JSON and for a table."""
         status, place = self.status or PartyStatus("", 0.0), self._place
-        last = {} if not status.code else {"last_message": status.kind, "last_answer": _said(status.code)}
+        last = {} if not status.code else {"last_message": status.kind, "last_answer": _sentence(status.code)}
         helper = place is not None and place >= len(self.documents.roster)
         return {
             "role": "helper" if helper else "party",
@@ -271,10 +270,10 @@ def _tls(held: Supervision | None) -> dict[str, Any]:
 
 
 def _why(why: str) -> str:
-    return _WHY[why] if why in _WHY else _said(why)
+    return _WHY[why] if why in _WHY else _sentence(why)
 
 
-def _said(code: str) -> str:
+def _sentence(code: str) -> str:
     return f"{code}: {CODES[code].sentence.format(plan='')}".rstrip() if code in CODES else code
 
 

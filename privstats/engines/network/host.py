@@ -14,10 +14,14 @@ the releases it was shown; it refuses a second plan or release for a round even 
 server cannot try weights on a party that has not answered yet. A restarted server takes the plan in the round's
 folder and does not compute it again: eigenvectors have other last digits on another machine, and one round has one
 plan.
+
+``run_releases`` is the server's run as a call of somebody else's program, which a carrier's engine makes: one that is
+killed between our release and its own next line calls again and gets the same release; nothing is run twice.
 """
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,19 +30,23 @@ from pathlib import Path
 
 from privstats.course import Releases, Round, iter_rounds, verify_next
 from privstats.engines.network.driver import Clock, Say, Sleep
-from privstats.engines.network.folder import Folder, RoundFolder
+from privstats.engines.network.folder import RELEASE, Folder, RoundFolder
 from privstats.engines.network.operator_log import log_line
 from privstats.engines.network.round_host import Carrying, Ended, RoundHost, Waiting
 from privstats.engines.network.round_transport import OutgoingAnnouncement, RoundTransport
-from privstats.engines.network.session_end import today
-from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
+from privstats.engines.network.session_end import EndedSession, KeptStatements, SessionHistory, file_digest, today
 from privstats.engines.network.statements import NO_SUM, RoundAnnouncement, digest_of
 from privstats.engines.network.transport import Deadlines, Transport
-from privstats.errors import AggregationError, LocalProtocolError, NothingToResumeError, SessionEndedError
+from privstats.errors import (
+    AggregationError,
+    LocalProtocolError,
+    NothingToResumeError,
+    PrivstatsError,
+    SessionEndedError,
+    TooFewAnswersError,
+)
 from privstats.release import Release
 from privstats.schema.public_values import Published, Values
-
-__all__ = ["Ended", "Host", "Waiting"]
 
 _LOST = "its journal was gone after it had begun, and another draw of its noise would be a second release"
 
@@ -94,6 +102,9 @@ class Host:
             if SessionHistory(only.home).of(only.session) is None:
                 only.ask_charge()
             return self._run(only, carrying, say=carrying.say)
+        return self._run_course(carrying)
+
+    def _run_course(self, carrying: Carrying) -> Ended | Waiting:
         releases: list[Release | None] = []
         asked = False
         for round_ in iter_rounds(self.folder.course, releases):
@@ -101,7 +112,7 @@ class Host:
                 if asked and self.folder.kind.pauses(self.folder.course, round_.place):
                     return Ended(tuple(releases), self._sentence(releases))
                 asked = True
-                waiting = self._carried(round_, releases, carrying)
+                waiting = self._run_round(round_, releases, carrying)
                 if waiting is not None:
                     return waiting
             releases.append(self.folder.release(round_.place))
@@ -147,29 +158,28 @@ class Host:
             self.folder.keep_outcome(place, None)
         return ended_session is not None
 
-    def _carried(self, round_: Round, releases: Releases, carrying: Carrying) -> Waiting | None:
+    def _run_round(self, round_: Round, releases: Releases, carrying: Carrying) -> Waiting | None:
         """Run one round's session to its end; its outcome is on the disk then."""
         if round_.place and self.folder.kind.gives_back:
-            self._parted(self.folder.round(round_.place - 1), carrying)
-        folder = self._begun(round_, releases)
+            self._notify_helpers(self.folder.round(round_.place - 1), carrying)
+        folder = self._round_folder(round_, releases)
         folder.ask_charge()
         say = self._prefixed(round_.place, carrying.say)
         if self._lost(folder):
             SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=_LOST))
         try:
-            found = self._run(folder, carrying, say=say)
+            result = self._run(folder, carrying, say=say)
         except SessionEndedError as error:
             say(str(error))
         except AggregationError as error:
             say(str(error))
-            if (
-                SessionHistory(folder.home).of(folder.session) is None
-            ):  # a sum that is not released is spent all the same
-                SessionHistory(folder.home).add(EndedSession(folder.session, today(), why=str(error)))
+            history = SessionHistory(folder.home)
+            if history.of(folder.session) is None:  # a sum that is not released is spent all the same
+                history.add(EndedSession(folder.session, today(), why=str(error)))
         else:
-            if isinstance(found, Waiting):
-                return replace(found, what=f"{_at(round_.place)}{found.what}")
-            say(found.sentence)
+            if isinstance(result, Waiting):
+                return replace(result, what=f"{_at(round_.place)}{result.what}")
+            say(result.sentence)
         self._ended(round_.place)
         return None
 
@@ -178,7 +188,7 @@ class Host:
         transport = RoundTransport(carrying.transport, self._announcing(folder), folder.publics)
         return self._host(folder).run(replace(carrying, transport=transport, say=say))
 
-    def _begun(self, round_: Round, releases: Releases) -> RoundFolder:
+    def _round_folder(self, round_: Round, releases: Releases) -> RoundFolder:
         """The round's folder, with the plan under which it began, which may differ from this machine's in rounding."""
         if round_.place not in self.folder.rounds:
             return self.folder.keep(round_.place, round_.plan)
@@ -192,7 +202,7 @@ class Host:
             folder.totals.seed()
         return RoundHost(folder)
 
-    def _parted(self, folder: RoundFolder, carrying: Carrying) -> None:
+    def _notify_helpers(self, folder: RoundFolder, carrying: Carrying) -> None:
         """Notify helpers that a round was given up, so that they sign that they answered nothing."""
         ended_session = SessionHistory(folder.home).of(folder.session)
         if ended_session is not None and ended_session.panel and not KeptStatements(folder.home).proof:
@@ -242,3 +252,71 @@ def _file_of(values: Mapping[str, Values]) -> bytes:
 def _at(place: int) -> str:
     """The beginning of a line about one round of the course."""
     return f"course, round {place}: "
+
+
+def run_releases(
+    host: Host,
+    transport: Transport,
+    deadlines: Deadlines,
+    *,
+    again: str,
+    say: Say | None = None,
+    sleep: Sleep = time.sleep,
+) -> tuple[Release | None, ...]:
+    """Run a host's session or course to its end, or read the releases of one that ended before.
+
+    Args:
+        host: the server's folder.
+        transport: carries messages.
+        deadlines: the seconds of a step.
+        again: what the operator does where too few have answered.
+        say: called with a line per step and per refusal; by default they are logged as ``privstats.host``.
+        sleep: waits so many seconds.
+
+    Raises:
+        TooFewAnswersError: a deadline passed with too few answers; the next call goes on.
+        SessionEndedError: the session of a plan alone ended before, without a release, or its file was moved away.
+        AggregationError: it ends now, without a sum.
+        PrivstatsError: as for :meth:`Host.run`.
+    """
+    say = say or log_line
+    try:
+        outcome = host.run(transport, deadlines, sleep=sleep, say=say)
+    except SessionEndedError as ended:
+        before = _released(host.folder)
+        if before is None:
+            raise
+        say(str(ended))
+        return before
+    if isinstance(outcome, Waiting):
+        raise TooFewAnswersError(f"{outcome.what}. Nothing is lost: {again}")
+    say(outcome.sentence)
+    return outcome.releases
+
+
+def named_home(home: str | os.PathLike[str] | None, environment: Mapping[str, str], variable: str) -> Path:
+    """The folder that a program names, or its environment where the program names none.
+
+    Raises:
+        PrivstatsError: neither names one, or its path is relative: a carrier runs a program in a folder of its own.
+    """
+    named = environment.get(variable) if home is None else home
+    if named is None:
+        raise PrivstatsError(f"no folder is named: give its path, or set {variable} before the server starts")
+    if not Path(named).is_absolute():
+        raise PrivstatsError(
+            f"a folder is named by an absolute path, got {os.fspath(named)!r}: give Path(...).absolute()"
+        )
+    return Path(named)
+
+
+def _released(folder: Folder) -> tuple[Release | None, ...] | None:
+    """The outcomes of a run that has ended; None where it has no release, or another file lies in its place."""
+    if not folder.kind.single:
+        return tuple(folder.releases_so_far())
+    session = folder.round(0)
+    ended = SessionHistory(session.home).of(session.session)
+    path = session.home / RELEASE
+    if ended is None or not path.exists() or file_digest(path) != ended.release:
+        return None
+    return (folder.release(0),)

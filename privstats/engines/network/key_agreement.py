@@ -12,8 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["KeyAgreement", "first_share", "offered"]
-
 _KEY_SHARE = 51
 _HYBRID = {0x11EB: "SecP256r1MLKEM768", 0x11EC: "X25519MLKEM768", 0x11ED: "SecP384r1MLKEM1024"}
 _GROUPS = {0x17: "secp256r1", 0x18: "secp384r1", 0x19: "secp521r1", 0x1D: "X25519", 0x1E: "X448", **_HYBRID}

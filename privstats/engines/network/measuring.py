@@ -1,14 +1,23 @@
 """A party's records: its ``load`` function, one measurement, and the sums kept for the session.
 
 It runs the party's own ``records.py`` and no code from the network. Kept sums are sealed, and belong to one plan, one
-account and one text of that file. ``parts`` calls it.
+account and one text of that file. ``parts`` calls it, and ``records_script`` before it writes the script.
+
+Where a plan promises persons, an id stands beside every row, in every round. Ids are those of this process. They may be
+others in another round: each round bounds a person by the rows that it has in that round.
+
+A party may hold records out of every sum by their own features. A record that is replaced may stand in the sums and its
+stand-in outside, or the other way round. So under replace-one the sums may also have one record more or less, which the
+noise of some plans does not hide: there a split is refused.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import runpy
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
@@ -18,35 +27,38 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from privstats.course import Course
+from privstats.course.alone import measured_by_person
 from privstats.course.kinds import admits_of
-from privstats.dp import Account
+from privstats.dp import Account, NoPrivacy, Privacy, joint_mu
+from privstats.dp.privacy import Adjacency
 from privstats.encoding import flatten, unflatten
 from privstats.encoding.layout import blocks_of
-from privstats.engines import dask
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
-from privstats.engines.network.held_out import bind_split, require_hidden, require_hidden_in
-from privstats.engines.network.of_persons import admit_persons, sums_of_persons
 from privstats.engines.network.operator_log import PARTY, ScriptError
 from privstats.engines.records import read_sealed, write_sealed
 from privstats.errors import DataError, PrivstatsError
 from privstats.files.atomic import read_whole
+from privstats.heads.scoring import published_provenance
+from privstats.intake.from_file import persons_in, records_in
+from privstats.intake.split_notes import note_split, notes_path, require_same_split
+from privstats.ledger.accounts import TOLERANCE
 from privstats.moments import Beyond, ClipReport, EdgeReport, Moments, PersonMoments, RecordFile, exact_moments
-from privstats.moments.from_file import records_in
 from privstats.plan import Plan
-from privstats.schema import Bins
+from privstats.plug_ins import of_contrib
+from privstats.schema import Bins, HazardSchema
 from privstats.secagg.wire import HiddenRepr
 from privstats.session import Charge, RoundCharge
 from privstats.session.validation import require_moments
-
-__all__ = ["SCRIPT", "Records", "charge_of", "clip_report_of", "forget_moments", "records_of"]
 
 SCRIPT = "records.py"
 """What a party writes."""
 
 _MOMENTS = "moments"
+_CURRENT_FOLDER = threading.RLock()
 
 
-class _Kept(HiddenRepr, msgspec.Struct, frozen=True):
+class _Stored(HiddenRepr, msgspec.Struct, frozen=True):
     """Measured sums in their file."""
 
     mark: bytes  # plan, account and source
@@ -58,6 +70,47 @@ class _Kept(HiddenRepr, msgspec.Struct, frozen=True):
     edges: list[tuple[str, int, int, int]] | None = None
     variants: int = 0  # further vectors, of which the place in the roster takes one
     counted: int | None = None  # records towards the plan's limits
+
+    @classmethod
+    def of(cls, moments: Moments, mark: bytes, dataset: str | None, again: bool) -> _Stored:
+        report, beyond = clip_report_of(moments), getattr(moments, "edge_report", None)
+        edges = beyond and [(each.name, each.numbers, each.below, each.above) for each in beyond.beyond]
+        variants: tuple[Moments, ...] = getattr(moments, "variants", ())
+        return cls(
+            mark,
+            dataset,
+            again,
+            b"".join(flatten(each).astype("<i8").tobytes() for each in (moments, *variants)),
+            moments.records,
+            None if report is None else asdict(report),
+            edges,
+            len(variants),
+            moments.counted,
+        )
+
+    def moments(self, plan: Plan) -> Moments:
+        parts = np.frombuffer(self.vector, "<i8").astype(np.int64).reshape(1 + self.variants, -1)
+        more: dict[str, Any] = {}
+        if self.variants:
+            more["variants"] = tuple(unflatten(plan.schema, part) for part in parts[1:])
+        if self.clips is not None:
+            counts = tuple(self.clips["norm_counts"])
+            more["clip_report"] = ClipReport(**{**self.clips, "norm_counts": counts})
+        moments: Any = self._sums(plan, parts[0])
+        if self.edges is not None:
+            expected = tuple(each.open for each in moments.schema.variables if isinstance(each, Bins))
+            more["edge_report"] = EdgeReport(tuple(Beyond(*each) for each in self.edges), expected)
+        moments = replace(moments, **more)
+        if moments.records is None:  # of a kind whose sums and report do not give their number of records
+            moments = replace(moments, records=self.records)
+        restored: Moments = moments
+        return restored
+
+    def _sums(self, plan: Plan, vector: Any) -> Moments:
+        if plan.person_clip is None:
+            return unflatten(plan.schema, vector)
+        blocks = blocks_of(plan.schema, vector)
+        return PersonMoments(plan.schema, blocks, plan.person_clip, self.records, self.counted)
 
 
 @dataclass(frozen=True, repr=False)
@@ -94,35 +147,17 @@ def records_of(folder: RoundFolder, *, anew: bool = False) -> Records:
             out where that breaks the promise.
         LedgerError: the account to charge is not determined.
     """
-    kept = None if anew else _kept(folder)
-    if kept is not None:
-        parts = np.frombuffer(kept.vector, "<i8").astype(np.int64).reshape(1 + kept.variants, -1)
-        found: Any = _kept_moments(folder.plan, parts[0], kept)
-        if kept.variants:
-            found = replace(found, variants=tuple(unflatten(folder.plan.schema, part) for part in parts[1:]))
-        if kept.clips is not None:
-            counts = tuple(kept.clips["norm_counts"])
-            found = replace(found, clip_report=ClipReport(**{**kept.clips, "norm_counts": counts}))
-        if kept.edges is not None:
-            expected = tuple(each.open for each in found.schema.variables if isinstance(each, Bins))
-            found = replace(found, edge_report=EdgeReport(tuple(Beyond(*each) for each in kept.edges), expected))
-        if found.records is None:  # of a kind whose sums do not give their number of records
-            found = replace(found, records=kept.records)
-        return Records(found, folder, account_of(folder, kept.dataset), kept.again)
-    said = _run(folder)
-    dataset, again = _named(said)
+    stored = None if anew else _stored(folder)
+    if stored is not None:
+        moments = stored.moments(folder.plan)
+        return Records(moments, folder, account_of(folder, stored.dataset), stored.again)
+    script = _run(folder)
+    dataset, again = _named(script)
     account = account_of(folder, dataset)
-    moments = _measured(folder, said, account)
-    require_moments(folder.plan, moments)  # kept sums fit the plan by their mark
-    report = clip_report_of(moments)
-    clips = None if report is None else asdict(report)
-    mark = _mark(folder, account)
-    beyond: EdgeReport | None = getattr(moments, "edge_report", None)
-    edges = None if beyond is None else [(each.name, each.numbers, each.below, each.above) for each in beyond.beyond]
-    variants: tuple[Moments, ...] = getattr(moments, "variants", ())
-    vectors = b"".join(flatten(each).astype("<i8").tobytes() for each in (moments, *variants))
-    keep = _Kept(mark, dataset, again, vectors, moments.records, clips, edges, len(variants), moments.counted)
-    write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(keep))
+    moments = _measured(folder, script, account)
+    require_moments(folder.plan, moments)  # stored sums fit the plan by their mark
+    stored = _Stored.of(moments, _mark(folder, account), dataset, again)
+    write_sealed(folder.home / _MOMENTS, folder.key, msgspec.msgpack.encode(stored))
     return Records(moments, folder, account, again)
 
 
@@ -137,25 +172,25 @@ def charge_of(folder: RoundFolder) -> Charge | RoundCharge:
     Raises:
         DataError, LedgerError: as for :func:`records_of`.
     """
-    kept = _kept(folder)
-    dataset, again = _named(_run(folder)) if kept is None else (kept.dataset, kept.again)
+    stored = _stored(folder)
+    dataset, again = _named(_run(folder)) if stored is None else (stored.dataset, stored.again)
     return folder.charge(dataset, again)
 
 
 def forget_moments(folder: Folder) -> None:
     """Remove the kept sums of every round, because the data behind ``records.py`` has changed."""
-    for kept in (folder.home / _MOMENTS, *folder.home.glob(f"nodes/*/{_MOMENTS}")):
-        kept.unlink(missing_ok=True)
+    for path in (folder.home / _MOMENTS, *folder.home.glob(f"nodes/*/{_MOMENTS}")):
+        path.unlink(missing_ok=True)
 
 
-def _kept(folder: RoundFolder) -> _Kept | None:
+def _stored(folder: RoundFolder) -> _Stored | None:
     """The kept sums, if they are those that would be measured now; a damaged file or another key counts as none."""
     try:
-        kept = msgspec.msgpack.decode(read_sealed(folder.home / _MOMENTS, folder.key), type=_Kept)
-        account = account_of(folder, kept.dataset)
+        stored = msgspec.msgpack.decode(read_sealed(folder.home / _MOMENTS, folder.key), type=_Stored)
+        account = account_of(folder, stored.dataset)
     except (PrivstatsError, msgspec.DecodeError):
         return None
-    return kept if kept.mark == _mark(folder, account) else None
+    return stored if stored.mark == _mark(folder, account) else None
 
 
 def _mark(folder: RoundFolder, account: str) -> bytes:
@@ -170,9 +205,9 @@ def _source(folder: RoundFolder) -> bytes:
     return read_whole(folder.base / SCRIPT, DataError, "privstats flower new")
 
 
-def _named(said: Mapping[str, Any]) -> tuple[str | None, bool]:
+def _named(script: Mapping[str, Any]) -> tuple[str | None, bool]:
     """The script's settings: the account, and whether exact sums may be released again."""
-    dataset, again = said.get("dataset"), said.get("allow_second_exact_release", False)
+    dataset, again = script.get("dataset"), script.get("allow_second_exact_release", False)
     if not (dataset is None or isinstance(dataset, str)) or not isinstance(again, bool):
         raise DataError(f"in {SCRIPT}, dataset is a name and allow_second_exact_release True or False, or left out")
     return dataset, again
@@ -193,35 +228,51 @@ def _account(folder: RoundFolder, name: str) -> Account:
     return next((each for each in folder.ledger.accounts() if each.dataset == name), Account(name))
 
 
-def _measured(folder: RoundFolder, said: Mapping[str, Any], account: str) -> Moments:
-    load = said.get("load")
+def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> Moments:
+    load = script.get("load")
     if not callable(load):
         raise DataError(f"{SCRIPT} must define load(), which returns X and y, or a RecordFile")
     with _inside(folder.base):
-        found = _loaded(load)
-        if isinstance(found, Moments):
-            return found  # measured by other means
-        if isinstance(found, RecordFile) and found.split is not None:
+        loaded = _loaded(load)
+        if isinstance(loaded, Moments):
+            return loaded  # measured by other means
+        if isinstance(loaded, RecordFile) and loaded.split is not None:
             require_hidden(folder.above.course)
             require_hidden_in(_account(folder, account), folder.above.course)
-        if isinstance(found, RecordFile) and (believed := bind_split(folder.above, found)):
+        if isinstance(loaded, RecordFile) and (believed := bind_split(folder.above, loaded)):
             PARTY.warning("%s", believed)
         if (plan := folder.plan).person_clip is not None:
             if folder.place == 0:
-                admit_persons(folder.above.course, found)
-            return sums_of_persons(plan, found)
-        pair = _pair(folder, found)
-        measured = dask.measure if dask.on_cluster(pair[0]) else exact_moments
+                admit_persons(folder.above.course, loaded)
+            return sums_of_persons(plan, loaded)
+        pair = _pair(folder, loaded)
+        measured = _measuring(pair[0])
         if (admits := admits_of(folder.above.course)) and folder.place == 0:
             admits(folder.above.course, *pair, plan.unreadable, measured)
             pair = _pair(folder, _loaded(load))  # batches are read once
-        return measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
+        moments: Moments = measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
+        return moments
 
 
-def _kept_moments(plan: Plan, vector: Any, kept: _Kept) -> Moments:
-    if plan.person_clip is None:
-        return unflatten(plan.schema, vector)
-    return PersonMoments(plan.schema, blocks_of(plan.schema, vector), plan.person_clip, kept.records, kept.counted)
+def times_of(folder: RoundFolder) -> Any:
+    """The times that a hazard course reads, as ``load()`` returns them; None of other courses, and of batches."""
+    schema = getattr(getattr(folder.above.course, "plan", None), "schema", None)
+    load = _run(folder).get("load")
+    if not isinstance(schema, HazardSchema) or not callable(load):
+        return None
+    with _inside(folder.base):
+        loaded = _loaded(load)
+        if isinstance(loaded, RecordFile):
+            return loaded.table([schema.bins.name]).values(schema.bins.name)
+        X, _ = _pair(folder, loaded)
+        return X[schema.bins.name] if isinstance(X, Mapping) else None
+
+
+def _measuring(X: Any) -> Any:
+    """What measures these records: in memory, or a collection of Dask's, or a list of delayed batches."""
+    first = X[0] if isinstance(X, list) and X else X
+    on_cluster = hasattr(type(first), "__dask_graph__")
+    return of_contrib("dask", f"a Dask collection from {SCRIPT}") if on_cluster else exact_moments
 
 
 def _loaded(load: Callable[[], Any]) -> Any:
@@ -233,19 +284,156 @@ def _loaded(load: Callable[[], Any]) -> Any:
         raise ScriptError(f"load() in {SCRIPT} failed", error) from error
 
 
-def _pair(folder: RoundFolder, found: Any) -> tuple[Any, Any]:
+def _pair(folder: RoundFolder, loaded: Any) -> tuple[Any, Any]:
     """X and y of what ``load()`` returned; batches have no y."""
-    if isinstance(found, RecordFile):
-        return records_in(found, folder.plan.schema, folder.plan.unreadable)
-    return found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    if isinstance(loaded, RecordFile):
+        return records_in(loaded, folder.plan.schema, folder.plan.unreadable)
+    return loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
 
 
 @contextlib.contextmanager
 def _inside(home: Path) -> Iterator[None]:
-    """Run in the script's folder, so that relative paths of data resolve there."""
-    before = Path.cwd()
-    os.chdir(home)
-    try:
-        yield
-    finally:
-        os.chdir(before)
+    """Run in the script's folder, so that relative paths of data resolve there.
+
+    The current folder belongs to the process: parties in threads of one process take turns, or one would read
+    another's records.
+    """
+    with _CURRENT_FOLDER:
+        try:
+            before = Path.cwd()
+        except FileNotFoundError:  # it was removed, which is no reason to refuse an answer
+            before = None
+        os.chdir(home)
+        try:
+            yield
+        finally:
+            if before is not None:
+                os.chdir(before)
+
+
+def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
+    """The sums of a file, or of X, y and ids, under a plan that promises persons.
+
+    Raises:
+        DataError: something else, or records that do not fit the plan.
+    """
+    X, y, ids = _with_ids(plan, loaded)
+    given: Any = {"published": plan.published, "unreadable": plan.unreadable}
+    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given)
+
+
+def admit_persons(course: Course, loaded: Any) -> None:
+    """Refuse before the first round what a later one would refuse; persons are bounded here as in the rounds.
+
+    Raises:
+        DataError: as above.
+    """
+    plan, admits = course.first, admits_of(course)
+    if admits is None or isinstance(plan.privacy, NoPrivacy):
+        return
+    X, y, ids = _with_ids(plan, loaded)
+    admits(course, X, y, plan.unreadable, measured_by_person(plan.privacy, ids))
+
+
+def _with_ids(plan: Plan, loaded: Any) -> tuple[Any, Any, Any]:
+    if isinstance(loaded, RecordFile):
+        return persons_in(loaded, plan.schema, plan.unreadable)
+    if not isinstance(loaded, tuple) or len(loaded) != 3:
+        raise DataError(
+            "the plan promises persons: load() in records.py returns X, y and an id for each row, or a RecordFile with "
+            "persons="
+        )
+    X, y, ids = loaded
+    return X, y, ids
+
+
+def require_hidden(course: Course) -> None:
+    """Refuse a split where the course promises replace-one, and its noise does not hide one record more or less.
+
+    Raises:
+        DataError: with both mu.
+    """
+    privacy = course.first.privacy
+    if isinstance(privacy, Privacy) and (privacy.unit, privacy.adjacency) == ("record", "replace-one"):
+        _require(course, "the plan promises replace-one", "agree on a plan under add-remove")
+
+
+def require_hidden_in(account: Account, course: Course) -> None:
+    """The same for the account that is charged, which prices every plan under its own adjacency.
+
+    Raises:
+        DataError: with both mu.
+    """
+    cap = account.cap
+    if cap is not None and (cap.unit, cap.adjacency) == ("record", "replace-one"):
+        who = f"account {account.dataset!r} is kept under replace-one"
+        _require(course, who, "keep an account under add-remove for these records")
+
+
+def bind_split(folder: Folder, file: RecordFile) -> str:
+    """Note which split goes into a course's sums; of a plan that scores a head, refuse another than made the head.
+
+    Returns:
+        What cannot be held, as a sentence; empty where all is.
+
+    Raises:
+        DataError: the head was made with another split, or what lies beside the file is no note.
+    """
+    plan, course = folder.course.first, folder.course.digest
+    if not plan.schema.scores_head:
+        if file.split is None or note_split(file, plan.digest, course, again=_charged(folder, plan.digest, course)):
+            return ""
+        return f"{notes_path(file)} cannot be written, so nothing will hold a score of the head to this split"
+    if plan.published is None or not file.kept_out:
+        return ""
+    provenance = published_provenance(plan.published.read())
+    if require_same_split(file, provenance.plan, provenance.course):
+        return ""
+    return "no note beside the file tells the split of the sums that made the head, so split and seed are believed"
+
+
+def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
+    """Refuse to score a head on the records that made it, as far as the split or this party's ledger tells.
+
+    Raises:
+        DataError: a split without ``kept_out``, whose records are those of the sums; or the ledger was charged for the
+            plan of the head, and the file's records were not kept out of it.
+    """
+    if not plan.schema.scores_head or file.kept_out or plan.published is None:
+        return
+    if file.split is not None:
+        raise DataError(
+            "this plan scores a head, and a split alone takes the records that may have made it: add --kept-out (in "
+            "Python kept_out=True) to take those that the split kept out"
+        )
+    provenance = published_provenance(plan.published.read())
+    if _charged(folder, provenance.plan, provenance.course):
+        raise DataError(
+            "this ledger was charged for the sums that made the head, so a score on these records would flatter it: "
+            "score those that were kept out with --split and --kept-out (in Python kept_out=True), or name a file of "
+            "other records in records.py by hand"
+        )
+
+
+def _charged(folder: Folder, *digests: str | None) -> bool:
+    return any(spend.plan in digests for account in folder.ledger.accounts() for spend in account.entries)
+
+
+def _require(course: Course, who: str, remedy: str) -> None:
+    """mu of a record that enters or leaves the sums is at most that of one that is replaced in them.
+
+    Laplace noise needs no look: an L1 sensitivity is twice as large under replace-one.
+    """
+    promised, moved = _mu(course, "replace-one"), _mu(course, "add-remove")
+    if moved > promised * (1 + TOLERANCE):
+        raise DataError(
+            f"{who}, and a split goes by a record's own features, so a record that is replaced may enter or leave the "
+            f"sums: that costs mu {moved:.4g} where the noise is for {promised:.4g}; {remedy}, or leave --split out "
+            "(in Python split=) and hold out none"
+        )
+
+
+def _mu(course: Course, adjacency: Adjacency) -> float:
+    """mu of one record in all rounds together."""
+    noisy = [(plan.schema, plan.noise) for plan in course.priced if plan.noise is not None and not plan.noise.pure]
+    return math.hypot(*(joint_mu(schema, noise.sigma, adjacency) for schema, noise in noisy))

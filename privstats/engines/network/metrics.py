@@ -16,11 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from privstats.engines.network.folder_status import HomeStatus, HostStatus, status_of
-from privstats.engines.network.status_file import ConnectionStatus, PartyStatus, ServerStatus, read_connections
-from privstats.engines.network.supervision import Supervision
+from privstats.engines.network.status_file import (
+    ConnectionStatus,
+    PartyStatus,
+    ServerStatus,
+    Supervision,
+    read_connections,
+)
 from privstats.errors import PrivstatsError
-
-__all__ = ["connections_of", "exposition", "family", "gauge", "metrics_served"]
 
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _LOOPBACK = "127.0.0.1"
@@ -34,17 +37,17 @@ def exposition(home: Path, now: Callable[[], float] = time.time) -> str:
     Raises:
         PrivstatsError: as for :func:`status_of`.
     """
-    found = status_of(home)
-    lines = _host(found, now()) if isinstance(found, HostStatus) else _home(found, now())
+    status = status_of(home)
+    lines = _host(status, now()) if isinstance(status, HostStatus) else _home(status, now())
     return "".join(f"{line}\n" for line in lines)
 
 
-def _host(found: HostStatus, now: float) -> Iterator[str]:
-    status = found.status or ServerStatus("", 0, 0, 0.0)
-    yield from gauge("up", "Whether serve runs.", found.alive)
-    yield from _certificate(found.held, now)
-    yield from gauge("session_running", "Whether a process carries the session now.", found.running)
-    yield from gauge("rounds_ended", "Rounds of the course that have ended.", len(found.ended))
+def _host(host: HostStatus, now: float) -> Iterator[str]:
+    status = host.status or ServerStatus("", 0, 0, 0.0)
+    yield from gauge("up", "Whether serve runs.", host.alive)
+    yield from certificate_days(host.held, now)
+    yield from gauge("session_running", "Whether a process carries the session now.", host.running)
+    yield from gauge("rounds_ended", "Rounds of the course that have ended.", len(host.ended))
     waits = now - status.since if status.step else 0.0
     yield from gauge("step_open_seconds", "Seconds since the current step was opened.", waits)
     yield from gauge("answered", "Answers to the current step.", len(status.answered))
@@ -52,31 +55,32 @@ def _host(found: HostStatus, now: float) -> Iterator[str]:
     yield from family("missing_seconds", "gauge", "Seconds for which an answer is missing for that reason.", absent)
     closed = {f'round="{each.place}",step="{each.step}"': each.seconds for each in status.closed}
     yield from family("step_seconds", "gauge", "Seconds of a closed step.", closed)
-    yield from connections_of(read_connections(found.documents.home) if found.alive else None)
+    yield from connections_of(read_connections(host.documents.home) if host.alive else None)
     yield from _both(status, *(sum(getattr(each, name) for each in status.closed) for name in ("received", "sent")))
 
 
-def connections_of(found: ConnectionStatus | None) -> Iterator[str]:
+def connections_of(connections: ConnectionStatus | None) -> Iterator[str]:
     """What the carrier's server says of its door; nothing where it does not run, or says nothing."""
-    if found is None:
+    if connections is None:
         return
-    open_now = {'signed="yes"': found.nodes, 'signed="no"': found.strangers}
+    open_now = {'signed="yes"': connections.nodes, 'signed="no"': connections.strangers}
     yield from family("connections", "gauge", "Open connections, by whether a known key has signed.", open_now)
-    closed = {f'why="{why}"': number for why, number in found.closed.items()}
+    closed = {f'why="{why}"': number for why, number in connections.closed.items()}
     yield from family("turned_away_total", "counter", "Connections or requests turned away, by the reason.", closed)
 
 
-def _home(found: HomeStatus, now: float) -> Iterator[str]:
-    status = found.status or PartyStatus("", 0.0)
-    yield from gauge("up", "Whether join runs.", found.alive)
-    yield from _certificate(found.held, now)
-    yield from gauge("connected", "Whether the node is connected.", found.held is not None and found.held.connected)
+def _home(home: HomeStatus, now: float) -> Iterator[str]:
+    status = home.status or PartyStatus("", 0.0)
+    yield from gauge("up", "Whether join runs.", home.alive)
+    yield from certificate_days(home.held, now)
+    yield from gauge("connected", "Whether the node is connected.", home.held is not None and home.held.connected)
     yield from family("answers_total", "counter", "Messages that were answered.", {"": status.answers})
     yield from gauge("last_answer_timestamp_seconds", "Time of the last answer.", status.updated)
     yield from _both(status, 0, 0)
 
 
-def _certificate(held: Supervision | None, now: float) -> Iterator[str]:
+def certificate_days(held: Supervision | None, now: float) -> Iterator[str]:
+    """The gauge of a process that shows a certificate."""
     if held is not None and held.certificate_ends:
         days = (held.certificate_ends - now) / 86_400
         yield from gauge("certificate_days_left", "Days until the TLS certificates of this process end.", days)

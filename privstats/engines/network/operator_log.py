@@ -19,8 +19,6 @@ from datetime import UTC, datetime
 from privstats.errors import DataError, PrivstatsError
 from privstats.printable import Printable
 
-__all__ = ["FORM", "HOST", "LEVEL", "PARTY", "ScriptError", "WarningLine", "configure", "log_line", "reason_of"]
-
 HOST = logging.getLogger("privstats.host")
 PARTY = logging.getLogger("privstats.party")
 for _logger in (HOST, PARTY):
@@ -59,10 +57,10 @@ class ScriptError(DataError):
     """
 
     def __init__(self, what: str, cause: BaseException) -> None:
-        whole, kind = f"{what}: {type(cause).__name__}: {cause}", type(cause).__name__
+        message, kind = f"{what}: {type(cause).__name__}: {cause}", type(cause).__name__
         withheld = f'{what}: {kind}; "privstats flower check" shows its text, which may hold records'
-        self.logged = whole if isinstance(cause, OSError) else withheld
-        super().__init__(whole)
+        self.logged = message if isinstance(cause, OSError) else withheld
+        super().__init__(message)
 
 
 def log_line(line: str) -> None:

@@ -1,45 +1,64 @@
 """A party: one folder, and an answer to every message; it computes each round's plan itself before it takes part.
 
 It keeps the releases it was shown, and takes part in no round that does not follow from them. The privacy promise does
-not rest on that: a server that invents releases can choose plans that follow. ``round_party`` answers for one session;
-transports call this module.
+not rest on that: a server that invents releases can choose plans that follow. Transports call this module.
+
+``RoundParty`` answers for one session, over the folder's role in it. Only codes and the machines' answers leave: an
+error becomes a code for the server, and a sentence for the party's own operator.
+
+Which node is which party is proved by the answer itself. A party signs its place with every answer to an opening,
+over question and answer. Asking the machine for the sender of an answer would need a method of every protocol, and
+would leave refusals without a name; a round of its own for it would cost a step. The sum never rests on that map.
 """
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+from typing import ClassVar
 
 from privstats.course import Single, verify_next
+from privstats.engines.journal.client_file import forget_answer
+from privstats.engines.journal.helper import forget_ended
 from privstats.engines.network import statements
-from privstats.engines.network.between_rounds import BETWEEN_ROUNDS
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.folder_documents import check_course, check_not_simulated
 from privstats.engines.network.measuring import Records
 from privstats.engines.network.operator_log import PARTY, reason_of
-from privstats.engines.network.roles import ClientRole
-from privstats.engines.network.round_party import (
-    ANOTHER_VERSION,
-    RoundParty,
-    code_of_error,
-    passing_code,
-)
+from privstats.engines.network.parts import CONTRIBUTIONS
+from privstats.engines.network.roles import SESSION_ENDED, ClientRole, Role, require_role, role_of
 from privstats.engines.network.round_transport import BEHIND
 from privstats.engines.network.statements import ANNOUNCED, Envelope, RoundAnnouncement, SignedAnnouncement, digest_of
-from privstats.engines.network.status_codes import FAILED, VERSION, Declined
 from privstats.engines.network.status_file import PartyStatus, noted
-from privstats.engines.network.transport import Answer
-from privstats.errors import LocalProtocolError, PlanError, PrivstatsError, ReleaseError
+from privstats.engines.network.transport import FAILED, OK, VERSION, Answer, Declined, short
+from privstats.errors import (
+    DataError,
+    InUseError,
+    LedgerError,
+    LocalProtocolError,
+    PlanError,
+    PrivstatsError,
+    ReleaseError,
+    RestoredError,
+    SessionEndedError,
+)
 from privstats.plan import Plan
 from privstats.schema.public_values import Values
 from privstats.secagg import Roster
 
-__all__ = ["Party", "answer"]
-
 _LOOK = "compare the course and the releases with the other parties"
+
+ANOTHER_VERSION = "the server speaks another version of this engine: install the same privstats"
+"""A party's operator reads this for a message that cannot be parsed."""
+
+KEPT_SECONDS = 30 * 24 * 3600.0
+"""Seconds for which a last answer is kept for a server that never sends the end of the session."""
+_PASSING = {sqlite3.SQLITE_BUSY: "busy", sqlite3.SQLITE_FULL: "disk", sqlite3.SQLITE_IOERR: "disk"}
 
 
 @dataclass(frozen=True)
@@ -94,19 +113,19 @@ class Party:
 
     def answer(self, kind: str, data: bytes) -> Answer:
         """Answer one message; never raises."""
-        said, named, place, began = b"" if kind == "round" else data, "message", -1, time.monotonic()
+        message, named, place, began = b"" if kind == "round" else data, "message", -1, time.monotonic()
         try:
             if kind != "round":
                 raise Declined(VERSION, ANOTHER_VERSION)
             envelope = _opened(data)
-            said, named, place = envelope.data, envelope.kind, envelope.place
+            message, named, place = envelope.data, envelope.kind, envelope.place
             party = self.at(self._round(envelope))
         except Exception as error:  # only a code leaves, for every error
             code = code_of_error(error)
             self.say(reason_of(error))
-            answer, reached = Answer(code, self._signed(code, said)), ""
+            answer, reached = Answer(code, self._signed(code, message)), ""
         else:
-            answer, reached = party.answer(named, said), party.reached
+            answer, reached = party.answer(named, message), party.reached
         now = PartyStatus("", time.time(), place, reached, named, answer.code, 1, len(answer.data), len(data))
         self._note(now, time.monotonic() - began)
         return answer
@@ -150,9 +169,9 @@ class Party:
         folder, place = self.folder, announcement.place
         known = folder.round(place) if place in folder.rounds else None
         same = known is not None and (folder.kind.single or known.plan.to_toml() == announcement.plan)
-        found = known if known is not None and same else self._followed(announcement, signed)
-        _require_fresh(found, envelope.kind)
-        return found
+        admitted = known if known is not None and same else self._followed(announcement, signed)
+        _require_fresh(admitted, envelope.kind)
+        return admitted
 
     def _require_same(self, announcement: RoundAnnouncement, place: int) -> None:
         """Refuse another course, another roster, and a round that the course does not have."""
@@ -171,9 +190,9 @@ class Party:
         """Admit a new round, keep its plan, and give up unfinished rounds before it."""
         folder = self.folder
         for place, outcome in enumerate(announcement.outcomes):
-            self._shown(place, outcome, signed.releases.get(place))
+            self._check_outcome(place, outcome, signed.releases.get(place))
         kind = folder.kind
-        between = BETWEEN_ROUNDS[kind.part]
+        between = CONTRIBUTIONS[kind.part]()
         between.settle(folder, signed.ended, self.say)
         try:
             plan = self._plan(announcement, signed)
@@ -183,13 +202,13 @@ class Party:
             raise Declined("not_next", str(error)) from None
         if announcement.place in folder.rounds:
             raise Declined("not_next", f"the server sent another plan for round {announcement.place} before; {_LOOK}")
-        kept = folder.keep(announcement.place, plan)
-        for place in between.left_over(folder, kept.place):
+        round_folder = folder.keep(announcement.place, plan)
+        for place in between.left_over(folder, round_folder.place):
             with suppress(PrivstatsError):  # one that another process answers now is given up with the next round
                 self.at(folder.round(place)).role.session_ended()
-        return kept
+        return round_folder
 
-    def _shown(self, place: int, outcome: bytes, file: bytes | None) -> None:
+    def _check_outcome(self, place: int, outcome: bytes, file: bytes | None) -> None:
         """Compare a round's outcome with the one shown before; verify and keep a new one.
 
         Raises:
@@ -272,3 +291,190 @@ def _require_fresh(folder: RoundFolder, kind: str) -> None:
     role = RoundParty(folder, PARTY.warning).role
     if isinstance(role, ClientRole) and not role.there:
         raise Declined("begun", f"round {folder.place} was begun here and cut short before it was on disk: it is lost")
+
+
+@dataclass(frozen=True)
+class RoundParty:
+    """A party's folder of one session.
+
+    Args:
+        folder: the folder.
+        say: called with each error: one sentence, or the places in the code of an unforeseen one.
+    """
+
+    folder: RoundFolder
+    say: Callable[[str], None]
+
+    @cached_property
+    def role(self) -> Role:
+        """Its role in the session.
+
+        Raises:
+            Declined: its identity is not on the roster.
+        """
+        return require_role(self.folder)
+
+    @property
+    def reached(self) -> str:
+        """The machine's step after the answer that this object has given; empty where it has given none."""
+        return self.role.reached if "role" in self.__dict__ else ""
+
+    def prepare(self, *, anew: bool = False) -> Records | None:
+        """Find the role and measure, as ``check`` and ``join`` do before anything is sent.
+
+        Args:
+            anew: measure even if the sums of an earlier call are kept.
+
+        Returns:
+            The records of a client; None for a helper, which has none, and in a stream, whose records are measured when
+            they are sent.
+
+        Raises:
+            PrivstatsError: the identity is not on the roster, or the records cannot be measured or charged.
+        """
+        role = self.role
+        return role.part.prepare(anew=anew) if isinstance(role, ClientRole) else None
+
+    def withdraw(self) -> tuple[str, ...]:
+        """End this folder's session here, and refund its spend if nothing was sent.
+
+        Returns:
+            The accounts that were refunded; none where nothing was spent.
+
+        Raises:
+            LedgerError: the upload was sent; or this is a helper, which spends nothing.
+            PrivstatsError: the folder's process answers a message now, or a file cannot be read or written.
+        """
+        role = self.role
+        if not isinstance(role, ClientRole):
+            raise LedgerError("this folder is a helper's, which spends nothing: there is nothing to give back")
+        return role.withdraw()
+
+    def answer(self, kind: str, data: bytes) -> Answer:
+        """Answer one message; never raises."""
+        try:
+            act = self._acts.get(kind)
+            if act is None:
+                raise Declined(VERSION, ANOTHER_VERSION)
+            return Answer(OK, act(self, data))
+        except Exception as error:  # only a code leaves, for every error
+            code = code_of_error(error)
+            self._tell(code, error)
+            return Answer(code, self._signed(code, data))
+
+    def _hello(self, data: bytes) -> bytes:
+        self._checked(data)
+        role = self.role
+        return self._reply(role.place, data, OK, role.greeting())
+
+    def _open(self, data: bytes) -> bytes:
+        role, opening = self.role, self._checked(data)
+        return self._reply(role.place, data, OK, role.opened(opening))
+
+    def _step(self, data: bytes) -> bytes:
+        return self.role.stepped(data)
+
+    def _helper(self, data: bytes) -> bytes:
+        opening, message = statements.split_helped(data)
+        return self.role.helped(self._checked(opening), message)
+
+    def _session_ended(self, data: bytes) -> bytes:
+        beside = statements.read_session_ended(data, self.folder.header, self.folder.roster.server)
+        if beside is None:
+            raise Declined("damaged", "the server on the roster did not say that this session is over")
+        return self.role.session_ended(beside)
+
+    _acts: ClassVar[Mapping[str, Callable[[RoundParty, bytes], bytes]]] = {
+        "hello": _hello,
+        "open": _open,
+        "step": _step,
+        "helper": _helper,
+        "over": _session_ended,
+    }
+
+    def _checked(self, data: bytes) -> bytes:
+        """The opening without its header, which must be that of this folder's session."""
+        try:
+            theirs, rest = statements.Header.read(data)
+        except LocalProtocolError as error:
+            raise Declined("damaged", str(error)) from None
+        ours = self.folder.header
+        for code, noun in (("plan", "plan"), ("roster", "roster")):
+            one, other = getattr(theirs, code).hex(), getattr(ours, code).hex()
+            if one != other:
+                raise Declined(
+                    f"wrong_{code}",
+                    f"the server runs another {noun} ({short(one)}), ours is {short(other)}: nothing was sent",
+                )
+        return rest
+
+    def _reply(self, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
+        return statements.sign_reply(self.folder.identity, place, question, code, payload)
+
+    def _signed(self, code: str, question: bytes) -> bytes:
+        """The party's signature over a code, where it is on this roster."""
+        role = role_of(self.folder)
+        return b"" if role is None else self._reply(role.place, question, code)
+
+    def _tell(self, code: str, error: Exception) -> None:
+        session = f"sessions/{self.folder.session}"
+        sentences = {
+            "busy": f"{session} is in use by another process: let it end first",
+            "disk": f"cannot write {session}: {_why(error)}; nothing was sent. Make room: the server asks again",
+            "over": SESSION_ENDED,
+            "restored": f"{session} was put back from a backup or copied: it may have answered more than it knows, so "
+            "nothing was sent, and nothing will be in this session",
+        }
+        self.say(reason_of(error) if isinstance(error, LedgerError) else sentences.get(code) or reason_of(error))
+
+    def forget_old(self) -> None:
+        """Remove last answers that were not requested for a month, and expired box keys.
+
+        A failure to remove them does not affect other sessions; the journals remove this session's files themselves.
+        """
+        limit = time.time() - KEPT_SECONDS
+        for path in (self.folder.home / "sessions").glob("*"):
+            try:
+                with suppress(InUseError):
+                    if path.is_dir() and path.name != self.folder.roster.digest.hex():
+                        forget_ended(path, self.folder.key)
+                    elif path.is_file() and path.suffix == "" and path.stat().st_mtime < limit:
+                        forget_answer(path, self.folder.key)
+            except (PrivstatsError, OSError) as error:
+                self.say(f"sessions/{path.name} is old and stays as it is: {reason_of(error)}")
+
+
+def code_of_error(error: Exception) -> str:
+    """The code of an error; only the code is sent."""
+    if isinstance(error, Declined):
+        return error.code
+    if passing := passing_code(error):
+        return passing
+    if _os_error(error) is not None:
+        return "disk"
+    codes: tuple[tuple[type[Exception], str], ...] = (
+        (LedgerError, "ledger"),
+        (SessionEndedError, "over"),
+        (InUseError, "busy"),
+        (RestoredError, "restored"),
+        (DataError, "no_data"),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), FAILED)
+
+
+def passing_code(error: Exception) -> str:
+    """The code for a ledger that is locked or cannot grow, after which the server asks again; empty for other
+    errors."""
+    cause = error.__cause__ if isinstance(error, LedgerError) else None
+    return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""
+
+
+def _os_error(error: BaseException) -> OSError | None:
+    """The system's error behind a journal that could not be written."""
+    cause = error.__cause__ if isinstance(error, LocalProtocolError) else error
+    return cause if isinstance(cause, OSError) else None
+
+
+def _why(error: Exception) -> str:
+    cause = _os_error(error)
+    return (cause.strerror or "it failed").lower() if cause is not None else "it failed"

@@ -14,19 +14,23 @@ from typing import Any
 from privstats.course import Course
 from privstats.course.kinds import admits_of
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.held_out import bind_split, require_hidden, require_unseen
-from privstats.engines.network.measuring import SCRIPT, forget_moments
-from privstats.engines.network.of_persons import admit_persons, sums_of_persons
+from privstats.engines.network.measuring import (
+    SCRIPT,
+    admit_persons,
+    bind_split,
+    forget_moments,
+    require_hidden,
+    require_unseen,
+    sums_of_persons,
+)
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
+from privstats.intake.csv_lines import Dialect
+from privstats.intake.from_file import records_in
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
 from privstats.moments.code_rows import columns_asked
-from privstats.moments.csv_lines import Dialect
-from privstats.moments.from_file import records_in
-from privstats.moments.kinds import kind_of
 from privstats.plan import Plan
-
-__all__ = ["Named", "name_file"]
+from privstats.schema.kinds import kind_of
 
 _BEFORE, _BEHIND = "from privstats.moments import RecordFile\n\n\ndef load():\n    return RecordFile(", ")\n"
 _WRITTEN = re.compile(rf"{re.escape(_BEFORE)}[^\n]*{re.escape(_BEHIND)}")

@@ -29,8 +29,6 @@ from privstats.errors import InUseError, LocalProtocolError, NothingToResumeErro
 from privstats.files.atomic import read_whole
 from privstats.secagg import Roster
 
-__all__ = ["Renewed", "renew"]
-
 _IDENTITY, _CARRIER, _KEY = "identity.pem", ".flower", "journal.key"
 _STAYS = frozenset(
     [

@@ -1,7 +1,7 @@
 """A party's role in a session: the journaled machine of a client, or of a helper, one message at a time.
 
 Every call opens the journal, runs the machine, and closes the journal, because another process may handle the next
-message. Refusals carry a code; all other errors are raised as the machines raise them. ``round_party`` calls roles;
+message. Refusals carry a code; all other errors are raised as the machines raise them. ``party`` calls roles;
 they use the journals.
 """
 
@@ -9,25 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 from privstats import session
 from privstats.engines.journal import JournaledClient, JournaledHelper
 from privstats.engines.journal.client_file import client_outside, never
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.parts import Part, client_file, offered_panel, panel_of, part_of, spends_of
-from privstats.engines.network.status_codes import Declined
-from privstats.errors import (
-    NothingToResumeError,
-    RemoteProtocolError,
-    RestoredError,
-    SessionEndedError,
-)
+from privstats.engines.network.transport import Declined
+from privstats.errors import NothingToResumeError, RemoteProtocolError, RestoredError, SessionEndedError
 from privstats.ledger.rules import check_waiting
 from privstats.secagg.machines import ENDS, Peer, session_id
 from privstats.session.validation import check_opening, required_survivors
-
-__all__ = ["SESSION_ENDED", "ClientRole", "HelperRole", "Role", "answered", "require_role", "role_of"]
 
 SESSION_ENDED = "this party has finished this session and will not answer again"
 """A party's operator reads this when a server asks after the end."""
@@ -40,45 +33,6 @@ OTHERS = (
     "could take single clients from the difference; nothing was sent"
 )
 """A party's operator reads this when a round names another list than the kept one."""
-
-
-class Role(Protocol):
-    """A party's role in one session."""
-
-    reached: str
-    """The machine's step after its last answer; empty before one."""
-
-    @property
-    def place(self) -> int:
-        """Its place among the peers: clients first, then helpers."""
-        ...
-
-    def greeting(self) -> bytes:
-        """Its payload before the session begins."""
-        ...
-
-    def opened(self, opening: bytes) -> bytes:
-        """Its answer to the opening."""
-        ...
-
-    def stepped(self, message: bytes) -> bytes:
-        """Its answer to a message for a client; empty where there is none."""
-        ...
-
-    def helped(self, opening: bytes, message: bytes) -> bytes:
-        """Its answer to a message for a helper."""
-        ...
-
-    def session_ended(self, beside: bytes = b"") -> bytes:
-        """Keep only the mark that this session ended; exchange proofs where it ended without a sum.
-
-        Args:
-            beside: the attachment of the server's last message, see :func:`statements.session_ended`.
-
-        Returns:
-            A helper's statement that it abandoned the run; empty where there is none.
-        """
-        ...
 
 
 class ClientRole:
@@ -103,7 +57,7 @@ class ClientRole:
 
         Where the protocol begins with its clients, the opening is the panel's offers, and else the server's message.
         """
-        with self._journal(lambda: self._made(opening)) as client:
+        with self._journal(lambda: self._new_client(opening)) as client:
             answer = answered(client, opening, begins=True)
             self.reached = client.step
             return answer
@@ -125,6 +79,9 @@ class ClientRole:
 
     def session_ended(self, beside: bytes = b"") -> bytes:
         """Remove state and last answer; the file stays as a mark that the client has ended.
+
+        Args:
+            beside: the attachment of the server's last message, see :func:`statements.session_ended`.
 
         The part decides on refunds, where nothing was sent or statements prove that the upload is in no sum. No client
         begins here any more, even if none had: a late opening finds the mark.
@@ -157,12 +114,12 @@ class ClientRole:
 
         A journal restored from a backup is only ended, which is safe for every copy of it.
         """
-        with suppress(Declined, SessionEndedError), self._journal(self._lost, told=False, restored=True) as client:
+        with suppress(Declined, SessionEndedError), self._journal(self._lost, charges=False, restored=True) as client:
             client.discard()
         folder = self._folder
         never(self._path, folder.key, client_outside(session_id(folder.plan.masking, folder.roster), self.place))
 
-    def _journal(self, make: Callable[[], Peer], *, told: bool = True, restored: bool = False) -> JournaledClient:
+    def _journal(self, make: Callable[[], Peer], *, charges: bool = True, restored: bool = False) -> JournaledClient:
         folder = self._folder
         self._path.parent.mkdir(mode=0o700, exist_ok=True)
         return JournaledClient.resume_or_create(
@@ -173,11 +130,11 @@ class ClientRole:
             index=self.place,
             identity=folder.identity,
             roster=folder.roster,
-            on_upload=self.part.on_upload() if told else lambda _: None,
+            on_upload=self.part.on_upload() if charges else lambda _: None,
             restored=restored,
         )
 
-    def _made(self, opening: bytes) -> Peer:
+    def _new_client(self, opening: bytes) -> Peer:
         folder = self._folder
         if required_survivors(folder.plan) not in (None, folder.agreed):
             raise Declined("not_next", OTHERS)
@@ -220,7 +177,7 @@ class HelperRole:
         except NothingToResumeError:
             (folder.home / "sessions").mkdir(mode=0o700, exist_ok=True)
             number = self.place - folder.plan.masking.clients + 1
-            helper = JournaledHelper.offer(**self._home(), place=number)
+            helper = JournaledHelper.offer(**helper_home(folder), place=number)
         with helper:
             _require_running(helper)
             return helper.offered.encode()
@@ -253,14 +210,14 @@ class HelperRole:
         nor does one restored from a backup, because its copy may have answered.
         """
         try:
-            found = self._resumed()
+            resumed = self._resumed()
         except NothingToResumeError:
             return b""
         except RestoredError:
             with self._resumed(restored=True) as twin:
                 twin.discard()
             return b""
-        with found as helper:
+        with resumed as helper:
             if beside and helper.step != "done":
                 if helper.step not in ENDS:
                     helper.bind(offered_panel(self._folder.plan, beside))
@@ -269,17 +226,23 @@ class HelperRole:
         return b""
 
     def _resumed(self, *, restored: bool = False) -> JournaledHelper:
-        return JournaledHelper.resume(**self._home(), restored=restored)
+        return JournaledHelper.resume(**helper_home(self._folder), restored=restored)
 
-    def _home(self) -> dict[str, Any]:
-        folder = self._folder
-        place = {"identity": folder.identity, "parameters": folder.plan.masking, "roster": folder.roster}
-        return {
-            "home": folder.home / "sessions",
-            "key": folder.key,
-            "noise": session.helper_noise(folder.plan),
-            **place,
-        }
+
+Role: TypeAlias = ClientRole | HelperRole
+"""A party's role in one session; ``reached`` is the machine's step after its last answer, empty before one."""
+
+
+def helper_home(folder: RoundFolder) -> dict[str, Any]:
+    """The arguments by which a helper's journal is found in a folder."""
+    return {
+        "home": folder.home / "sessions",
+        "key": folder.key,
+        "identity": folder.identity,
+        "parameters": folder.plan.masking,
+        "roster": folder.roster,
+        "noise": session.helper_noise(folder.plan),
+    }
 
 
 def role_of(folder: RoundFolder) -> Role | None:

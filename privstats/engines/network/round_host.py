@@ -15,24 +15,17 @@ from typing import Any
 from privstats import session
 from privstats.engines.journal import JournaledServer
 from privstats.engines.network import statements
-from privstats.engines.network.driver import (
-    Clock,
-    Say,
-    SessionContext,
-    Shortfall,
-    Sleep,
-    drive,
-    gather,
-)
-from privstats.engines.network.end_notices import send_end_notices
+from privstats.engines.network.driver import Clock, Say, SessionContext, Sleep, drive, gather
 from privstats.engines.network.folder import RELEASE, RoundFolder
-from privstats.engines.network.session_end import SessionEnd, file_digest, today
-from privstats.engines.network.session_history import (
+from privstats.engines.network.nodes import NodeMap, NodeRegistry
+from privstats.engines.network.session_end import (
     EndedSession,
     KeptStatements,
-    NodeMap,
-    NodeRegistry,
+    SessionEnd,
     SessionHistory,
+    file_digest,
+    send_end_notices,
+    today,
 )
 from privstats.engines.network.status_file import Watch
 from privstats.engines.network.transport import Deadlines, Transport
@@ -48,10 +41,8 @@ from privstats.errors import (
 )
 from privstats.release import Release
 from privstats.secagg import HelperKeys, Offer, Panel
-from privstats.secagg.machines import Aggregator
+from privstats.secagg.machines import Aggregator, StepStatus
 from privstats.secagg.protocols import protocol_of
-
-__all__ = ["Carrying", "Ended", "RoundHost", "Waiting"]
 
 _NONCE_BYTES = 32
 
@@ -146,8 +137,8 @@ class RoundHost:
             raise SessionEndedError(self._ended(ended_session))
         self._make_room(nodes)
         try:
-            with self._server(lambda: self._made(context, carrying.deadlines)) as server:
-                return self._carried(server, context, carrying.deadlines)
+            with self._server(lambda: self._fresh(context, carrying.deadlines)) as server:
+                return self._driven(server, context, carrying.deadlines)
         except _NoPanel as lack:
             return self._without_panel(context, lack.missing)
 
@@ -227,7 +218,7 @@ class RoundHost:
                 f'the newest one back, or end the session with "{end}"'
             ) from None
 
-    def _made(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:
+    def _fresh(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:
         """A fresh machine; with a panel, after all its helpers have offered their keys for this run."""
         folder = self.folder
         ended_session = SessionHistory(folder.home).of(self._session)
@@ -261,7 +252,7 @@ class RoundHost:
         first = server.outbox.clients[:1] if server.step == server.steps[0] else ()
         return head + b"".join(map(server.outbox.to, first))
 
-    def _carried(self, server: JournaledServer, context: SessionContext, deadlines: Deadlines) -> Ended | Waiting:
+    def _driven(self, server: JournaledServer, context: SessionContext, deadlines: Deadlines) -> Ended | Waiting:
         try:
             outcome = drive(server, context, deadlines, self._opening(server))
         except AggregationError as error:
@@ -291,8 +282,8 @@ class RoundHost:
             self._again,
         )
 
-    def _short(self, shortfall: Shortfall, registry: NodeRegistry) -> str:
-        step_status, cohort = shortfall.step_status, self.folder.plan.cohort
+    def _short(self, step_status: StepStatus, registry: NodeRegistry) -> str:
+        cohort = self.folder.plan.cohort
         asked = len(step_status.answered) + len(step_status.waiting_for)
         helpers = min(step_status.waiting_for) >= cohort.clients
         needs = f"the plan needs {asked if helpers else cohort.min_survivors}"

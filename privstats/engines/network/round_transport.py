@@ -18,11 +18,8 @@ from privstats.engines.network.statements import (
     SignedAnnouncement,
     read_signed_reply,
 )
-from privstats.engines.network.status_codes import FAILED, VERSION
-from privstats.engines.network.transport import OK, MessageKind, Reply, Transport, pulled
+from privstats.engines.network.transport import FAILED, OK, VERSION, MessageKind, Reply, Transport, pulled
 from privstats.secagg import Identity
-
-__all__ = ["BEHIND", "OutgoingAnnouncement", "RoundTransport"]
 
 BEHIND = "behind"
 """The code of a party that lacks releases, or published values, of earlier rounds."""
@@ -59,7 +56,9 @@ class OutgoingAnnouncement:
             return SignedAnnouncement.of(self.announcement, self.identity, self.values, self.releases, self.ended)
         last = {*list(self.releases)[-1:], *list(self.ended)[-1:]}
         releases = {place: file for place, file in self.releases.items() if place in last}
-        ended = {place: said for place, said in self.ended.items() if place in last or place not in self.releases}
+        ended = {
+            place: statements for place, statements in self.ended.items() if place in last or place not in self.releases
+        }
         return SignedAnnouncement.of(self.announcement, self.identity, self.fresh, releases, ended)
 
     def repeated(self) -> SignedAnnouncement:

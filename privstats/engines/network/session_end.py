@@ -1,29 +1,41 @@
-"""A session's end on the server's disk: its release or the reason why there is none, its statements, and its history.
+"""A session's end on the server's disk: its release or the reason why there is none, its statements, its history; and
+the last message of the session.
 
 Every carrier calls it with the journal of a session that has ended. Each step is repeated to the same bytes after a
-kill, and the journal goes last.
+kill, and the journal goes last. A session in the history is never opened a second time. Clients that are in no sum
+receive the proof of that once everything is on disk; an offline node does not delay the session.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import structs
 
-from privstats.engines.journal import JournaledServer
+from privstats.engines.network import statements
 from privstats.engines.network.folder import RELEASE, RoundFolder
+from privstats.engines.network.nodes import RequestQueue
 from privstats.engines.network.operator_log import log_line
-from privstats.engines.network.session_history import EndedSession, KeptStatements, SessionHistory
+from privstats.engines.network.statements import EndStatements
+from privstats.engines.network.transport import OK
 from privstats.errors import LocalProtocolError
-from privstats.files.atomic import read_whole
+from privstats.files.atomic import atomic_write, read_whole
 from privstats.release import Release
 from privstats.session.accounting import Charging
 
-__all__ = ["SessionEnd", "file_digest", "today"]
+if TYPE_CHECKING:
+    from privstats.engines.journal import JournaledServer
+    from privstats.engines.network.driver import SessionContext
+
+_SECONDS = 20.0
+_NO_RELEASE = bytes(32)
 
 
 @dataclass(frozen=True)
@@ -48,11 +60,11 @@ class SessionEnd:
         release, path = self._released(server), self.folder.home / RELEASE
         release.save(path, signer=self.folder.identity)
         ended_session = EndedSession(self.folder.session, today(), release.survivors, file_digest(path))
-        return release, self._kept(server, ended_session)
+        return release, self._keep(server, ended_session)
 
     def without_sum(self, server: JournaledServer, why: str) -> EndedSession:
         """Keep the end of a session that has no sum, and the reason."""
-        return self._kept(server, EndedSession(self.folder.session, today(), why=why))
+        return self._keep(server, EndedSession(self.folder.session, today(), why=why))
 
     def _released(self, server: JournaledServer) -> Release:
         """The release of the sum, or of it and those before it; repeated calls give the same release."""
@@ -76,7 +88,7 @@ class SessionEnd:
         )
         return "uncharged"
 
-    def _kept(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
+    def _keep(self, server: JournaledServer, ended_session: EndedSession) -> EndedSession:
         """Keep signed statements while the journal holds them, then the session's end; only then remove the journal."""
         offers = () if server.panel is None else tuple(offer.encode() for offer in server.panel.offers)
         if len(ended_session.survivors) < len(self.folder.roster):  # some client may be in no sum
@@ -96,3 +108,151 @@ def file_digest(path: Path) -> str:
 def today() -> str:
     """The day, ISO 8601."""
     return datetime.now(UTC).date().isoformat()
+
+
+class EndedSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A session that has ended.
+
+    Attributes:
+        session: its name, 32 hexadecimal digits.
+        ended: the day, ISO 8601.
+        survivors: the parties in the release; empty where there is none.
+        release: SHA-256 of the release's file, in hex; empty where there is none.
+        why: the reason why there is none.
+        panel: the offers, in hex, for which reports of a run without a sum were sealed; empty where there were none.
+    """
+
+    session: str
+    ended: str
+    survivors: tuple[int, ...] = ()
+    release: str = ""
+    why: str = ""
+    panel: tuple[str, ...] = ()
+
+    def sentence(self, host: str) -> str:
+        """A sentence about it, for example for an operator that runs it again."""
+        if not self.release:
+            return f"this session ended on {self.ended} without a sum: {self.why}"
+        parties = ", ".join(map(str, self.survivors))
+        return f"this session ended on {self.ended} with parties {parties}: {host}/release.safetensors"
+
+
+class SessionHistory:
+    """The sessions of a folder that have ended: ``ended.json``."""
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "ended.json"
+
+    def of(self, session: str) -> EndedSession | None:
+        """A session's end; None where it has not ended.
+
+        Raises:
+            LocalProtocolError: the file is damaged.
+        """
+        return next((ended_session for ended_session in self.all() if ended_session.session == session), None)
+
+    def all(self) -> tuple[EndedSession, ...]:
+        """All ended sessions, oldest first; raises as :meth:`of` does."""
+        if not self._path.exists():
+            return ()
+        data = read_whole(self._path, LocalProtocolError, "privstats flower")
+        try:
+            return msgspec.json.decode(data, type=tuple[EndedSession, ...])
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise LocalProtocolError(
+                f"{self._path.name} is damaged: bring it back from where you keep copies"
+            ) from None
+
+    def add(self, ended_session: EndedSession) -> None:
+        """Add one; on disk when this returns."""
+        others = tuple(each for each in self.all() if each.session != ended_session.session)
+        atomic_write(self._path, msgspec.json.format(msgspec.json.encode((*others, ended_session))))
+
+
+class KeptStatements:
+    """Signed statements about the end of a folder's session, which free clients that are in no sum: the file ``words``.
+
+    Args:
+        home: the folder.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._path = home / "words"
+
+    @property
+    def proof(self) -> bytes:
+        """``EndStatements``, encoded; empty while there are none, or one helper's is missing."""
+        stored = self._keep()
+        helpers = len(stored.offers) - 1
+        complete = bool(stored.statements) and (not stored.offers or len(stored.statements) == helpers)
+        return msgspec.msgpack.encode(stored) if complete else b""
+
+    def add(self, statements: Mapping[int, bytes], offers: tuple[bytes, ...] = ()) -> None:
+        """Add some; on disk when this returns."""
+        if statements:
+            stored = EndStatements({**self._keep().statements, **statements}, offers)
+            atomic_write(self._path, msgspec.msgpack.encode(stored))
+
+    def forget(self) -> None:
+        """Remove those of an earlier session."""
+        self._path.unlink(missing_ok=True)
+
+    def _keep(self) -> EndStatements:
+        """The kept statements; a damaged file counts as empty, because a lost proof must not stop a session."""
+        if not self._path.exists():
+            return EndStatements({})
+        try:
+            return msgspec.msgpack.decode(
+                read_whole(self._path, LocalProtocolError, "privstats flower"), type=EndStatements
+            )
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return EndStatements({})
+
+
+def send_end_notices(folder: RoundFolder, context: SessionContext, ended_session: EndedSession) -> None:
+    """Notify every online node that the session has ended, so that it deletes its last answer.
+
+    A client that is in no sum receives the statements that prove it, so that its ledger can refund the spend. A node
+    that misses this message keeps its last answer for 30 days, or until the session is run again.
+    """
+    release, nodes = bytes.fromhex(ended_session.release) or _NO_RELEASE, list(context.transport.online())
+    offers = tuple(map(bytes.fromhex, ended_session.panel))
+    if offers and folder.kind.gives_back:
+        roles = {node: (context.registry.place_of(node) or 0) - context.registry.clients + 1 for node in nodes}
+        helpers = {node: place for node, place in roles.items() if place > 0}
+        nodes = [node for node in nodes if node not in helpers]
+        _ask_helpers(folder, context, helpers, offers)
+    proof = KeptStatements(folder.home).proof if folder.kind.gives_back else b""
+    counted = {node for node in nodes if context.registry.place_of(node) in ended_session.survivors}
+    _send(folder, context, {node: b"" if node in counted else proof for node in nodes}, release)
+
+
+def _ask_helpers(
+    folder: RoundFolder, context: SessionContext, helpers: Mapping[int, int], offers: tuple[bytes, ...]
+) -> None:
+    """Keep the statements of helpers that gave no answer in a run without a sum: each signs that it never will.
+
+    Args:
+        folder: the server's.
+        context: the transport and the nodes.
+        helpers: their places on the panel, by node.
+        offers: the panel's.
+    """
+    signed = _send(folder, context, dict.fromkeys(helpers, b"".join(offers)), _NO_RELEASE)
+    KeptStatements(folder.home).add(
+        {helpers[node]: statement for node, statement in signed.items() if statement}, offers
+    )
+
+
+def _send(
+    folder: RoundFolder, context: SessionContext, beside: Mapping[int, bytes], release: bytes
+) -> dict[int, bytes]:
+    """Send nodes the notice, each with its own attachment; returns their answers within a short time."""
+    until = context.clock() + _SECONDS
+    queue, answers = RequestQueue(context.transport, context.clock, until, context.most), dict[int, bytes]()
+    for node, more in beside.items():
+        queue.ask(node, "over", partial(statements.session_ended, folder.identity, folder.header, release, more))
+    while len(answers) < len(beside) and context.clock() < until:
+        answers.update({node: reply.data if reply.code == OK else b"" for node, _, reply in queue.replies()})
+        context.sleep(queue.pause)
+    return answers

@@ -26,32 +26,10 @@ import msgspec
 
 from privstats.engines.network.transport import MessageKind
 from privstats.errors import LocalProtocolError
+from privstats.files.signing import verify
 from privstats.plan import Plan
 from privstats.secagg import Identity, Roster
-from privstats.secagg.keys import verify
 from privstats.secagg.protocols import protocol_of
-
-__all__ = [
-    "ANNOUNCED",
-    "HEADER_BYTES",
-    "NO_SUM",
-    "REPLY_HEAD_BYTES",
-    "EndStatements",
-    "Envelope",
-    "Header",
-    "RoundAnnouncement",
-    "SignedAnnouncement",
-    "SignedReply",
-    "digest_of",
-    "most_bytes",
-    "read_session_ended",
-    "read_signed_reply",
-    "reply_signer",
-    "session_ended",
-    "sign_reply",
-    "split_helped",
-    "to_helper",
-]
 
 HEADER_BYTES = 64
 _PLACE_BYTES, _SIGNATURE_BYTES, _DIGEST_BYTES = 4, 64, 32
@@ -179,15 +157,15 @@ def session_ended(
         beside: for a helper in a session without a sum, the offers of its panel; for a client that is in no sum,
             :class:`EndStatements`.
     """
-    said = header.encode() + release
-    return said + identity.sign(_ENDED + said + beside) + beside
+    statement = header.encode() + release
+    return statement + identity.sign(_ENDED + statement + beside) + beside
 
 
 def read_session_ended(data: bytes, header: Header, server: bytes) -> bytes | None:
     """The attachment of the server's signed end; None where the server did not sign it for this session."""
     end = HEADER_BYTES + _DIGEST_BYTES
-    said, signature, beside = data[:end], data[end : end + _SIGNATURE_BYTES], data[end + _SIGNATURE_BYTES :]
-    if said[:HEADER_BYTES] != header.encode() or not verify(server, signature, _ENDED + said + beside):
+    statement, signature, beside = data[:end], data[end : end + _SIGNATURE_BYTES], data[end + _SIGNATURE_BYTES :]
+    if statement[:HEADER_BYTES] != header.encode() or not verify(server, signature, _ENDED + statement + beside):
         return None
     return beside
 
@@ -260,9 +238,9 @@ class SignedAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_un
         ended: Mapping[int, bytes] | None = None,
     ) -> SignedAnnouncement:
         """Sign an announcement, and the file of values that travels with it."""
-        said = msgspec.msgpack.encode(announcement)
+        encoded = msgspec.msgpack.encode(announcement)
         return cls(
-            said, identity.sign(_announcement_statement(said, values)), values, dict(releases), dict(ended or {})
+            encoded, identity.sign(_announcement_statement(encoded, values)), values, dict(releases), dict(ended or {})
         )
 
     def opened(self, server: bytes) -> RoundAnnouncement:

@@ -3,7 +3,9 @@
 It names places, steps, codes, times and sizes, and no content of a message. It is replaced whole and read without a
 lock; where it cannot be written, the session continues without it. ``host`` and ``party`` write it, ``folder_status``
 reads it; what a session resumes from is in the journals. How many connections are open at the address for parties, and
-how many were turned away, is a file beside ``.served``: the carrier's server writes it, ``metrics`` reads it.
+how many were turned away, is a file beside ``.served``: the carrier's server writes it, ``metrics`` reads it. One
+process per folder keeps a party's node connected, or the server's carrier running: it holds a lock that ends with it
+(``.joined``, ``.served``), and its standing lies beside the lock.
 """
 
 from __future__ import annotations
@@ -13,34 +15,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from privstats.engines.network.operator_log import HOST, PARTY
 from privstats.engines.network.transport import OK
-from privstats.errors import LocalProtocolError, PrivstatsError
+from privstats.errors import InUseError, LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
-
-__all__ = [
-    "ASKED",
-    "OFFLINE",
-    "UNSEEN",
-    "ClosedStep",
-    "ConnectionStatus",
-    "MissingPeer",
-    "PartyStatus",
-    "ServerStatus",
-    "StepProgress",
-    "Watch",
-    "connections_forgotten",
-    "keep_connections",
-    "noted",
-    "read_connections",
-    "read_status",
-]
+from privstats.system import is_locked, lock, unlock
 
 STATUS = "status.json"
 
@@ -50,6 +36,9 @@ ASKED, OFFLINE, UNSEEN = "asked", "offline", "unseen"
 T = TypeVar("T")
 _CONNECTIONS = ".connections"
 
+Task: TypeAlias = Literal["joined", "served"]
+"""What is done with the folder; the name of its files as well."""
+
 
 @dataclass(frozen=True)
 class StepProgress:
@@ -58,7 +47,7 @@ class StepProgress:
     Attributes:
         step: its name.
         answered: places, in increasing order.
-        missing: why each missing place has not answered: a code of ``status_codes.CODES``, or one of this module.
+        missing: why each missing place has not answered: a code of ``transport.CODES``, or one of this module.
         sent, received: bytes so far, in this run of the server.
         refusals: how many answers of this session were refusals, by their code, in this run of the server.
         closed_after: seconds after which the step was closed; None while it is open.
@@ -228,8 +217,13 @@ def noted(home: Path, run: str, answer: PartyStatus) -> None:
 
 def read_status(home: Path, kind: type[T]) -> T | None:
     """The standing in a folder; None without one, and for a file that is damaged or of the other kind."""
+    return read_json(home / STATUS, kind)
+
+
+def read_json(path: Path, kind: type[T]) -> T | None:
+    """The value in a file of JSON; None without one, and for a file that is damaged or of another kind."""
     with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode(read_whole(home / STATUS, LocalProtocolError, "privstats flower"), type=kind)
+        return msgspec.json.decode(read_whole(path, LocalProtocolError, "privstats flower"), type=kind)
     return None
 
 
@@ -266,11 +260,7 @@ def keep_connections(home: Path, status: ConnectionStatus) -> None:
 
 def read_connections(home: Path) -> ConnectionStatus | None:
     """What was kept last; None where nothing was, or something else lies there."""
-    with suppress(LocalProtocolError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode(
-            read_whole(home / _CONNECTIONS, LocalProtocolError, "privstats flower"), type=ConnectionStatus
-        )
-    return None
+    return read_json(home / _CONNECTIONS, ConnectionStatus)
 
 
 @contextmanager
@@ -281,3 +271,79 @@ def connections_forgotten(home: Path) -> Iterator[None]:
     finally:
         with suppress(OSError):
             (home / _CONNECTIONS).unlink(missing_ok=True)
+
+
+class Supervision(msgspec.Struct, frozen=True):
+    """The process that holds a folder.
+
+    Attributes:
+        process: its id.
+        since: the time at which it began (Unix).
+        address: ``HOST:PORT``, of the server that a party has joined, or on which parties reach this one.
+        connected: whether a party's node is connected, as far as the node has said.
+        certificate_ends: the time at which the TLS certificates end that the process was given (Unix); 0 without them.
+    """
+
+    process: int
+    since: float
+    address: str
+    connected: bool = False
+    certificate_ends: float = 0.0
+
+
+@contextmanager
+def supervised(
+    home: Path, task: Task, address: str, certificate_ends: datetime | None = None
+) -> Iterator[Callable[[bool], None]]:
+    """Keep a folder to this process in the block; the block's value keeps whether the node is connected.
+
+    Raises:
+        InUseError: another process has the folder.
+        PrivstatsError: the folder cannot be written.
+    """
+    ends = 0.0 if certificate_ends is None else certificate_ends.timestamp()
+    place, own = _lock_of(home, task), Supervision(os.getpid(), time.time(), address, certificate_ends=ends)
+    try:
+        handle = lock(place)
+    except BlockingIOError:
+        raise InUseError(f"{home} is {task} already by {_holder(home, task)}: end it first") from None
+    except OSError as error:
+        raise PrivstatsError(f"cannot write {place}: {error.strerror}; nothing was started") from None
+
+    def keep(connected: bool) -> None:
+        with suppress(PrivstatsError):  # a full disk ends no node
+            _keep_standing(home, task, replace(own, connected=connected))
+
+    try:
+        _keep_standing(home, task, own)
+        yield keep
+    finally:
+        _file_of(home, task).unlink(missing_ok=True)
+        unlock(handle)
+
+
+def supervision(home: Path, task: Task) -> Supervision | None:
+    """The process that holds a folder for ``task``; None where none does, also after one was killed."""
+    return _standing(home, task) if is_locked(_lock_of(home, task)) else None
+
+
+def _lock_of(home: Path, task: Task) -> Path:
+    return home / f".{task}.lock"
+
+
+def _file_of(home: Path, task: Task) -> Path:
+    return home / f".{task}"  # a file of its own: Windows lets nobody read what another process has locked
+
+
+def _keep_standing(home: Path, task: Task, held: Supervision) -> None:
+    atomic_write(_file_of(home, task), msgspec.json.encode(held), durable=False)
+
+
+def _standing(home: Path, task: Task) -> Supervision | None:
+    return read_json(_file_of(home, task), Supervision)
+
+
+def _holder(home: Path, task: Task) -> str:
+    """The process that holds the lock; it writes its id just after it took it."""
+    held = _standing(home, task)
+    return "another process" if held is None else f"process {held.process}"

@@ -1,18 +1,19 @@
-"""The loop's interface to a carrier of messages: online nodes, a push, a pull; and the deadlines of steps.
+"""The loop's interface to a carrier of messages: online nodes, a push, a pull; deadlines of steps, and status codes.
 
-Interfaces and values: ``engines.flower.grid`` implements it over Flower, ``local`` over folders of this
+Interfaces and values: ``engines.flower.grid`` implements it over Flower, ``study`` over folders of this
 machine, the tests over a fake network.
+
+Only codes leave a party that declines or fails, and the server builds a sentence from each. The reason stays in the
+party's own log: an exception's text can hold a value of a record, and Flower sends it to the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from privstats.errors import PlanError
-
-__all__ = ["OK", "Answer", "BatchTransport", "Deadlines", "MessageKind", "Reply", "Transport", "pulled"]
+from privstats.errors import PlanError, PrivstatsError
 
 OK = "ok"
 """The code of an answer with a machine's message."""
@@ -24,10 +25,16 @@ end of the session; an envelope with any of these, of one round of a course (``"
 
 _LEAST_SECONDS = 120.0
 
+SOON = 5.0
+"""Seconds until a party is asked again that is briefly busy."""
+SILENT = 60.0
+"""Seconds until a party is asked again that has not answered, or has to work first."""
+_SHOWN = 8
+
 
 @dataclass(frozen=True)
 class Answer:
-    """A folder's answer: a code of ``status_codes.CODES`` or ``"ok"``, and bytes."""
+    """A folder's answer: a code of ``CODES`` or ``"ok"``, and bytes."""
 
     code: str
     data: bytes = b""
@@ -38,7 +45,7 @@ class Reply:
     """A received answer.
 
     Attributes:
-        code: ``"ok"``, a code of ``status_codes.CODES``, or ``"error:3"``, ``"error:5"``, ``"error:8"`` for the
+        code: ``"ok"``, a code of ``CODES``, or ``"error:3"``, ``"error:5"``, ``"error:8"`` for the
             carrier's own.
         data: of the answer.
     """
@@ -112,3 +119,64 @@ class Deadlines:
                     f"{name.replace('_', '-')} must be at least {self.least:g}, because a node that restarts is away "
                     f"for a minute or two; got {getattr(self, name):g}"
                 )
+
+
+@dataclass(frozen=True)
+class Code:
+    """A code's meaning for the server.
+
+    Attributes:
+        sentence: the text after the party's name; ``{plan}`` is the beginning of the server's own plan digest.
+        again: seconds until the party is asked again; None where asking again in this run changes nothing.
+    """
+
+    sentence: str
+    again: float | None = None
+
+
+CODES: Mapping[str, Code] = {
+    "wrong_plan": Code('runs another plan: compare "privstats plan show" digests, here {plan}'),
+    "wrong_roster": Code('runs another roster: compare "privstats roster show"'),
+    "wrong_course": Code('runs another course: compare "privstats course show" digests'),
+    "stranger": Code("is no party of this roster"),
+    "no_data": Code("cannot measure its records: its operator has the reason"),
+    "disk": Code("cannot save its state", SILENT),
+    "ledger": Code("has no budget left"),
+    "over": Code('has ended this session: start a new one with a new run name ("privstats roster renew")'),
+    "busy": Code("is busy", SOON),
+    "damaged": Code("got a message that was damaged on its way", SOON),
+    "refused": Code("has caught a message that no honest server sends, and has left: its operator has the reason"),
+    "behind": Code("lacks releases or values of earlier rounds, and could not take them", SILENT),
+    "not_next": Code(
+        "refuses a round that does not follow from the course and its releases: its operator has the reason"
+    ),
+    "begun": Code("has begun this round before and lost it, and sits it out"),
+    "restored": Code("was put back from a backup or copied, and sits this session out: its operator has the reason"),
+    "lost": Code("knows nothing of this session any more: its folder was replaced"),
+    "version": Code("runs another version of privstats: install the same version on both machines", SILENT),
+    "failed": Code("has failed: its operator has the reason"),
+}
+"""All codes beside ``"ok"``."""
+
+FAILED = "failed"
+VERSION = "version"
+NODES = frozenset({"wrong_plan", "wrong_course", "wrong_roster", "stranger", VERSION})
+"""Codes about a node, by its name at the carrier: it may be no party of this session."""
+
+
+class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
+    """A refusal, with the code for the server and the reason, which stays with the party."""
+
+    def __init__(self, code: str, why: str) -> None:
+        self.code = code
+        super().__init__(why)
+
+
+def code_of(code: str) -> str:
+    """The code itself, or ``"failed"`` for an unknown one."""
+    return code if code in CODES else FAILED
+
+
+def short(digest: str) -> str:
+    """The beginning of a digest in hex, for people who compare two."""
+    return f"{digest[:_SHOWN]}..."

@@ -4,7 +4,7 @@ Which penalty suits depends on the records. The noise's law is known, so the sum
 would cost (Stein 1981), up to an error that is known too. Averaged with weights exp(-risk / temperature), at four times
 the noise's variance, the estimates together risk at most that of any one of them plus temperature times log(1 / its
 share) (Leung and Barron 2006; Dalalyan and Salmon 2012). AdaSSP's penalty (Wang 2018) has a third of the shares, the
-posterior mean of ``estimates.spectrum`` another; lower penalties down to the radius of the noise's semicircle, and no
+posterior mean of ``estimates.denoise`` another; lower penalties down to the radius of the noise's semicircle, and no
 weights at all, have the rest. All of it is post-processing of one release.
 """
 
@@ -16,10 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from privstats.estimates.spectrum import WienerFit, adassp_penalty, denoised_solve
+from privstats.estimates.denoise import WienerFit, adassp_penalty, denoised_solve
 from privstats.heads.evidence import Array, GramEvidence
-
-__all__ = ["Aggregate", "CentredSums", "aggregate"]
 
 _TEMPERATURE = 4.0
 _STEPS_PER_OCTAVE = 3

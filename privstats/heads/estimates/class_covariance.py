@@ -7,27 +7,19 @@ Naive Bayes takes the variances alone.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from privstats.errors import HeadError
 from privstats.estimates import denoise
-from privstats.estimates.shrinkage import Shrinkage, conditioned, shrink_values
-from privstats.estimates.spectrum import denoise_spectrum, positive_part
-from privstats.heads.estimates.blas import one_blas_thread
+from privstats.estimates.denoise import denoise_spectrum, positive_part
+from privstats.estimates.discriminant import Shrinkage, conditioned, shrink_values
 from privstats.heads.evidence import Array, ClassEvidence
-
-__all__ = [
-    "PRIOR_RECORDS",
-    "ClassCovariances",
-    "class_covariances",
-    "class_variances",
-    "pooled_variances",
-    "real_share",
-    "require_bearable",
-]
 
 PRIOR_RECORDS = 10.0
 """Weight of the pooled variance against a class's own, and of the mean variance against the pooled one, in records."""
@@ -86,19 +78,38 @@ def class_covariances(
     if evidence.S is None:
         root = (pooled.vectors * np.sqrt(pooled_values)) @ pooled.vectors.T
         return _rescaled(basis, root, (1 - pooled_weight) * _variance_ratios(evidence, n) + pooled_weight)
-    own, levels = _own_scatter(evidence.S, evidence, n)
+    own = _own_scatter(evidence.S, evidence, n)
+    return _of_each_class(evidence, n, pooled_weight, shrinkage, own, (matrix, lift, basis))
+
+
+def _of_each_class(
+    evidence: ClassEvidence,
+    n: Array,
+    pooled_weight: float,
+    shrinkage: Shrinkage,
+    own: tuple[Array, Array],
+    pool: tuple[Array, Array, Array],
+) -> ClassCovariances:
+    """Each class's covariance, pulled toward the pool and denoised.
+
+    Args:
+        own: their scatter and its noise levels.
+        pool: the pooled covariance, what every class gets besides, and the basis that whitens it.
+    """
+    (scatter, levels), (matrix, lift, basis) = own, pool
+    d, total = evidence.features, n.sum()
     roundness = basis.T @ basis
     values, vectors = np.empty((len(n), d)), np.empty((len(n), d, d))
     with one_blas_thread():
         for c in range(len(n)):  # one eigendecomposition per class; never all in memory twice
-            difference = own[c] / n[c] - matrix
+            difference = scatter[c] / n[c] - matrix
             blend = _blended(matrix, difference, levels[c] / n[c], pooled_weight)
             effective = (1 - pooled_weight) * n[c] + pooled_weight * total
             mean = max(float(np.trace(blend)) / d, 0.0)
             intensity = _intensity(blend, effective, shrinkage)
             whitened = basis.T @ ((1 - intensity) * blend + lift) @ basis + intensity * mean * roundness
-            found, vectors[c] = np.linalg.eigh(whitened)
-            values[c] = np.maximum(found, evidence.step**2 / 4 * np.square(basis @ vectors[c]).sum(axis=0))
+            own_values, vectors[c] = np.linalg.eigh(whitened)
+            values[c] = np.maximum(own_values, evidence.step**2 / 4 * np.square(basis @ vectors[c]).sum(axis=0))
     return ClassCovariances(basis, conditioned(values), vectors)
 
 
@@ -168,13 +179,13 @@ def real_share(evidence: ClassEvidence, n: Array) -> float:
     half, centre, inverse = pooled.vectors / np.sqrt(values), np.diag(scaled / values), 1 / values
     spread = (inverse.sum() ** 2 + np.square(inverse).sum()) / 2
     own, levels = _own_scatter(evidence.S, evidence, n)
-    found = expected = 0.0
+    apart = expected = 0.0
     with one_blas_thread():
         for count, scatter, level in zip(n, own, levels, strict=True):
             whitened = half.T @ (scatter / count) @ half
-            found += count * float(np.square(whitened - centre).sum())
+            apart += count * float(np.square(whitened - centre).sum())
             expected += float(np.trace(whitened) ** 2 + np.square(whitened).sum()) + level**2 / count * spread
-    return max(0.0, 1 - expected / found) if found > 0 else 0.0
+    return max(0.0, 1 - expected / apart) if apart > 0 else 0.0
 
 
 def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, Array]:
@@ -197,7 +208,7 @@ def _blended(pooled: Array, difference: Array, level: float, pooled_weight: floa
     An eigenvalue that noise hides counts as the mean of what it may be, never as 0: a class with a direction of almost
     no variance would be lost to every record that is off by a little there.
     """
-    share = (1 - pooled_weight) * _kept(difference, level)
+    share = (1 - pooled_weight) * _own_share(difference, level)
     blend = pooled + share * difference
     if level * share > 0:
         spectrum = denoise_spectrum(blend, level * share)
@@ -205,7 +216,7 @@ def _blended(pooled: Array, difference: Array, level: float, pooled_weight: floa
     return blend
 
 
-def _kept(difference: Array, level: float) -> float:
+def _own_share(difference: Array, level: float) -> float:
     """Share of a class's difference from the pool that is more than noise; 1 without noise.
 
     Only what exceeds two standard deviations of the noise's squared norm, each ``2 / sqrt(d (d + 1))`` of its mean,
@@ -282,3 +293,15 @@ def _toward(estimate: Array, level: float, centre: float) -> Array:
     real = float(positive_part(np.square(estimate - centre).mean() - level**2, level**2 * np.sqrt(2 / d)))
     keep = real / (real + level**2)
     return positive_part(centre + keep * (estimate - centre), np.sqrt(keep) * level)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS with one thread, in the whole process and until the block or the decorated function ends.
+
+    Matrices of a few hundred dimensions are too small to share: on a busy machine the threads of an eigendecomposition
+    wait for one another, and those of a hundred and fifty classes take several times as long as with one thread each.
+    Classes side by side, one thread each, gained nothing on top.
+    """
+    with threadpool_limits(1, user_api="blas"):
+        yield

@@ -14,24 +14,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from privstats.errors import MissingStatisticError
-from privstats.estimates.spectrum import adassp_penalty, denoise_spectrum, denoised_solve, positive_part
+from privstats.estimates.denoise import adassp_penalty, denoise_spectrum, denoised_solve, positive_part
 from privstats.heads.estimates.aggregate import aggregate
 from privstats.heads.evidence import Array, FoldSums, GramEvidence
-
-__all__ = [
-    "SINGULAR",
-    "GramSpectrum",
-    "Penalty",
-    "Solution",
-    "Solver",
-    "eliminate_constant",
-    "fold_losses",
-    "gcv_penalty",
-    "likelihood_penalty",
-    "penalty_grid",
-    "solve",
-    "sums_about",
-]
 
 Solver: TypeAlias = Literal["auto", "aggregate", "plain", "adassp", "wiener"]
 Penalty: TypeAlias = Literal["auto", "gcv", "evidence", "folds"] | float
@@ -62,8 +47,8 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
     centred = eliminate_constant(evidence)
     chosen = _penalty(evidence, centred, penalty, noisy)
     if solver == "aggregate" and noisy:
-        found = aggregate(evidence, centred, chosen)
-        return _with_intercept(evidence, centred, found.weights, found.penalty, solver, found.values)
+        result = aggregate(evidence, centred, chosen)
+        return _with_intercept(evidence, centred, result.weights, result.penalty, solver, result.values)
     if solver in ("aggregate", "wiener"):
         fit = denoised_solve(_counted(centred), chosen)
         return _with_intercept(evidence, centred, fit.weights, fit.penalty, solver, fit.values)
@@ -243,8 +228,8 @@ class GramSpectrum:
     @classmethod
     def denoised(cls, G: Array, h: Array, sigma: float) -> GramSpectrum:
         """The denoised spectrum of a symmetric G with noise; :meth:`of` where there is none."""
-        found = denoise_spectrum(G, sigma, pull=False)
-        return cls(found.values, found.values, found.vectors, found.vectors.T @ h)
+        result = denoise_spectrum(G, sigma, pull=False)
+        return cls(result.values, result.values, result.vectors, result.vectors.T @ h)
 
     def weights(self, penalty: float, least: float = 0.0) -> Array:
         """``(G + penalty I)^-1 h``, shape ``(d, T)``; the pseudo-inverse where penalty is 0.

@@ -12,13 +12,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from privstats.estimates import denoise
-from privstats.estimates.shrinkage import conditioned, shrink_values
-from privstats.estimates.spectrum import denoise_spectrum
+from privstats.estimates.denoise import denoise_spectrum
+from privstats.estimates.discriminant import conditioned, shrink_values
 from privstats.heads.estimates.class_covariance import ClassCovariances
 from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
 from privstats.heads.registry import SUBSPACE, check_dimension, check_value
-
-__all__ = ["Fisher", "Subspace", "discriminant_directions", "evidence_subspace", "fisher_subspace", "wider_directions"]
 
 Subspace: TypeAlias = Literal["auto"] | int | float | None
 

@@ -13,8 +13,6 @@ import numpy as np
 from privstats.heads.evidence import Array
 from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_graph
 
-__all__ = ["DiagonalRule", "LowRankRule"]
-
 
 @dataclass(frozen=True, eq=False)
 class DiagonalRule(Rule):

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from privstats.heads.evidence import Array
 from privstats.heads.rules.rule import TILE, Rule, tail, tail_in_graph
 
-__all__ = ["QuadraticRule", "pack_precisions"]
-
 _DOUBT = 1e-4  # relative margin within which float32 scores are decided again in float64
 _ROUNDING = 16 * float(np.finfo(np.float32).eps)  # of a float32 distance, over the largest terms that may cancel in it
 _MOST = float(np.finfo(np.float32).max)
@@ -76,13 +74,13 @@ class QuadraticRule(Rule):
             screened: m, leading coordinates that ``best`` looks at first; they should tell classes apart best.
         """
         roots = vectors / np.sqrt(values)[:, None, :]
-        whole = pack_precisions(roots @ roots.transpose(0, 2, 1), means)
+        packed = pack_precisions(roots @ roots.transpose(0, 2, 1), means)
         leading = vectors[:, :screened, :]
         marginal = (leading * values[:, None, :]) @ leading.transpose(0, 2, 1)
         inverse = np.linalg.inv(marginal) if screened else marginal
         part = pack_precisions((inverse + inverse.transpose(0, 2, 1)) / 2, means[:, :screened])
         bias = prior - np.log(values).sum(axis=1) / 2
-        return cls(*whole, bias, projection, origin, np.array([degrees]), *part)
+        return cls(*packed, bias, projection, origin, np.array([degrees]), *part)
 
     def lifted(self, basis: Array) -> QuadraticRule:
         """Folded into the projection."""

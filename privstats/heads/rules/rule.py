@@ -1,25 +1,33 @@
-"""The base class of decision rules: frozen arrays, their scores in numpy and in a graph, and reading from a file.
+"""Decision rules as frozen arrays, their scores in numpy and in a graph, and reading from a file; the linear ones.
 
-Every head ends in a rule, which is saved, exported and run.
+Every head ends in a rule, which is saved, exported and run. Rows come as numpy or torch; a head that was fitted on a
+release must see them as the release saw them, behind its public transform and clip (:class:`Preprocessing`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from privstats.errors import HeadError
-from privstats.heads.evidence import Array
+from privstats.errors import DataError, HeadError
+from privstats.heads.evidence import Array, Released
+from privstats.moments.arrays import ordered_columns
+from privstats.moments.frames import in_memory, named_target
+from privstats.moments.table import codes_of
 from privstats.plug_ins import announced, brought_by, loaded
 from privstats.tables import by_name, load_all, register
-from privstats.transforms.arrays import arrays_of
+from privstats.transforms import Transform, apply, input_features
+from privstats.transforms.exact import arrays_of
 
-__all__ = ["TILE", "Rule", "kinds", "rule_of", "tail", "tail_in_graph"]
+if TYPE_CHECKING:
+    from privstats.transforms import Cells
+
 
 _ROOM = "privstats.heads.rules"
 _GROUP = "privstats.rules"
@@ -53,7 +61,7 @@ class Rule(ABC):
 
         Args:
             buffers: what holds :meth:`arrays` by name, as tensors on the device of the rows, or as arrays.
-            rows: ``(n, d)``, of any type that ``transforms.arrays`` supports.
+            rows: ``(n, d)``, of any type that ``transforms.exact`` supports.
         """
 
     def best(self, X: Array) -> NDArray[np.intp]:
@@ -62,12 +70,12 @@ class Rule(ABC):
 
     def sole(self, rows: Array) -> int | None:
         """The one class of all these rows, ``(n, d)``; None where there are several: it stops at the second."""
-        found: set[int] = set()
+        classes: set[int] = set()
         for at in range(0, len(rows), _WINDOW):
-            found.update(self.best(rows[at : at + _WINDOW]).tolist())
-            if len(found) > 1:
+            classes.update(self.best(rows[at : at + _WINDOW]).tolist())
+            if len(classes) > 1:
                 return None
-        return next(iter(found), None)
+        return next(iter(classes), None)
 
     def arrays(self) -> dict[str, Array]:
         """The rule as named arrays, for a model file."""
@@ -107,7 +115,7 @@ def _announced(kind: str) -> type[Rule]:
     if _RULES.get(kind) is not cls:
         raise HeadError(
             f"{brought_by(entries[kind])} announces the rule {kind!r} as {entries[kind].value!r}, which is no Rule of "
-            "that kind; mend or uninstall that package"
+            "that kind; fix or uninstall that package"
         )
     return cls
 
@@ -121,3 +129,228 @@ def tail_in_graph(distance: Any, degrees: float, d: int) -> Any:
     """:func:`tail` of a tensor, or of a recorded graph's."""
     xp = arrays_of(distance)
     return distance / 2 if degrees == 0 else xp.log1p(xp.relu(distance) / degrees) * ((d + degrees) / 2)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRule(Rule):
+    """``X @ coef.T + intercept``; coef ``(C, d)``, intercept ``(C,)``."""
+
+    coef: Array
+    intercept: Array
+    kind: ClassVar[str] = "linear"
+
+    def lifted(self, basis: Array) -> LinearRule:
+        """Folded into the coefficients."""
+        return LinearRule(self.coef @ basis.T, self.intercept)
+
+    def scores(self, X: Array) -> Array:
+        """One matrix product."""
+        out: Array = X @ self.coef.T
+        out += self.intercept
+        return out
+
+    def in_graph(self, buffers: Any, rows: Any) -> Any:
+        """One matrix product."""
+        return rows @ buffers.coef.T + buffers.intercept
+
+    def before(self, transform: Sequence[Transform]) -> tuple[Array, Array]:
+        """Weights and intercept of the rows in front of the affine maps that end ``transform``.
+
+        Returns:
+            ``(C, k)`` and ``(C,)``; k is the number of columns that the first of these maps takes: those of X where all
+            maps are affine, and else of what the last other map gives.
+        """
+        coef, intercept = self.coef, self.intercept
+        for step in reversed(transform):
+            if not step.affine:
+                break
+            coef, intercept = _before(step, coef, intercept)
+        return coef, intercept
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedRule(Rule):
+    """``(x M / |x M|) @ coef.T + intercept``, and the intercept alone where x M = 0.
+
+    Attributes:
+        matrix: M, ``(d, m)``.
+        coef: ``(C, m)``.
+        intercept: ``(C,)``.
+    """
+
+    matrix: Array
+    coef: Array
+    intercept: Array
+    kind: ClassVar[str] = "whitened"
+
+    def lifted(self, basis: Array) -> WhitenedRule:
+        """Folded into the map."""
+        return replace(self, matrix=basis @ self.matrix)
+
+    def scores(self, X: Array) -> Array:
+        """Two matrix products."""
+        mapped = X @ self.matrix
+        out: Array = mapped @ self.coef.T
+        out /= lengths(mapped)
+        out += self.intercept
+        return out
+
+    def in_graph(self, buffers: Any, rows: Any) -> Any:
+        """Two matrix products."""
+        return units_in_graph(rows @ buffers.matrix) @ buffers.coef.T + buffers.intercept
+
+
+def _before(step: Transform, coef: Array, intercept: Array) -> tuple[Array, Array]:
+    """The same scores in front of a map x -> x M + m: coef M' and intercept + coef m."""
+    inputs = step.takes(coef.shape[1])
+    shift = step.apply(np.zeros((1, inputs)))[0]
+    size = max(1.0, float(np.abs(shift).max()))  # of m's size, so that taking m away again loses no digits
+    weights = np.empty((len(coef), inputs))
+    for at in range(0, inputs, TILE):
+        units = np.zeros((min(TILE, inputs - at), inputs))
+        np.fill_diagonal(units[:, at:], size)
+        weights[:, at : at + len(units)] = coef @ (step.apply(units) - shift).T / size
+    return weights, intercept + coef @ shift
+
+
+def lengths(rows: Array) -> Array:
+    """Norms of rows, ``(n, 1)``; 1 for a row of zeros, which stays one when divided by it."""
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.where(norms > 0, norms, 1.0)[:, None]
+
+
+def units_in_graph(rows: Any) -> Any:
+    """Rows divided by their :func:`lengths`, in operations of the array's own library."""
+    xp = arrays_of(rows)
+    norms = xp.sqrt(xp.vecdot(rows, rows))
+    return rows / (norms + (norms == 0))[:, None]
+
+
+@runtime_checkable
+class _Tensor(Protocol):
+    """The method by which a torch tensor is recognised without importing torch."""
+
+    def detach(self) -> Any: ...
+
+
+def as_numpy(values: Any) -> Any:
+    """A torch tensor as a numpy array on the CPU; anything else unchanged."""
+    return values.detach().cpu().numpy() if isinstance(values, _Tensor) else values
+
+
+def local(X: Any, y: Any) -> tuple[Any, Any]:
+    """Local records in memory, tensors as arrays; y may name a column of a table X.
+
+    Raises:
+        DataError: X has no such column, or cannot be read.
+    """
+    X, y = named_target(X, y)
+    return as_numpy(X), as_numpy(y)
+
+
+@dataclass(frozen=True)
+class Preprocessing:
+    """The public map in front of a rule.
+
+    Attributes:
+        features: d, columns that the rule expects.
+        transform: public maps, applied in order.
+        clip_norm: rows longer than this are shortened to it, as they were when the moments were measured; None after
+            ``fit`` on local records.
+        feature_names: the plan's names of the columns that a caller gives, in order; None where it has none.
+        nonnegative: negative entries become 0 before the clip, as they did when the moments were measured.
+    """
+
+    features: int
+    transform: tuple[Transform, ...] = ()
+    clip_norm: float | None = None
+    feature_names: tuple[str, ...] | None = None
+    nonnegative: bool = False
+
+    @classmethod
+    def of_release(cls, release: Released) -> Self:
+        """The preprocessing that a release's schema prescribes."""
+        return cls.of_schema(release.plan.schema)
+
+    @classmethod
+    def of_schema(cls, schema: Any) -> Self:
+        """The same of a schema, before anything is released."""
+        return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
+
+    @property
+    def inputs(self) -> int:
+        """Columns that a caller must give."""
+        return input_features(self.transform, self.features)
+
+    @property
+    def cells(self) -> Cells | None:
+        """The declaration of the table that comes in; None where features do."""
+        first: Any = self.transform[0] if self.transform else None
+        return first if first is not None and first.reads_cells else None
+
+    @property
+    def columns(self) -> tuple[str, ...] | None:
+        """Names of the columns that a caller gives; None where they have none."""
+        return self.feature_names if self.cells is None else tuple(each.name for each in self.cells.columns)
+
+    def ordered(self, X: Any) -> Any:
+        """A DataFrame's columns in the order of the plan, as an array; of declared columns the codes of any table.
+
+        Raises:
+            DataError: the columns are not exactly the plan's; or a declared one is missing.
+        """
+        X = in_memory(X)
+        if self.cells is not None:
+            return codes_of(self.cells, X)
+        ordered = ordered_columns(X, self.feature_names)
+        return X if self.feature_names is None else np.asarray(ordered)
+
+    def apply(self, X: Any) -> Array:
+        """Rows as the rule expects them, shape ``(n, d)``; the input array is never changed.
+
+        Raises:
+            DataError: not a finite matrix, or the wrong number of columns.
+        """
+        rows = np.asarray(X, dtype=np.float64)
+        if self.transform:
+            if self.cells is None and (rows.ndim != 2 or not np.isfinite(rows).all()):
+                raise DataError("X must be a finite matrix of shape (n, features); drop or impute missing values")
+            rows = apply(self.transform, rows)
+        if rows.shape[1] != self.features:
+            raise DataError(f"X gives {rows.shape[1]} features but the head was fitted with {self.features}")
+        if self.nonnegative:
+            rows = np.maximum(rows, 0.0)
+        return rows if self.clip_norm is None else _clip(rows, self.clip_norm)
+
+
+def take_columns(head: Any, preprocessing: Preprocessing) -> None:
+    """Give a head its preprocessing, and scikit-learn's attributes of the columns that it takes."""
+    head.preprocessing_, head.n_features_in_ = preprocessing, preprocessing.inputs
+    if preprocessing.columns is not None:
+        head.feature_names_in_ = np.array(preprocessing.columns, dtype=object)
+    elif hasattr(head, "feature_names_in_"):  # of an earlier fit
+        del head.feature_names_in_
+
+
+def rows_of(head: Any, X: Any) -> Array:
+    """Rows as the rule of a fitted head expects them, ``(n, d)``.
+
+    Raises:
+        NotFittedError: the head has no rule.
+        DataError, ValueError: not a finite matrix of its columns.
+    """
+    check_is_fitted(head, "rule_")
+    first: Preprocessing = head.preprocessing_
+    X = first.ordered(as_numpy(X))
+    if not first.transform:  # by name the columns are in order already, and scikit-learn would miss the names
+        named = first.feature_names is not None
+        X = check_array(X, dtype=np.float64) if named else validate_data(head, X, dtype=np.float64, reset=False)
+    return first.apply(X)
+
+
+def _clip(rows: Array, clip_norm: float) -> Array:
+    norms = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    long = norms > clip_norm
+    if not long.any():
+        return rows
+    return rows * np.where(long, clip_norm / np.where(long, norms, 1.0), 1.0)[:, None]

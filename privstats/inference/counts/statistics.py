@@ -11,22 +11,10 @@ import numpy as np
 from scipy.special import chdtrc
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
+from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, spread, z_of
 from privstats.release import Release
 from privstats.schema import Bins
-
-__all__ = [
-    "Chi2",
-    "Confusion",
-    "Histogram",
-    "chi2_contingency",
-    "confusion",
-    "confusion_of",
-    "histogram",
-    "proportions",
-    "quantile",
-]
 
 _TOLD = 4.0  # times sigma sqrt(cells) that a chi2 test wants in records
 
@@ -152,10 +140,11 @@ def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str
 
 
 def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> Interval:
-    """A quantile of a binned variable, linear inside a bin; records with missing values are left out.
+    """A quantile of a binned variable; records with missing values are left out.
 
-    The interval holds the points whose share of records below is not told apart from q. Values beyond the outer edges
-    are taken for values in the outer bins.
+    Values are taken to lie evenly inside each bin: bins that are wide beside the variable's spread move a quantile, and
+    its interval does not know. The interval holds the points whose share of records below is not told apart from q.
+    Values beyond the outer edges are taken for values in the outer bins.
 
     Raises:
         ReleaseError: the variable has no bins, q is not between 0 and 1, or as for :func:`histogram`.
@@ -170,9 +159,15 @@ def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> I
     if not 0 < q < 1:
         raise ReleaseError(f"q must be between 0 and 1, got {q!r}; 0.5 is the median")
     table, z = count_table(release, name), z_of(alpha)
-    variable, known = table.variables[0], table.known()
-    if not isinstance(variable, Bins):
+    if not isinstance(table.variables[0], Bins):
         raise ReleaseError(f"{name!r} has categories, and a quantile needs Bins; measure it with edges")
+    return quantile_of(table, q, z)
+
+
+def quantile_of(table: CountTable, q: float, z: float) -> Interval:
+    """The quantile of one binned variable; z is the normal quantile of its level."""
+    variable, known = table.variables[0], table.known()
+    assert isinstance(variable, Bins)  # noqa: S101  refused before
     k, edges = len(known.counts), np.array(variable.edges)
     below = np.cumsum(known.counts)
     shares = [ratio(float(below[i]), known.total, (i + 1, k - i - 1), table.sigma, z) for i in range(k - 1)]

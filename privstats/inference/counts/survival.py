@@ -1,46 +1,57 @@
-"""Survival curves from a table of time against event: Kaplan-Meier, restricted mean, median.
+"""Survival curves from a table of time against event: product limit or person-time, restricted mean, median.
 
 Everything is a function of the events and the censored records of every bin; standard errors come from the delta
-method, which without noise is Greenwood's formula.
+method, which without noise and at discrete times is Greenwood's formula.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
-from privstats.inference.counts.table import CountTable, Interval, count_table, spread, z_of
-from privstats.inference.row_table import RowTable
+from privstats.estimates.denoise import Array
+from privstats.estimates.score import shrunk_hazards
+from privstats.inference.counts.table import CountTable, Interval, count_table, gradients, spread, z_of
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.summary import RowTable, Summary, ends_of
 from privstats.release import Release
 from privstats.schema import Bins, Categories
 
 if TYPE_CHECKING:
+    from privstats.inference.counts.table import Interval
     from privstats.inference.summary import Summary
 
-__all__ = ["SurvivalCurve", "SurvivalCurves", "Times", "at_risk_in", "event_tables", "kaplan_meier", "told_bins"]
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
 _SURE = 8.0  # standard deviations of noise in the number at risk up to which a curve is told
 _FEWEST_AT_RISK = 20.0
+_CROWDED = 0.9  # of who is at risk that may leave a bin for their time in it to be that of even rates
+_SMALL = 1e-3
+EVEN = "hazards even inside a bin, or nobody leaves inside it"
+"""What curves and ratios at continuous times assume."""
+
+_PRODUCT = "by Kaplan and Meier's product of counts of events and of persons at risk in bins of time"
+_EXPONENTIAL = "from counts of events and person-time in bins, in which events and leaving are taken to be even"
+_NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 
 
 @dataclass(frozen=True, eq=False)
 class SurvivalCurve(RowTable):
-    """A Kaplan-Meier estimate; arrays have one entry per bin that is told.
+    """An estimate of survival; arrays have one entry per bin that is told.
 
     Attributes:
         timeline: where the curve stands: a bin's own time, or its right end where times are continuous.
         survival_function_: the estimate, made decreasing and cut to 0..1 for reading.
-        confidence_interval_: ``(k, 2)``. Log-log without noise, as lifelines has it; under noise plain, estimate +- z
-            se, because a noisy estimate may be 1 or more and has no logarithm of its logarithm then.
-        at_risk, events: noisy numbers behind the estimate.
+        confidence_interval_: ``(k, 2)``. Log-log without noise, as lifelines has it; under noise every p = 1 - S with
+            abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2): tau the noise, n persons that Greenwood's formula is worth.
+        at_risk, events: noisy numbers behind the estimate, of who is at risk when the bin begins.
         told_to: the time up to which the curve is told; 0 where no part of it is.
         release: the one that it was read from.
         alpha: level of the intervals.
@@ -49,9 +60,10 @@ class SurvivalCurve(RowTable):
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
         >>> schema = ps.CountSchema((months, died), (("months", "died"),))
         >>> counts = ps.measure(schema, {"months": [0, 1, 1, 2], "died": [1, 0, 1, 0]})
-        >>> curve = ps.inference.kaplan_meier(ps.Release.exact(schema, counts), time="months", event="died")
-        >>> curve.timeline.tolist(), curve.survival_function_.tolist()
-        ([0.0, 1.0, 2.0], [0.75, 0.5, 0.5])
+        >>> release = ps.Release.exact(schema, counts)
+        >>> curve = ps.inference.kaplan_meier(release, time="months", event="died", times="discrete")
+        >>> curve.timeline.tolist(), curve.survival_function_.tolist()  # the last bin is open, so not told
+        ([0.0, 1.0], [0.75, 0.5])
     """
 
     timeline: Array
@@ -102,11 +114,16 @@ class SurvivalCurve(RowTable):
         """The median's estimate."""
         return self.median().value
 
+    def risk_table(self) -> tuple[Array, Array, Array]:
+        """The beginnings of the bins that are told, who is at risk there, and the noise's standard deviation in it."""
+        told, bins = len(self.timeline), len(self._counts)
+        return self._edges[:told], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - told, -1))
+
     def corners(self) -> tuple[Array, Array, Array, Array]:
         """Times, survival, and lower and upper ends of the line to draw, from 1 at time 0 to ``told_to``.
 
         Steps where times are discrete, straight between the ends of bins where they are continuous; 1 up to the first
-        edge, as in :meth:`restricted_mean`.
+        edge.
         """
         start = np.unique([0.0, float(self._edges[0])] if self._times == "continuous" else [0.0])
         low, high = self.confidence_interval_.T
@@ -124,8 +141,6 @@ class SurvivalCurve(RowTable):
 
         It begins at time 0, where nobody has had the event and survival is 1 by definition.
         """
-        from privstats.inference.counts.survival_summary import rows_of
-
         return rows_of(self)
 
     def summary(self) -> Summary:
@@ -141,7 +156,9 @@ class SurvivalCurve(RowTable):
             return float(self.timeline[place])
         before, at = (1.0 if place == 0 else float(curve[place - 1])), float(curve[place])
         start, end = float(self._edges[place]), float(self._edges[place + 1])
-        return end if before <= at else start + (before - 0.5) / (before - at) * (end - start)
+        if at <= 0 or before <= at:
+            return end if before <= at else start + (before - 0.5) / (before - at) * (end - start)
+        return start + math.log(before / 0.5) / math.log(before / at) * (end - start)
 
     def _area(self, tau: float) -> Callable[[Array], Array]:
         edges, starts, times = self._edges, self._clock, self._times
@@ -154,18 +171,19 @@ class SurvivalCurve(RowTable):
                 return np.asarray(first + np.sum(_survival(flat, times) * widths, axis=-1, keepdims=True))
 
             return steps
-        left, right = edges[:-1], np.minimum(edges[1:], tau)
-        widths = np.maximum(right - left, 0.0)
-        inside = widths / (edges[1:] - edges[:-1])
+        inside = np.clip((tau - edges[:-1]) / (edges[1:] - edges[:-1]), 0.0, 1.0)
         first = min(float(edges[0]), tau)
 
-        def trapezoids(flat: Array) -> Array:
+        def below(flat: Array) -> Array:
+            """Of an exponential in every bin, up to tau."""
             after = _survival(flat, times)
             before = np.concatenate([np.ones_like(after[..., :1]), after[..., :-1]], axis=-1)
-            cut = before + (after - before) * inside
-            return np.asarray(first + np.sum((before + cut) / 2 * widths, axis=-1, keepdims=True))
+            rate = np.log(before) - np.log(after)
+            even = np.abs(rate) < _SMALL**2
+            mean = np.where(even, inside, -np.expm1(-rate * inside) / np.where(even, 1.0, rate))
+            return np.asarray(first + np.sum(before * mean * (edges[1:] - edges[:-1]), axis=-1, keepdims=True))
 
-        return trapezoids
+        return below
 
 
 class SurvivalCurves(RowTable, dict[str, SurvivalCurve]):
@@ -176,7 +194,7 @@ class SurvivalCurves(RowTable, dict[str, SurvivalCurve]):
         >>> schema = ps.CountSchema((months, died, ps.Categories("arm", ("a", "b"))), (("months", "died", "arm"),))
         >>> records = {"months": [0, 1, 2, 2], "died": [1, 0, 0, 1], "arm": ["a", "a", "b", "b"]}
         >>> release = ps.Release.exact(schema, ps.measure(schema, records))
-        >>> curves = ps.inference.kaplan_meier(release, time="months", event="died", by="arm")
+        >>> curves = ps.inference.kaplan_meier(release, time="months", event="died", by="arm", times="discrete")
         >>> list(curves), curves.to_rows()[0]["time"], curves.to_rows()[0]["survival"]
         (['a', 'b'], 0.0, 1.0)
     """
@@ -187,8 +205,6 @@ class SurvivalCurves(RowTable, dict[str, SurvivalCurve]):
 
     def summary(self) -> Summary:
         """The table for publication: ``print(curves.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
-        from privstats.inference.counts.survival_summary import curve_summary
-
         return curve_summary(self)
 
 
@@ -198,49 +214,52 @@ def kaplan_meier(
     time: str,
     event: str,
     by: str | None = None,
-    times: Times = "discrete",
+    times: Times | None = None,
     alpha: float = 0.05,
 ) -> SurvivalCurve | SurvivalCurves:
     """Survival curves from counts of time against event; post-processing, so it costs no privacy.
 
     Args:
         release: of a ``CountSchema`` with a table that crosses these variables.
-        time: a variable of ``Bins``, edges at or above 0; 20 to 60 bins, the last one open.
+        time: a variable of ``Bins``, edges at or above 0; 20 to 60 bins, one edge beyond the follow-up.
         event: a variable of two ``Categories``, the second of which is the event.
         by: a variable of groups; then a curve for every group.
-        times: ``"discrete"``: a bin is one time, censored records are at risk in their bin. ``"continuous"``: half of
-            the records that are censored in a bin are at risk in it.
+        times: ``"discrete"``: a bin is one time, who is censored in it is at risk, S = prod (1 - d / r) (Kaplan and
+            Meier). ``"continuous"``: a bin is a span, S = exp(-sum d / e) with e = r q / -log(1 - q), q = (d + c) / r:
+            person-time where d events and c censored of r leave at even rates inside the bin. Must be said.
         alpha: level of the intervals.
 
     A curve is told up to the first bin where the number at risk is below 20 or 8 standard deviations of its noise;
-    without noise up to the last bin in which a record is at risk.
+    without noise up to the last bin in which a record is at risk. A last bin that is open above is never told: it holds
+    whoever is seen beyond it.
 
     Raises:
-        ReleaseError: other kinds of variables, or no table that crosses them.
+        ReleaseError: other kinds of variables, no table that crosses them, or no ``times``.
 
     Example:
         >>> schema = ps.CountSchema(
         ...     (ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))), (("months", "died"),)
         ... )
         >>> counts = ps.measure(schema, {"months": [0, 1, 1, 2], "died": [1, 0, 1, 0]})
-        >>> curve = ps.inference.kaplan_meier(ps.Release.exact(schema, counts), time="months", event="died")
+        >>> release = ps.Release.exact(schema, counts)
+        >>> curve = ps.inference.kaplan_meier(release, time="months", event="died", times="discrete")
         >>> curve.survival_function_.tolist()
-        [0.75, 0.5, 0.5]
+        [0.75, 0.5]
     """
     z = z_of(alpha)
     tables = event_tables(release, time, event, by, times)
+    assert times is not None  # noqa: S101  refused before
     curves = SurvivalCurves({level: _curve(table, times, release, alpha, z) for level, table in tables.items()})
     return curves if by is not None else curves[""]
 
 
-def event_tables(release: Release, time: str, event: str, by: str | None, times: Times) -> dict[str, CountTable]:
+def event_tables(release: Release, time: str, event: str, by: str | None, times: Times | None) -> dict[str, CountTable]:
     """A table of time against event for every group; one without a name where there are no groups.
 
     Raises:
-        ReleaseError: other kinds of variables, or no table that crosses them.
+        ReleaseError: other kinds of variables, no table that crosses them, or times that are neither.
     """
-    if times not in ("discrete", "continuous"):
-        raise ReleaseError(f"times must be 'discrete' or 'continuous', got {times!r}")
+    checked_times(times)
     table = count_table(release, *((by,) if by is not None else ()), time, event).known()
     clock, outcome = table.variables[-2:]
     if not isinstance(clock, Bins) or clock.edges[0] < 0:
@@ -255,27 +274,58 @@ def event_tables(release: Release, time: str, event: str, by: str | None, times:
     }
 
 
-def at_risk_in(counts: Array, times: Times) -> Array:
-    """Records at risk in every bin, from counts ``(..., k, 2)`` of the censored and of events."""
-    left = np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
-    return left - counts[..., 0] / 2 if times == "continuous" else left
+def checked_times(times: Times | None) -> Times:
+    """Whether bins are times or spans of time, which must be said.
+
+    Raises:
+        ReleaseError: it is not.
+    """
+    if times not in ("discrete", "continuous"):
+        raise ReleaseError(
+            "times must be 'discrete' or 'continuous': whether a bin is one time, such as a visit, or a span of time, "
+            f"got {times!r}"
+        )
+    return times
+
+
+def at_risk_in(counts: Array) -> Array:
+    """Records at risk at the beginning of every bin, from counts ``(..., k, 2)`` of the censored and of events."""
+    return np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
+
+
+def exposure_in(counts: Array, times: Times) -> Array:
+    """What events of a bin are divided by: who is at risk, or at continuous times their time in it, in bins.
+
+    That is r q / -log(1 - q), where q = (d + c) / r leave at even rates; half of them where nearly all leave.
+    """
+    at_risk, gone = at_risk_in(counts), counts.sum(axis=-1)
+    if times == "discrete":
+        return at_risk
+    q = gone / np.where(at_risk == 0, 1.0, at_risk)
+    small, most = np.abs(q) < _SMALL, q.real > _CROWDED
+    safe = np.where(small | most, 0.5, q)
+    rate = np.where(small, 1 + q / 2 + q * q / 3 + q**3 / 4, -np.log(1 - safe) / safe)
+    return np.asarray(np.where(most, at_risk - gone / 2, at_risk / rate))
 
 
 def _survival(flat: Array, times: Times) -> Array:
     counts = flat.reshape(*flat.shape[:-1], -1, 2)
-    at_risk = at_risk_in(counts, times)
-    nobody = at_risk == 0
-    return np.cumprod(1 - counts[..., 1] / np.where(nobody, 1.0, at_risk) * ~nobody, axis=-1)
+    exposure = exposure_in(counts, times)
+    nobody = exposure == 0
+    hazards = counts[..., 1] / np.where(nobody, 1.0, exposure) * ~nobody
+    return np.cumprod(1 - hazards, axis=-1) if times == "discrete" else np.exp(-np.cumsum(hazards, axis=-1))
 
 
 def told_bins(table: CountTable) -> int:
-    """Number of bins that are told."""
-    at_risk, bins = at_risk_in(table.counts, "discrete"), len(table.counts)
+    """Number of bins that are told; one that is open above is not, because it has no end."""
+    clock, bins = table.variables[0], len(table.counts)
+    assert isinstance(clock, Bins)  # noqa: S101  refused before
+    at_risk = at_risk_in(table.counts)[: bins - (clock.open in ("above", "both"))]
     if table.sigma == 0:
         return int((at_risk > 0).sum())
-    deviation = table.sigma * np.sqrt(2 * np.arange(bins, 0, -1))
+    deviation = table.sigma * np.sqrt(2 * np.arange(bins, 0, -1)[: len(at_risk)])
     few = at_risk < np.maximum(_SURE * deviation, _FEWEST_AT_RISK)
-    return int(np.argmax(few)) if few.any() else bins
+    return int(np.argmax(few)) if few.any() else len(at_risk)
 
 
 def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: float) -> SurvivalCurve:
@@ -284,13 +334,13 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
     edges, told = np.array(clock.edges), told_bins(table)
     clock_times = edges[:-1] if times == "discrete" and clock.closed == "left" else edges[1:]
     values, errors = spread(lambda flat: _survival(flat, times), table.counts.reshape(-1), table.sigma)
-    interval = _log_log(values, errors, z) if table.sigma == 0 else _plain(values, errors, z)
+    interval = _log_log(values[:told], errors[:told], z) if table.sigma == 0 else _inverted(table, times, told, z)
     shown = np.clip(np.minimum.accumulate(values), 0.0, 1.0)
     return SurvivalCurve(
         timeline=clock_times[:told],
         survival_function_=shown[:told],
-        confidence_interval_=interval[:told],
-        at_risk=at_risk_in(table.counts, times)[:told],
+        confidence_interval_=interval,
+        at_risk=at_risk_in(table.counts)[:told],
         events=table.counts[:told, 1],
         told_to=float(edges[told]) if told else 0.0,
         release=release,
@@ -304,8 +354,31 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
     )
 
 
-def _plain(values: Array, errors: Array, z: float) -> Array:
-    return np.clip(np.stack([values - z * errors, values + z * errors], axis=1), 0.0, 1.0)
+def _inverted(table: CountTable, times: Times, told: int, z: float) -> Array:
+    """Every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2), ``(told, 2)``: a quadratic, as in ``ratio``.
+
+    tau is the noise alone. n = (e^H - 1) / sum (e^h - 1) / r is what Greenwood's formula is worth at hazards shrunk to
+    their mean, so that a noisy count of few events does not decide its own width.
+    """
+    survival = partial(_survival, times=times)
+    noise = table.sigma * np.linalg.norm(gradients(survival, table.counts.reshape(-1)), axis=0)[:told]
+    low, high = ends_of_share(1 - survival(table.counts.reshape(-1))[:told], worth_of(table, times, told), noise, z)
+    return np.stack([1 - high, 1 - low], axis=1)
+
+
+def worth_of(table: CountTable, times: Times, told: int) -> Array:
+    """How many persons Greenwood's formula is worth in every bin that is told, at hazards shrunk to their mean."""
+    exposure = np.maximum(exposure_in(table.counts, times)[:told], 1.0)
+    hazards = shrunk_hazards(table.counts[:told, 1], exposure, table.sigma) if told else exposure
+    return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(np.expm1(hazards) / exposure))
+
+
+def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array, Array]:
+    """The ends of every p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``, within 0..1."""
+    k = z * z / n
+    root = np.sqrt(np.maximum(k * k + 4 * k * share * (1 - share) + 4 * (1 + k) * (z * noise) ** 2, 0.0))
+    low, high = ((2 * share + k + sign * root) / (2 * (1 + k)) for sign in (-1, 1))
+    return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
 def _log_log(values: Array, errors: Array, z: float) -> Array:
@@ -315,3 +388,48 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
     margin = z * errors / (safe * np.log(safe))
     ends = np.stack([safe ** np.exp(-margin), safe ** np.exp(margin)], axis=1)
     return np.where(inner[:, None], ends, values[:, None])
+
+
+def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
+    """A curve by time; the first row is that of time 0, where survival is 1 by definition.
+
+    A bin of time 0, in which somebody may have had the event, is a row of its own behind it. Where no bin is told, the
+    number at risk is NaN.
+    """
+    known = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
+    at_risk = float(curve.at_risk[0]) if len(curve.at_risk) else math.nan
+    rows = [(0.0, at_risk, 0.0, 1.0, 1.0, 1.0), *zip(*known, strict=True)]
+    return [dict(zip(_NAMES, map(float, row), strict=True)) for row in rows]
+
+
+def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
+    """The release behind curves, and what their intervals rest on."""
+    first = next(iter(curves.values()))
+    assumed = "independent records, censoring that says nothing of the event"
+    return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")
+
+
+def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
+    """Survival curves, one row per group and time that is told."""
+    rows = []
+    for group, curve in curves.items():
+        for row in rows_of(curve):
+            at_risk = HIDDEN if math.isnan(row["n_risk"]) else f"{row['n_risk']:,.0f}"
+            shares = (f"{row[name]:.3f}" for name in ("survival", "conf_low", "conf_high"))
+            rows.append((group, f"{row['time']:g}", at_risk, f"{max(round(row['n_event']), 0):,}", *shares))
+    first = next(iter(curves.values()))
+    discrete = first._times == "discrete"
+    return curve_source(curves).summary(
+        "Kaplan-Meier estimate" if discrete else "Survival",
+        ("", "time", "at risk", "events", "survival", *ends_of(first.alpha)),
+        rows,
+        head=((f"median {group}".strip(), _reached(curve.median())) for group, curve in curves.items()),
+        methods=f"Survival was estimated {_PRODUCT if discrete else _EXPONENTIAL}, with errors by the delta method "
+        "(Greenwood's formula, and the noise of the counts); a curve ends where noise hides how many are at risk.",
+    )
+
+
+def _reached(median: Interval) -> str:
+    """A median and its interval, in words where the curve does not fall to one half."""
+    value, low, high = ("not reached" if math.isinf(each) else f"{each:g}" for each in median[:3])
+    return f"{value} ({low} to {high})"

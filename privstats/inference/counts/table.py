@@ -14,17 +14,16 @@ from typing import NamedTuple
 import numpy as np
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
-from privstats.inference.evidence import require_gaussian, require_records
+from privstats.estimates.denoise import Array
 from privstats.inference.inversion import quantile as t_quantile
-from privstats.inference.reckoned_sigma import reckoned_sigma
+from privstats.inference.releases import reckoned_sigma, require_gaussian, require_level, require_records
+from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import CountSchema, Variable, narrowed
 
-__all__ = ["CountTable", "Interval", "count_table", "gradients", "ratio", "require_level", "spread", "z_of"]
-
-_MOST_ALPHA = 0.5
 _STEP = 1e-20  # of the complex step: derivatives are exact to rounding
+WIDE = 0.5
+"""Of the scale of a share or the range of a number: an interval as wide says little."""
 
 
 class Interval(NamedTuple):
@@ -101,10 +100,30 @@ def count_table(release: Release, *names: str) -> CountTable:
     return CountTable(tuple(schema.variable(name) for name in names), counts, sigma)
 
 
-def require_level(alpha: float) -> None:
-    """Refuse a level out of (0, .5]."""
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= _MOST_ALPHA:
-        raise ReleaseError(f"alpha must be above 0 and at most {_MOST_ALPHA}, got {alpha!r}; 0.05 is usual")
+def wide_sentences(plan: Plan) -> list[str]:
+    """Warnings of tables whose shares will have intervals at least half as wide as the scale, though all records come.
+
+    Of a crossed table also the shares within a group of one variable, of groups of one size; of numbers the means.
+    """
+    schema, noise, records = plan.schema, plan.noise, plan.cohort.max_records
+    if not isinstance(schema, CountSchema) or (noise is not None and noise.pure):
+        return []
+    sigma = 0.0 if noise is None else noise.released_sigma(plan.cohort.clients)["T"]
+    out = []
+    for table in schema.tables[: len(schema.tables) - len(schema.numbers or ())]:
+        shape = schema.shape(table)
+        groups = [(f", in one of {many} groups of {name},", many) for name, many in zip(table, shape, strict=True)]
+        for among, many in [("", 1), *(groups if len(table) > 1 else [])]:
+            of = records / many
+            share = ratio(of / 2, of, (1, math.prod(shape) // many - 1), sigma, z_of(0.05))
+            if (width := share.high - share.low) >= WIDE:
+                out.append(
+                    f"WARNING: even if all {records:,} records come, a share in the table {' x '.join(table)}{among} "
+                    f"will have an interval {100 * width:.0f} % wide: ask more people, raise epsilon, or have fewer "
+                    "tables and cells"
+                )
+                break
+    return out
 
 
 def z_of(alpha: float) -> float:

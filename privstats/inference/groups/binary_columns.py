@@ -15,10 +15,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
+from privstats.estimates.denoise import Array
 from privstats.inference.counts.table import gradients, z_of
-
-__all__ = ["BinaryColumn"]
 
 _CLEAR = 3.0
 """Standard deviations of its noise that a group's rarer value must exceed for the variance to be told."""

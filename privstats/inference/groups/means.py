@@ -6,7 +6,8 @@ share (``binary_columns``), as cells of count tables have (``shares``).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -15,25 +16,34 @@ from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
-from privstats.inference.counts.table import gradients, require_level
-from privstats.inference.evidence import map_columns, require_gaussian, require_records
+from privstats.estimates.denoise import Array
 from privstats.inference.groups.binary_columns import BinaryColumn
 from privstats.inference.groups.shares import GroupShares, chosen_names, group_shares
-from privstats.inference.groups.summary import means_summary, rows_of
 from privstats.inference.inversion import quantile
-from privstats.inference.reckoned_sigma import reckoned_sigma
-from privstats.inference.row_table import RowTable
-from privstats.inference.summary import Summary
-from privstats.inference.treatment_effects.balance import standardised
+from privstats.inference.releases import map_columns, reckoned_sigma, require_gaussian, require_level, require_records
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.summary import RowTable, Summary, chance_of, ends_of, number_of
+from privstats.inference.treatment_effects.balance import standardised_differences
 from privstats.release import Release
 from privstats.schema import ClassSchema, CountSchema, narrowed
-
-__all__ = ["GroupMeans", "table_one"]
 
 _SURE = 10.0  # standard deviations of its noise that a group's count must exceed to be told
 _CLEAR = 3.0  # likewise the variance of a column in a group, for a standardised difference
 _LEAST = 1e-4  # of clip_norm squared: a variance below that is noise
+_SMD = (
+    "SMD: the first group's mean less the second's, over the root of the mean of both variances (Austin 2009); its "
+    "interval is about these records, under the noise alone."
+)
+_SHARES = "n (%): number of ones and their share of the group, with the interval of the %."
+_METHODS = (
+    "Means of groups have Student's t intervals, and two groups are compared by Welch's test, with the noise of "
+    "counts, sums and sums of squares in their errors. Standardised differences are differences of means over the root "
+    "of the mean of both variances (Austin 2009), with intervals under the noise alone."
+)
+_METHODS_OF_SHARES = (
+    "Columns of 0 and 1 are given as number and share, with Wilson's intervals widened by the noise, and compared by "
+    "the chi-squared test with the noise in its variance."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +133,9 @@ def table_one(
     Of class sums a group is a class, and every column has its mean with an interval, and Welch's test where there are
     two groups; of count tables see :func:`~privstats.inference.groups.shares.group_shares`.
 
-    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, and Student's t with Welch's
-    degrees of freedom, (N - 1) (var(mean) (N - 1) / v)^2: N - 1 without noise. Suppressed classes are left out by name.
+    var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, at least the standard
+    deviation tau of its noise, and Student's t with Satterthwaite's degrees of freedom, (var(mean) (N - 1))^2 / (v^2 /
+    (N - 1) + tau^2 / 2): N - 1 without noise. Suppressed classes are left out by name.
 
     The standardised difference of two groups is (m1 - m2) / sqrt((v1 + v2) / 2) (Austin, Statistics in Medicine 28
     (2009) 3083). Its interval is about *these* records, under the noise alone by the delta method; without noise it is
@@ -168,9 +179,9 @@ def table_one(
         raise ReleaseError("the release has no D, sums of squares per class; measure statistics='NAD'")
     known = schema.feature_names or tuple(f"x{j}" for j in range(schema.features))
     of_two = chosen_names(known, binary, "columns of the release") if binary else []
-    found = replace(_means(release, schema, known, alpha), levels=tuple("1" * (name in of_two) for name in known))
-    found = _with_shares(found, schema)
-    return _chosen(found, [known.index(name) for name in chosen_names(known, columns, "columns of the release")])
+    means = replace(_means(release, schema, known, alpha), levels=tuple("1" * (name in of_two) for name in known))
+    means = _with_shares(means, schema)
+    return _chosen(means, [known.index(name) for name in chosen_names(known, columns, "columns of the release")])
 
 
 def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alpha: float) -> GroupMeans:
@@ -183,10 +194,10 @@ def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alph
     safe = np.where(told, N, 2.0)[:, None]
     means = A / safe
     variances = np.clip(D / safe - means**2, _LEAST * schema.clip_norm**2 if sigma["D"] else 0.0, None)
-    sampling = variances / (safe - 1)
+    sampling, unsure = _sampling(variances, means, safe, sigma)
     noise = (sigma["A"] ** 2 + means**2 * sigma["N"] ** 2) / safe**2
     scale, shift = map_columns(schema.transform, schema.features)
-    reach = stdtrit(_degrees(sampling, noise, safe - 1), 1 - alpha / 2)
+    reach = stdtrit(_degrees(sampling, noise, safe - 1, unsure), 1 - alpha / 2)
     margin = np.where(told[:, None], reach * np.sqrt(sampling + noise), np.inf)
     raw, two = (means - shift) / scale, told.sum() == len(told) == 2
     return GroupMeans(
@@ -198,7 +209,7 @@ def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alph
         high=raw + margin / scale,
         deviations=np.where(told[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
         told=told,
-        pvalues=_welch(means, sampling, noise, safe) if two else None,
+        pvalues=_welch(means, sampling, noise, safe, unsure) if two else None,
         differences=_differences(N, A, D, release, alpha) if two else None,
         release=release,
         alpha=alpha,
@@ -251,31 +262,91 @@ def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -
     sigma = reckoned_sigma(release)
     deviations = np.repeat([sigma[letter] for letter in "NAD"], 2)
     spreads = D / N[:, None] - (A / N[:, None]) ** 2
-    told = (spreads > _CLEAR * sigma["D"] / N[:, None]).all(axis=0)
-    found = np.full((columns, 3), np.nan)
-    for place in np.flatnonzero(told):
-        value = float(np.real(standardised(entries[place]))[0])
-        slopes = gradients(standardised, entries[place])[:, 0]
-        reach = quantile(alpha, np.inf) * float(np.sqrt(np.square(slopes * deviations).sum()))
-        found[place] = value, value - reach, value + reach
-    return found
+    told = np.asarray((spreads > _CLEAR * sigma["D"] / N[:, None]).all(axis=0))
+    values, errors = standardised_differences(entries, deviations, told)
+    reach = quantile(alpha, np.inf) * errors
+    return np.stack([values, values - reach, values + reach], axis=1)
 
 
-def _degrees(sampling: Array, noise: Array, left: Array) -> Array:
-    """Welch's degrees of freedom of each mean; the noise has infinitely many, because its level is known.
+def _sampling(variances: Array, means: Array, safe: Array, sigma: Mapping[str, float]) -> tuple[Array, Array]:
+    """v / (N - 1), with v at least tau, and (tau / (N - 1))^2 / 2; tau is the noise's standard deviation in v = D / N -
+    mean^2, to first order."""
+    square = sigma["D"] ** 2 + (2 * means * sigma["A"]) ** 2 + np.square((means**2 - variances) * sigma["N"])
+    tau = np.sqrt(square) / safe
+    return np.maximum(variances, tau) / (safe - 1), np.square(tau / (safe - 1)) / 2
+
+
+def _degrees(sampling: Array, noise: Array, left: Array, unsure: Array) -> Array:
+    """Degrees of freedom of each mean (Satterthwaite): the noise of means has infinitely many, because its level is
+    known, and that of variances takes some.
 
     A column that is constant and exact has those of its records.
     """
     variance = sampling + noise
-    share = np.divide(sampling, variance, out=np.ones_like(variance), where=variance > 0)
-    return np.asarray(np.minimum(left / np.square(np.maximum(share, 1e-6)), 1e12))
+    share = np.divide(sampling**2 / left + unsure, variance**2, out=1 / left + 0 * variance, where=variance > 0)
+    return np.asarray(1 / np.maximum(share, 1e-12))
 
 
-def _welch(means: Array, sampling: Array, noise: Array, counts: Array) -> Array:
-    """Two-sided p-values; the noise counts with infinitely many degrees of freedom, because its level is known."""
+def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: Array) -> Array:
+    """Two-sided p-values, with degrees of freedom as :func:`_degrees` has them."""
     variance, apart = (sampling + noise).sum(axis=0), np.abs(means[0] - means[1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        degrees = variance**2 / (sampling**2 / (counts - 1)).sum(axis=0)
+        degrees = variance**2 / (sampling**2 / (counts - 1) + unsure).sum(axis=0)
         pvalues = 2 * stdtr(degrees, -apart / np.sqrt(variance))
     constant = (apart == 0) * 1.0  # in both groups, exactly
     return np.asarray(np.where(variance > 0, pvalues, constant))
+
+
+def rows_of(means: GroupMeans) -> list[dict[str, Any]]:
+    """One row per column and group; test and difference, which are of both groups, beside the first."""
+    return [_row(means, j, i) for j in range(len(means.columns)) for i in range(len(means.groups))]
+
+
+def _row(means: GroupMeans, j: int, i: int) -> dict[str, Any]:
+    level, records, mean = means.levels[j], float(means.counts[i]), float(means.means[i, j])
+    row: dict[str, Any] = {"variable": means.columns[j], "level": level, "group": means.groups[i]}
+    row |= {"n": records * mean, "proportion": mean} if level else {"n": records, "proportion": math.nan}
+    row |= {"mean": math.nan if level else mean, "conf_low": float(means.low[i, j])}
+    row |= {"conf_high": float(means.high[i, j]), "std_dev": float(means.deviations[i, j])}
+    row["p_value"] = math.nan if i or means.pvalues is None else float(means.pvalues[j])
+    apart = [math.nan] * 3 if i or means.differences is None else map(float, means.differences[j])
+    row |= dict(zip(("smd", "smd_low", "smd_high"), apart, strict=True))
+    return {**row, "told": bool(means.told[i])}
+
+
+def means_summary(means: GroupMeans) -> Summary:
+    """Means by group, one row per column and group."""
+    rows = []
+    for row in rows_of(means):
+        first, compared = row["group"] == means.groups[0], ("", "")
+        if first and means.pvalues is not None:
+            compared = chance_of(row["p_value"]), _difference(row["smd"], row["smd_low"], row["smd_high"])
+        rows.append((row["variable"] if first else "", row["group"], *_numbers(row), *compared))
+    assumed = "independent records, means near normal, negligible clipping, honest clients"
+    source = Source(means.release, means.alpha, assumed)
+    shares = any(means.levels)
+    return source.summary(
+        "Means by group",
+        ("", "group", "mean or n (%)" if shares else "mean", *ends_of(means.alpha), "std", "P", "SMD"),
+        rows,
+        head=((f"records {group}", f"{n:,.0f}") for group, n in zip(means.groups, means.counts, strict=True)),
+        notes=(*(() if means.differences is None else (_SMD,)), *((_SHARES,) if shares else ())),
+        methods=f"{_METHODS} {_METHODS_OF_SHARES}" if shares else _METHODS,
+    )
+
+
+def _numbers(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """Mean, interval and deviation as they are printed; of 0 and 1 number and per cent."""
+    if not row["told"]:
+        return (HIDDEN, *(("0.0", "100.0", "") if row["level"] else ("-inf", "inf", HIDDEN)))
+    if not row["level"]:
+        return tuple(number_of(row[name]) for name in ("mean", "conf_low", "conf_high", "std_dev"))
+    share, low, high = (100 * row[name] for name in ("proportion", "conf_low", "conf_high"))
+    return f"{max(round(row['n']), 0):,} ({share:.1f})", f"{low:.1f}", f"{high:.1f}", ""
+
+
+def _difference(value: float, low: float, high: float) -> str:
+    if math.isnan(value):
+        return HIDDEN
+    value, low, high = (round(each, 2) + 0.0 for each in (value, low, high))  # no -0.00
+    return f"{value:.2f}" if low == high else f"{value:.2f} ({low:.2f} to {high:.2f})"

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
-from privstats.inference.counts.statistics import chi2_contingency
-from privstats.inference.counts.table import Interval, count_table, ratio, z_of
-from privstats.inference.groups.category_difference import category_difference
-from privstats.inference.reporting import HIDDEN, Source
-from privstats.inference.row_table import RowTable
-from privstats.inference.summary import Summary, chance_of
-from privstats.release import Release
+import numpy as np
+from scipy.special import chdtr, chndtrinc
 
-__all__ = ["GroupShares", "Shares", "chosen_names", "group_shares", "proportion_row"]
+from privstats.errors import ReleaseError
+from privstats.estimates.denoise import Array
+from privstats.inference.counts.statistics import chi2_contingency, quantile_of
+from privstats.inference.counts.table import CountTable, Interval, count_table, ratio, z_of
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.summary import RowTable, Summary, chance_of
+from privstats.release import Release
+from privstats.schema import Bins
+from privstats.schema.variables import Variable
 
 _METHODS = (
     "Cells of variables are given as number and share of each group, shares with Wilson's intervals widened by the "
@@ -26,8 +27,11 @@ _METHODS = (
 )
 _FOOT = (
     "Cells: number (% of the group; interval of the %). Records with missing values are left out of a variable's "
-    "shares. SMD (Yang and Dalton 2012): noise enlarges it; its interval is about these records, under the noise alone."
+    "shares. Median [first to third quartile] is linear in a bin. SMD (Yang and Dalton 2012): noise enlarges it; its "
+    "interval is about these records, under the noise alone."
 )
+_CLEAR_CELL = 5.0
+"""Standard deviations of its noise that a cell of both groups must exceed: below, S and its inverse are lost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,8 @@ class Shares:
         pvalue: of the chi-squared test; NaN where the test is not told.
         difference: the standardised difference of two groups; NaN where it is not told, or of other numbers of groups.
         difference_ends: of its interval, for these records under the noise alone; from 0 to infinity where not told.
+        quartiles: of a variable of ``Bins`` the first, the median and the third by group, linear inside a bin; empty of
+            categories.
 
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
@@ -58,6 +64,7 @@ class Shares:
     pvalue: float
     difference: float
     difference_ends: tuple[float, float]
+    quartiles: tuple[tuple[Interval, ...], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,16 +128,13 @@ class GroupShares(RowTable):
             for j, cell in enumerate(each.cells):
                 cells = (_cell(each.counts[i, j], each.shares[i][j]) for i in range(len(self.groups)))
                 rows.append((f"  {cell}", *cells, *[""] * len(self._compared)))
-        source = Source(self.release, self.alpha, "independent records, honest clients")
-        return Summary(
-            title=source.title(f"Cells by {self.by}"),
-            promise=source.promise,
-            head=tuple((f"records {group}", f"{n:,.0f}") for group, n in zip(self.groups, self.records, strict=True)),
-            columns=("", *(f"{group}, n (%)" for group in self.groups), *self._compared),
-            rows=tuple(rows),
-            foot=(*source.foot, _FOOT),
-            methods=source.methods(_METHODS),
-        )
+            if each.quartiles:
+                rows.append(("  median [IQR]", *map(_median, each.quartiles), *[""] * len(self._compared)))
+        even = "values even inside a bin, " if any(each.quartiles for each in self.variables.values()) else ""
+        source = Source(self.release, self.alpha, f"independent records, {even}honest clients")
+        columns = ("", *(f"{group}, n (%)" for group in self.groups), *self._compared)
+        head = ((f"records {group}", f"{n:,.0f}") for group, n in zip(self.groups, self.records, strict=True))
+        return source.summary(f"Cells by {self.by}", columns, rows, head=head, notes=(_FOOT,), methods=_METHODS)
 
     @property
     def _compared(self) -> tuple[str, ...]:
@@ -191,8 +195,8 @@ def chosen_names(known: Sequence[str], chosen: Sequence[str] | None, what: str) 
     wanted = [chosen] if isinstance(chosen, str) else list(chosen)
     unknown = [name for name in wanted if name not in known]
     if unknown or not wanted or len(set(wanted)) < len(wanted):
-        said = f"has {unknown[0]!r}" if unknown else "is empty or names one twice"
-        raise ReleaseError(f"columns (on the command line --column) {said}; {what} are {', '.join(known)}")
+        text = f"has {unknown[0]!r}" if unknown else "is empty or names one twice"
+        raise ReleaseError(f"columns (on the command line --column) {text}; {what} are {', '.join(known)}")
     return wanted
 
 
@@ -205,8 +209,9 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
     )
     told = len(counts) == 2 and all(share.told for group in shares for share in group)
     apart = category_difference(counts, table.sigma, alpha, z) if told else Interval(math.nan, 0.0, math.inf, False)
-    cells = table.variables[1].cells[: others + 1]
-    return Shares(cells, counts, shares, _pvalue(release, by, name), apart.value, (apart.low, apart.high))
+    cells, variable = table.variables[1].cells[: others + 1], table.variables[1]
+    quartiles = _quartiles(variable, counts, table.sigma, z)
+    return Shares(cells, counts, shares, _pvalue(release, by, name), apart.value, (apart.low, apart.high), quartiles)
 
 
 def _pvalue(release: Release, by: str, name: str) -> float:
@@ -231,6 +236,23 @@ def _cell(count: float, share: Interval) -> str:
     return f"{max(round(float(count)), 0):,} ({value:.1f}; {low:.1f} to {high:.1f})"
 
 
+def _quartiles(variable: Variable, counts: Array, sigma: float, z: float) -> tuple[tuple[Interval, ...], ...]:
+    """By group the quartiles of a variable of bins, whose missing values are out of the counts; none of categories."""
+    if not isinstance(variable, Bins):
+        return ()
+    known = replace(variable, missing=False)
+    alone = [CountTable((known,), group, sigma) for group in counts]
+    return tuple(tuple(quantile_of(each, q, z) for q in (0.25, 0.5, 0.75)) for each in alone)
+
+
+def _median(quartiles: Sequence[Interval]) -> str:
+    """The median and both quartiles; hidden where noise hides one."""
+    if not all(each.told for each in quartiles):
+        return HIDDEN
+    first, median, third = (f"{each.value:.3g}" for each in quartiles)
+    return f"{median} [{first} to {third}]"
+
+
 def _smd(shares: Shares) -> str:
     low, high = shares.difference_ends
     if math.isnan(shares.difference):
@@ -241,3 +263,75 @@ def _smd(shares: Shares) -> str:
 
 def _or_hidden(number: float, shown: Any) -> str:
     return HIDDEN if math.isnan(number) else str(shown(number))
+
+
+def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> Interval:
+    """d = sqrt(a' S^+ a) with a = p - q, p and q the shares of all cells but the first, and S the mean of both groups'
+    multinomial covariances.
+
+    The interval is for the d of *these* records, under the noise alone. With S = L L' the vector v = L^-1 a, of which d
+    is the length, has the errors L^-1 (da - dS S^-1 a / 2) to first order, a rotation aside, with covariance M. No
+    direction has more than l, the largest eigenvalue of M. The upper end is d + z sqrt(l), for v along its exact
+    direction is at most d long. The lower end inverts the length of a normal vector of covariance l I in k - 1
+    dimensions (noncentral chi-squared); it is 0 where groups may be alike, for noise enlarges a length. Both are wider
+    than needed where noise differs by direction. Without noise the interval is d itself.
+
+    Source: d of Yang and Dalton, SAS Global Forum 2012, paper 335.
+
+    Args:
+        counts: of both groups, ``(2, cells)``, noisy.
+        sigma: noise standard deviation of each.
+        alpha: level.
+        z: its two-sided normal quantile.
+
+    Returns:
+        The difference; not told where noise could hide a cell in both groups, or a group.
+    """
+    records, untold = counts.sum(axis=1), Interval(math.nan, 0.0, math.inf, False)
+    if not (records > 0).all():
+        return untold
+    if not sigma:
+        value = math.sqrt(max(float(_length(counts, records)), 0.0))
+        return Interval(value, value, value, True)
+    clear = _CLEAR_CELL * sigma * math.sqrt(2)
+    if (counts.sum(axis=0) <= clear).any() or (records <= clear * math.sqrt(counts.shape[1])).any():
+        return untold
+    length = _length_and_errors(counts, records)
+    if length is None:
+        return untold
+    value, errors = length
+    spread = sigma**2 * float(np.linalg.eigvalsh(errors @ errors.T)[-1])
+    ratio, cells = value**2 / spread, len(errors)
+    alike = chdtr(cells, ratio) <= 1 - alpha / 2
+    low = 0.0 if alike else math.sqrt(float(chndtrinc(ratio, cells, 1 - alpha / 2)) * spread)
+    return Interval(value, low, value + z * math.sqrt(spread), True)
+
+
+def _shares_apart(counts: Array, records: Array) -> tuple[Array, Array, Array]:
+    """Shares of both groups ``(2, cells)``; their difference and mean covariance without the first cell."""
+    shares = counts / records[:, None]
+    one, other = (np.diag(each[1:]) - np.outer(each[1:], each[1:]) for each in shares)
+    return shares, shares[0, 1:] - shares[1, 1:], (one + other) / 2
+
+
+def _length(counts: Array, records: Array) -> float:
+    _, apart, covariance = _shares_apart(counts, records)
+    return float(apart @ np.linalg.pinv(covariance, hermitian=True) @ apart)
+
+
+def _length_and_errors(counts: Array, records: Array) -> tuple[float, Array] | None:
+    """The length of v, and its derivatives by each count, ``(cells - 1, 2 cells)``; None where S is indefinite."""
+    shares, apart, covariance = _shares_apart(counts, records)
+    try:
+        root = np.linalg.cholesky(covariance)
+    except np.linalg.LinAlgError:
+        return None
+    solved = np.linalg.solve(covariance, apart)
+    columns = []
+    for group, sign in enumerate((1.0, -1.0)):
+        rest = shares[group, 1:]
+        for moved in (np.eye(counts.shape[1]) - shares[group])[:, 1:] / records[group]:
+            spread = moved * solved - moved * (rest @ solved) - rest * (moved @ solved)
+            columns.append(sign * moved - spread / 4)
+    errors = np.linalg.solve(root, np.stack(columns, axis=1))
+    return math.sqrt(max(float(apart @ solved), 0.0)), errors

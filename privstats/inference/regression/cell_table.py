@@ -11,25 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
+from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
-from privstats.inference.regression.exponentiated import cells_as_ratios, with_ratios
-from privstats.inference.regression.summary import cells_summary
-from privstats.inference.row_table import RowTable, framed, rows_by
-from privstats.inference.summary import Summary
+from privstats.inference.regression.summary import cells_as_ratios, cells_summary, with_ratios
+from privstats.inference.summary import RowTable, Summary, framed, rows_by
 
 if TYPE_CHECKING:
     from privstats.inference.regression.table import ContrastTest, Regression
-
-__all__ = ["CellTable", "cell_table"]
 
 
 @dataclass(frozen=True, eq=False)
 class CellTable(RowTable):
     """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
 
-    At most a fraction alpha of releases report an interval that misses. A cell is not told where noise hides its
-    contrast, or where noise could show as many records in a cell of none; a reference is 0 by definition, from 0 to 0.
+    At most a fraction alpha of releases report an interval that misses, where what is assumed holds. A cell is not told
+    where noise hides its contrast, or where noise could show as many records in a cell of none; a reference is 0 by
+    definition, from 0 to 0.
 
     Attributes:
         columns, cells: name of the column and of the cell.
@@ -110,29 +107,27 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
     rows = np.vstack([_rows(each, first, len(fit.names)) for each, first in blocks])
     itself = np.concatenate([np.arange(len(each.cells)) == first for each, first in blocks])
     errors = fit.errors.combined(rows[~itself])
-    told = errors.told(alpha)
-    low, high = errors.interval(alpha)
-
-    def filled(values: Array, otherwise: float) -> Array:
-        found = np.full(len(rows), otherwise)
-        found[~itself] = values
-        return found
-
+    told, (low, high) = errors.told(alpha), errors.interval(alpha)
+    shown = {"estimate": np.where(told, errors.estimate, math.nan), "error": errors.error, "low": low, "high": high}
+    shown |= {"noise_error": errors.noise_error}
     return CellTable(
         columns=tuple(each.name for each in fit.column_cells for _ in each.cells),
         cells=tuple(cell for each in fit.column_cells for cell in each.cells),
         reference=itself,
-        estimate=filled(np.where(told, errors.estimate, math.nan), 0.0),
-        error=filled(errors.error, 0.0),
-        noise_error=filled(errors.noise_error, 0.0),
-        low=filled(low, 0.0),
-        high=filled(high, 0.0),
-        pvalue=filled(errors.pvalues(), math.nan),
-        told=filled(told.astype(np.float64), 1.0) > 0,
+        **{name: _beside(itself, values, 0.0) for name, values in shown.items()},
+        pvalue=_beside(itself, errors.pvalues(), math.nan),
+        told=_beside(itself, told.astype(np.float64), 1.0) > 0,
         alpha=alpha,
         level=fit.t_test(_level(fit, blocks), alpha=alpha),
         regression=fit,
     )
+
+
+def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Array:
+    """An entry per cell: the values of all that are compared, and ``otherwise`` of the reference cells."""
+    entries = np.full(len(reference), otherwise)
+    entries[~reference] = values
+    return entries
 
 
 def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:

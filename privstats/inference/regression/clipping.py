@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from privstats.estimates.spectrum import Array
+from privstats.estimates.denoise import Array
 from privstats.inference.evidence import LinearSums
 from privstats.inference.inversion import Errors
 from privstats.release import Release
 from privstats.schema import RidgeSchema
-
-__all__ = ["Hidden", "Saturation", "clip_note", "hides", "saturation_of", "share_beyond"]
 
 _SIZES = (-14.0, 7.0)  # log of the standard deviation over the bound: between these any two moments have their law
 _FAR = 40.0  # standard deviations from the bounds within which the mean is looked for

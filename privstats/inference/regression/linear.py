@@ -1,30 +1,42 @@
-"""Linear regression from a release. ``inversion`` and ``parts`` compute its intervals."""
+"""Linear regression from a release, and standard errors from disjoint parts of the records.
+
+``inversion`` computes the intervals of one residual variance. Errors from parts need no model of it: the parts are a
+ridge schema's folds, in which a record's fold is a public hash of the record, or groups of sites.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import chdtrc
 
 from privstats.course.base import Releases
 from privstats.dp import Privacy
 from privstats.errors import ReleaseError
-from privstats.inference.evidence import LinearSums, last_of, linear_sums, ridge_schema
-from privstats.inference.inversion import Errors, Inversion, condition
+from privstats.estimates.denoise import Array
+from privstats.inference.evidence import LinearSums, Parts, linear_sums, ridge_schema
+from privstats.inference.inversion import Errors, Inversion, condition, quantile, two_sided
 from privstats.inference.regression.clipping import Hidden, Saturation, clip_note, hides, saturation_of
-from privstats.inference.regression.parts import FEWEST_PARTS, PartErrors, uneven
 from privstats.inference.regression.table import Regression
+from privstats.inference.releases import last_of
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema
-
-__all__ = ["CovType", "design_notes", "explained", "ols"]
 
 CovType: TypeAlias = Literal["auto", "nonrobust", "folds"]
 
 _COARSE = 1e-3
+_LINEAR = "the model is linear"
+ALIKE = "residuals vary alike whatever the columns are"
+"""What is assumed where one residual variance serves all records."""
+FEWEST_PARTS = 8
+"""With fewer parts the quantiles of their few degrees of freedom are too wide to be of use."""
+_UNEVEN_BELOW = 1e-3
 
 
 def ols(
@@ -53,8 +65,8 @@ def ols(
             of all replaces that of one, and intervals are conservative.
         records: number of records, public; needed where no constant column gives it.
         cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"folds"``: from the schema's folds, valid
-            where the variance depends on the columns, and several times wider under noise. ``"auto"``: folds where the
-            release carries no noise and has at least 8, else nonrobust.
+            where the variance depends on the columns. ``"auto"``: folds where the schema has at least 8, else
+            nonrobust. F folds have sqrt(F) times the noise of one sum, whichever is read.
         unclipped: say that no target was clipped, because every party's clip report counts none. Otherwise no
             coefficient is told where more than a tenth of the targets would be beyond the bound if they were normal:
             two moments do not show whether values were clipped or lie just inside.
@@ -81,9 +93,8 @@ def ols(
     refusal = _no_folds(sums, release)
     if cov_type == "folds" and refusal:
         raise ReleaseError(f"cov_type 'folds' cannot be had: {refusal}; use cov_type='nonrobust'")
-    noisy = "the release carries noise" if sums.equations.sigma_G > 0 else ""
-    reason = (noisy or refusal or "the release carries no noise") if cov_type == "auto" else "as asked"
-    if sums.parts is not None and (cov_type == "folds" or (cov_type == "auto" and not refusal and not noisy)):
+    reason = (refusal or "the schema has folds") if cov_type == "auto" else "as asked"
+    if sums.parts is not None and cov_type != "nonrobust" and not refusal:
         of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
         return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason, unclipped)
     whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
@@ -120,6 +131,7 @@ def _regression(
         saturation_=saturation,
         cov_type=cov_type,
         cov_reason=reason,
+        assumed=_LINEAR if cov_type == "folds" else f"{_LINEAR}, {ALIKE}",
         notes=tuple(_notes(schema, sums, errors, saturation, unclipped)),
         release=release,
         columns=sums.columns,
@@ -139,8 +151,8 @@ def _notes(
     schema: RidgeSchema, sums: LinearSums, errors: Errors, saturation: Saturation | None, unclipped: bool
 ) -> list[str]:
     notes = list[str]()
-    if said := clip_note(saturation, unclipped):
-        notes.append(said)
+    if text := clip_note(saturation, unclipped):
+        notes.append(text)
     notes += design_notes(schema, sums, errors) if sums.cells is None else sums.cells.notes(sums.equations)
     if schema.targets > 1:
         notes.append("the residual variance is that of all targets together: intervals are conservative")
@@ -159,3 +171,90 @@ def design_notes(schema: Schema, sums: LinearSums, errors: Errors) -> list[str]:
         lost = "the Gram matrix is not told apart from its noise: scale the columns to their public ranges with Scale, "
         notes.append(f"{lost}read fewer columns, or release more records")
     return notes
+
+
+@dataclass(frozen=True)
+class PartErrors:
+    """Wald tests and intervals about the whole solution, with errors from leaving out one part at a time.
+
+    ``se_j^2 = (F - 1) / F sum_f (w_(f) - w)_j^2`` with w_(f) from the sums without part f, and Student's t with F - 1
+    degrees. The parts carry the noise of the sums already. A parameter is told where test inversion tells it at that
+    quantile and every G without a part is positive definite.
+
+    Attributes:
+        inversion: of the whole sums, with F - 1 degrees.
+        parts: the sums of the parts.
+    """
+
+    inversion: Inversion
+    parts: Parts
+
+    @property
+    def estimate(self) -> Array:
+        """Parameters at the solution, ``(m,)``."""
+        return self.inversion.estimate
+
+    @property
+    def noise_error(self) -> Array:
+        """Standard error from the noise alone, ``(m,)``."""
+        return self.inversion.noise_error
+
+    @cached_property
+    def error(self) -> Array:
+        """Standard error, ``(m,)``; infinite where the sums without some part determine nothing."""
+        F = len(self.parts.G)
+        if not self._positive:
+            return np.full(len(self.estimate), np.inf)
+        left = np.linalg.solve(self._remaining, (self.inversion.equations.h - self.parts.h)[..., None])[..., 0]
+        moved = left @ self.inversion.contrasts.T - self.estimate
+        return np.asarray(np.sqrt((F - 1) / F * np.square(moved).sum(axis=0)))
+
+    def told(self, alpha: float) -> NDArray[np.bool_]:
+        """Whether the interval at this level is bounded."""
+        return self.inversion.told(alpha) & self._positive
+
+    def statistics(self, null: Array | float = 0.0) -> Array:
+        """Estimate less ``null``, over its standard error."""
+        with np.errstate(invalid="ignore"):
+            step = self.estimate - null
+            return np.where(step == 0, 0.0, step / self.error)
+
+    def pvalues(self, null: Array | float = 0.0) -> Array:
+        """Two-sided p-values of "parameter == null", never below the level at which the parameter is told."""
+        least = self.inversion.least_level() if self._positive else np.ones(len(self.estimate))
+        return np.maximum(two_sided(np.abs(self.statistics(null)), self.inversion.degrees), least)
+
+    def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
+        """Ends of the intervals; about the exact sums, those of :meth:`Inversion.interval`."""
+        if not sampling:
+            low, high = self.inversion.interval(alpha, sampling=False)
+        else:
+            margin = quantile(alpha, self.inversion.degrees) * self.error
+            low, high = self.estimate - margin, self.estimate + margin
+        told = self.told(alpha)
+        return np.where(told, low, -np.inf), np.where(told, high, np.inf)
+
+    def combined(self, rows: Array) -> PartErrors:
+        """The same of linear combinations of the parameters, ``(r, m)``."""
+        return PartErrors(self.inversion.combined(rows), self.parts)
+
+    def joint_pvalue(self) -> float:
+        """p-value of "all parameters are 0", with one residual variance."""
+        return self.inversion.joint_pvalue()
+
+    @cached_property
+    def _remaining(self) -> Array:
+        return np.asarray(self.inversion.equations.G - self.parts.G)
+
+    @cached_property
+    def _positive(self) -> bool:
+        values = np.linalg.eigvalsh(self._remaining)
+        return bool((values[:, 0] > values.shape[1] * np.finfo(np.float64).eps * values[:, -1]).all())
+
+
+def uneven(parts: Parts) -> bool:
+    """Whether parts differ in size by more than a hash of different records gives: equal records share a part."""
+    F = len(parts.records)
+    expected = parts.records.sum() / F
+    spread = np.square(parts.records - expected).sum() / (expected + parts.records_sigma**2)
+    return bool(expected <= 0 or chdtrc(F - 1, spread) < _UNEVEN_BELOW)

@@ -18,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import fdtrc
 
-from privstats.estimates.spectrum import Array
+from privstats.estimates.denoise import Array
 from privstats.inference.inversion import quantile, two_sided
-
-__all__ = ["LEVELS", "MixedErrors", "Reml", "pull_weights"]
 
 LEVELS: Array = np.geomspace(0.3, 1000.0, 200)
 """Ratios of residual to site variance among which REML chooses."""

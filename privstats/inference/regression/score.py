@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from privstats.course.newton import weights_after
 from privstats.errors import ReleaseError
 from privstats.inference.cell_design import declared_cells
-from privstats.inference.evidence import (
-    CONSTANT,
-    cell_design,
-    column_names,
-    contrasts_of,
-    counted_before,
-    map_columns,
-    require_records,
-)
+from privstats.inference.evidence import CONSTANT, cell_design, contrasts_of
 from privstats.inference.inversion import condition
-from privstats.inference.last_step import last_step, notes_on
+from privstats.inference.last_step import LastStep, last_step, notes_on
 from privstats.inference.regression.table import Regression
+from privstats.inference.releases import column_names, counted_before, map_columns, present_releases
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import ScoreSchema, narrowed
-
-__all__ = ["logit", "poisson"]
 
 _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
 
@@ -96,26 +88,35 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
         rows = contrasts_of(*map_columns(schema.transform, columns), schema.constant)
         names = (*(() if schema.constant is None else (CONSTANT,)), *column_names(schema, columns))
     errors = last_step(present, weights, schema.clip_norm, rows, design)
-    equations = errors.inversion.equations
+    notes = notes_on(errors)
+    if design is not None:
+        notes = notes_on(errors, design.read) + design.notes(errors.inversion.equations)
     return Regression(
+        **fields_of_rounds(present, errors),
         names=names,
-        nobs=None,
-        df_resid=math.inf,
-        scale=1.0,
-        rsquared=None,
-        condition_number=condition(equations.determined),
-        saturation_=None,
-        cov_type="nonrobust",
-        cov_reason=f"one step after {len(present) - 1} rounds",
-        notes=tuple(notes_on(errors) if design is None else notes_on(errors, design.read) + design.notes(equations)),
-        release=last,
+        notes=tuple(notes),
         columns=columns,
-        errors=errors,
         model=_TITLES[family],
         rounds=len(releases),
         counts=counts,
         column_cells=cells,
     )
+
+
+def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, Any]:
+    """The fields of a regression that follow from the rounds of a course of scores and their last step."""
+    return {
+        "nobs": None,
+        "df_resid": math.inf,
+        "scale": 1.0,
+        "rsquared": None,
+        "condition_number": condition(errors.inversion.equations.determined),
+        "saturation_": None,
+        "cov_type": "nonrobust",
+        "cov_reason": f"one step after {len(rounds) - 1} rounds",
+        "release": rounds[-1],
+        "errors": errors,
+    }
 
 
 def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Sequence[Release | None]]:
@@ -125,9 +126,7 @@ def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...]
 
 
 def _present(releases: Sequence[Release | None], family: str) -> list[Release]:
-    if isinstance(releases, Release) or not isinstance(releases, Sequence):
-        raise ReleaseError("give the list of all releases of the course, in order")
-    present = [require_records(release) for release in releases if release is not None]
+    present = present_releases(releases)
     if not present:
         raise ReleaseError("no round has a release, so there is nothing to read; run the course again")
     for release in present:
@@ -138,8 +137,8 @@ def _present(releases: Sequence[Release | None], family: str) -> list[Release]:
 def _schema(release: Release, family: str) -> ScoreSchema:
     """The schema of a round, if it is one of this family."""
     schema = release.plan.schema
-    said = f"this reader takes rounds of a {family} regression, and the release measures a {type(schema).__name__}"
-    score = narrowed(schema, ScoreSchema, ReleaseError(said))
+    text = f"this reader takes rounds of a {family} regression, and the release measures a {type(schema).__name__}"
+    score = narrowed(schema, ScoreSchema, ReleaseError(text))
     if score.family != family:
-        raise ReleaseError(f"{said} of family {score.family!r}")
+        raise ReleaseError(f"{text} of family {score.family!r}")
     return score

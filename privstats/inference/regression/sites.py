@@ -13,28 +13,16 @@ from typing import Any, Literal
 import numpy as np
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
-from privstats.inference.evidence import (
-    CONSTANT,
-    LinearSums,
-    Parts,
-    chosen_columns,
-    column_names,
-    contrasts_of,
-    degrees_left,
-    map_columns,
-    require_records,
-)
+from privstats.estimates.denoise import Array
+from privstats.inference.evidence import CONSTANT, LinearSums, Parts, contrasts_of, degrees_left
 from privstats.inference.inversion import Errors, Inversion, NormalEquations, condition
-from privstats.inference.regression.linear import design_notes, explained
-from privstats.inference.regression.parts import PartErrors
+from privstats.inference.regression.linear import ALIKE, PartErrors, design_notes, explained
 from privstats.inference.regression.restricted_likelihood import LEVELS, MixedErrors, Reml, pull_weights
 from privstats.inference.regression.table import Regression
+from privstats.inference.releases import chosen_columns, column_names, map_columns, require_records
 from privstats.release import Release
 from privstats.schema import SitesSchema, narrowed
 from privstats.transforms import ConstantFeature
-
-__all__ = ["MixedRegression", "fixed_effects", "mixed", "sites_schema"]
 
 _BETWEEN = 0.5
 
@@ -64,8 +52,9 @@ def fixed_effects(
             ``"auto"``: groups where there are some.
 
     Assumes:
-        The model is linear with the same slopes at all sites, records are independent, clipping is negligible, clients
-        are honest and each is one site. Noise is no assumption: it is in the interval.
+        The model is linear. Without groups slopes are the same at all sites and residuals vary alike. Records are
+        independent, clipping is negligible, clients are honest and each is one site. Noise is no assumption: it is in
+        the interval.
 
     Raises:
         ReleaseError: a release that cannot be read so, with the remedy.
@@ -85,7 +74,7 @@ def fixed_effects(
     if cov_type == "nonrobust" or (cov_type == "auto" and sums.parts is None):
         whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
         reason = "as asked" if cov_type == "nonrobust" else "the schema has no groups of sites"
-        return _with_levels(release, sums, whole, ("nonrobust", reason), "the same slopes at all sites")
+        return _with_levels(release, sums, whole, ("nonrobust", reason), f"the same slopes at all sites, {ALIKE}")
     if sums.parts is None:
         raise ReleaseError("cov_type 'groups' cannot be had: the schema has no groups of sites; measure groups=8")
     groups = len(sums.parts.G)
@@ -169,8 +158,8 @@ def mixed(
         columns: names or numbers of the columns in the model; all if omitted.
 
     Assumes:
-        A linear model with the same slopes at all sites, levels drawn from a normal law, independent of the columns,
-        independent records, negligible clipping, honest clients.
+        A linear model with the same slopes at all sites, residuals that vary alike, levels drawn from a normal law,
+        independent of the columns, independent records, negligible clipping, honest clients.
 
     Raises:
         ReleaseError: a release that cannot be read so, with the remedy.
@@ -203,13 +192,13 @@ def mixed(
     group_var = sums.equations.variance / float(LEVELS[place])
     words = (
         "Regression with a random intercept by site",
-        "a linear model with the same slopes and normal levels at all sites",
+        f"a linear model with the same slopes and normal levels at all sites, {ALIKE}",
     )
     cov = ("REML", f"{sites} sites, variance of their levels {group_var:.4g}")
-    found = _fields(release, sums, errors, cov, words)
+    fields = _fields(release, sums, errors, cov, words)
     if place in (0, len(LEVELS) - 1):
-        found["notes"] += ("the variance of the levels is at the end of the range that is searched",)
-    return MixedRegression(**found, rsquared=None, group_var=group_var)
+        fields["notes"] += ("the variance of the levels is at the end of the range that is searched",)
+    return MixedRegression(**fields, rsquared=None, group_var=group_var)
 
 
 def _checked_sizes(sizes: object) -> tuple[int, int]:

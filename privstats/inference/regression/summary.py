@@ -1,46 +1,44 @@
-"""A regression, and contrasts of its columns' cells, as tables for publication.
+"""A regression, contrasts of its columns' cells, and ratios in their place, as tables for publication.
 
-Words and columns only; every number comes from the result.
+Words and columns only; every number comes from the result, and ``exp`` of it where coefficients are logarithms.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from privstats.errors import ReleaseError
+from privstats.estimates.denoise import Array
 from privstats.inference.reporting import HIDDEN, Source, listed
 from privstats.inference.summary import Summary, chance_of, ends_of, number_of
 
-if TYPE_CHECKING:  # a regression brings its own summary, so nothing of it is run here
+if TYPE_CHECKING:
     from privstats.inference.regression.cell_table import CellTable
     from privstats.inference.regression.table import Regression
 
-__all__ = ["cells_summary", "fitted_words", "head_of", "source_of", "summarise"]
+_RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio", "Poisson regression": "rate ratio"}
 
 
 def summarise(table: Regression, alpha: float) -> Summary:
     """The table of a regression at one level."""
-    told = table.errors.told(alpha)
     low, high = table.conf_int(alpha).T
     columns = (table.errors.estimate, table.bse, table.noise_bse, table.tvalues, table.pvalues, low, high)
-    rows = tuple(
-        (name, *_cells(seen, *(float(value) for value in values)))
-        for name, seen, *values in zip(table.names, told, *columns, strict=True)
-    )
     shown = len(table.names) - (table.names[0] == "const")
-    source = source_of(table, alpha)
-    return Summary(
-        title=source.title(table.model),
-        promise=source.promise,
-        head=head_of(table),
-        columns=("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
-        rows=rows,
-        foot=(
-            *source.foot,
-            f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",
-            *(f"Warning: {note}." for note in table.notes),
+    return source_of(table, alpha).summary(
+        table.model,
+        ("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
+        (
+            (name, *_cells(told, *map(float, values)))
+            for name, told, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
         ),
-        methods=source.methods(fitted_words(table)),
+        head=head_of(table),
+        notes=(f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",),
+        warnings=table.notes,
+        methods=fitted_words(table),
     )
 
 
@@ -60,34 +58,42 @@ def fitted_words(table: Regression) -> str:
 def cells_summary(table: CellTable) -> Summary:
     """Contrasts of each column's cells, one row per cell."""
     fit, level = table.regression, table.level
-    shown = _cells(level.told, level.value, 0.0, 0.0, 0.0, level.pvalue, level.low, level.high)
-    rows = [("all references", shown[0], "", "", *shown[4:])]
-    errors = (table.estimate, table.error, table.noise_error, table.pvalue, table.low, table.high)
+    shown = _contrast(level.told, level.value, 0.0, 0.0, level.pvalue, level.low, level.high)
+    rows = [("all references", shown[0], "", "", *shown[3:])]
+    values = (table.estimate, table.error, table.noise_error, table.pvalue, table.low, table.high)
+    return _of_cells(table).summary(
+        f"{fit.model}: contrasts of cells",
+        ("", "contrast", "std err", "of it noise", "P>|t|", *ends_of(table.alpha)),
+        [*rows, *_by_column(table, _contrast, values, "reference")],
+        head=head_of(fit),
+        notes=("A contrast is the difference to the column's reference cell, other columns equal.",),
+        warnings=fit.notes,
+        methods=f"{fitted_words(fit)} A contrast is the difference to its column's reference cell.",
+    )
+
+
+def _contrast(told: bool, *numbers: float) -> list[str]:
+    """Estimate, errors, p-value and interval of a contrast; a regression shows its statistic besides."""
+    estimate, error, noise, p, low, high = numbers
+    shown = _cells(told, estimate, error, noise, 0.0, p, low, high)
+    return shown[:3] + shown[4:]
+
+
+def _of_cells(table: CellTable) -> Source:
+    return source_of(table.regression, table.alpha, " effects of columns add up,")
+
+
+def _by_column(
+    table: CellTable, shown: Callable[..., list[str]], values: Sequence[Array], reference: str
+) -> Iterator[tuple[str, ...]]:
+    """A row for each column without numbers, and behind it one for each of its cells."""
     before = ""
     for place, (column, cell, told) in enumerate(zip(table.columns, table.cells, table.told, strict=True)):
-        estimate, error, noise, p, low, high = (float(values[place]) for values in errors)
-        said = ["reference", "", "", "", "", ""]
-        if not table.reference[place]:
-            said = _cells(bool(told), estimate, error, noise, 0.0, p, low, high)
-            del said[3]
+        numbers = shown(bool(told), *(float(each[place]) for each in values))
         if column != before:
-            rows.append((column, *[""] * 6))
-        rows.append((f"  {cell}", *said))
+            yield column, *[""] * len(numbers)
+        yield f"  {cell}", *([reference, *[""] * (len(numbers) - 1)] if table.reference[place] else numbers)
         before = column
-    source = source_of(fit, table.alpha, " effects of columns add up,")
-    return Summary(
-        title=source.title(f"{fit.model}: contrasts of cells"),
-        promise=source.promise,
-        head=head_of(fit),
-        columns=("", "contrast", "std err", "of it noise", "P>|t|", *ends_of(table.alpha)),
-        rows=tuple(rows),
-        foot=(
-            *source.foot,
-            "A contrast is the difference to the column's reference cell, other columns equal.",
-            *(f"Warning: {note}." for note in fit.notes),
-        ),
-        methods=source.methods(f"{fitted_words(fit)} A contrast is the difference to its column's reference cell."),
-    )
 
 
 def head_of(table: Regression) -> tuple[tuple[str, str], ...]:
@@ -114,3 +120,94 @@ def _cells(
     if not told:
         return [HIDDEN, HIDDEN, HIDDEN, HIDDEN, chance, "-inf", "inf"]
     return [number_of(coef), number_of(error), number_of(noise), f"{t:.2f}", chance, number_of(low), number_of(high)]
+
+
+def ratio_of(model: str) -> str | None:
+    """What ``exp`` of a coefficient is called; None of a model whose coefficients are no logarithms."""
+    return _RATIOS.get(model)
+
+
+def _named(model: str) -> str:
+    """The same, or a refusal.
+
+    Raises:
+        ReleaseError: coefficients of this model are no logarithms.
+    """
+    name = ratio_of(model)
+    if name is None:
+        raise ReleaseError(
+            f"exponentiate serves logistic and Poisson regressions and hazards, whose coefficients are logarithms of "
+            f"ratios; a {model.lower()} has none: leave it out"
+        )
+    return name
+
+
+def _exp(numbers: Any) -> Array:
+    """``exp``, infinite where that passes every float."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(numbers))
+
+
+def ratios_summary(table: Regression, alpha: float) -> Summary:
+    """The table of a regression's ratios at one level; errors are of their logarithms, and the constant has none."""
+    name = _named(table.model)
+    return source_of(table, alpha).summary(
+        f"{table.model}: {name}s",
+        ratio_columns(name, alpha),
+        ratio_rows(table, alpha),
+        head=(*head_of(table)[:-1], ("standard errors", f"of log {name}s, {table.cov_type} ({table.cov_reason})")),
+        notes=(f"Each {name} is per unit of its column; the constant is no ratio and is left out.",),
+        warnings=table.notes,
+        methods=f"{fitted_words(table)} Coefficients are exponentiated: {name}s.",
+    )
+
+
+def ratio_columns(name: str, alpha: float) -> tuple[str, ...]:
+    """Headings of a table of ratios."""
+    return ("", name, *ends_of(alpha), f"log {name}", "std err", "of it noise", "P>|t|")
+
+
+def ratio_rows(table: Regression, alpha: float) -> tuple[tuple[str, ...], ...]:
+    """Ratios with their intervals, one row per column."""
+    columns = (table.errors.estimate, *table.conf_int(alpha).T, table.bse, table.noise_bse, table.pvalues)
+    return tuple(
+        (name, *_ratio_cells(bool(told), *map(float, values)))
+        for name, told, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
+        if name != "const"
+    )
+
+
+def _ratio_cells(told: bool, log: float, low: float, high: float, error: float, noise: float, p: float) -> list[str]:
+    if not told:
+        return [HIDDEN, "0", "inf", HIDDEN, HIDDEN, HIDDEN, chance_of(p)]
+    shown = (*map(float, _exp([log, low, high])), log, error, noise)
+    return [*map(number_of, shown), chance_of(p)]
+
+
+def cells_as_ratios(table: CellTable) -> Summary:
+    """Ratios of each column's cells to its reference cell, one row per cell."""
+    fit, name = table.regression, _named(table.regression.model)
+    values = (table.estimate, table.low, table.high, table.error, table.noise_error, table.pvalue)
+    against = f"{name} of a cell against its column's reference cell, other columns equal"
+    return _of_cells(table).summary(
+        f"{fit.model}: {name}s of cells",
+        ratio_columns(name, table.alpha),
+        _by_column(table, _ratio_cells, values, "1 (reference)"),
+        head=head_of(fit),
+        notes=(f"Each is the {against}; standard errors are of its logarithm.",),
+        warnings=fit.notes,
+        methods=f"{fitted_words(fit)} Shown is the {against}.",
+    )
+
+
+def with_ratios(rows: Sequence[Mapping[str, object]], model: str) -> list[dict[str, object]]:
+    """Rows of coefficients with their ratios, ``ratio_low`` and ``ratio_high`` beside them; without the constant.
+
+    A row that is not told has NaN, from 0 to infinity.
+    """
+    ratios = {_named(model).replace(" ", "_"): "estimate", "ratio_low": "conf_low", "ratio_high": "conf_high"}
+    return [
+        {**row, **{name: float(_exp(row[log])) for name, log in ratios.items()}}
+        for row in rows
+        if row.get("term") != "const"
+    ]

@@ -14,22 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
+from privstats.estimates.denoise import Array
 from privstats.inference.cell_design import ColumnCells
 from privstats.inference.inversion import Errors, holm
 from privstats.inference.regression.cell_table import CellTable, cell_table
 from privstats.inference.regression.clipping import Saturation
-from privstats.inference.regression.exponentiated import ratios_summary, with_ratios
-from privstats.inference.regression.summary import summarise
-from privstats.inference.row_table import RowTable, framed, rows_by
-from privstats.inference.summary import Summary
+from privstats.inference.regression.summary import ratios_summary, summarise, with_ratios
+from privstats.inference.releases import require_level
+from privstats.inference.summary import RowTable, Summary, framed, rows_by
 from privstats.plan import Plan
 from privstats.release import Release
 
-__all__ = ["ContrastTest", "Regression"]
-
 _ALPHA = 0.05
-_MOST_ALPHA = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +33,8 @@ class Regression(RowTable):
     """A fitted linear regression; arrays have one entry per parameter, the intercept first.
 
     A parameter whose interval is unbounded at a level is *not told* there: noise hides it, and its interval is
-    (-inf, inf). The claim is that **at most a fraction alpha of releases report an interval that misses**.
+    (-inf, inf). The claim is that **at most a fraction alpha of releases report an interval that misses**, where what
+    is :attr:`assumed` holds.
 
     Attributes:
         names: of the parameters.
@@ -95,6 +92,11 @@ class Regression(RowTable):
         return self._shown(_ALPHA)
 
     @property
+    def remark(self) -> str:
+        """What a star at the estimates stands for; empty where they need none."""
+        return ""
+
+    @property
     def bse(self) -> Array:
         """Standard errors, sampling and noise together; infinite where a parameter is not determined at all."""
         return self.errors.error
@@ -131,7 +133,7 @@ class Regression(RowTable):
         Raises:
             ReleaseError: another level, or another word.
         """
-        _require_level(alpha)
+        require_level(alpha)
         if about not in ("population", "sums"):
             raise ReleaseError(f"about must be 'population' or 'sums', got {about!r}")
         return np.stack(self.errors.interval(alpha, sampling=about == "population"), axis=1)
@@ -157,7 +159,7 @@ class Regression(RowTable):
             value: the combination's value under the null hypothesis.
             alpha: level of the interval.
         """
-        _require_level(alpha)
+        require_level(alpha)
         rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
         (low,), (high,) = rows.interval(alpha)
         told = bool(rows.told(alpha)[0])
@@ -196,7 +198,7 @@ class Regression(RowTable):
             >>> found.cells[:4], found.estimate[:4].round(1).tolist()
             (('< 40', '40 to < 65', '>= 65', 'missing'), [0.0, 0.4, 1.4, nan])
         """
-        _require_level(alpha)
+        require_level(alpha)
         return cell_table(self, reference or {}, alpha)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Summary:
@@ -210,7 +212,7 @@ class Regression(RowTable):
         Raises:
             ReleaseError: another level, or ratios of a linear model.
         """
-        _require_level(alpha)
+        require_level(alpha)
         return ratios_summary(self, alpha) if exponentiate else summarise(self, alpha)
 
     def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Any:
@@ -271,8 +273,3 @@ class ContrastTest(NamedTuple):
     high: float
     told: bool
     pvalue: float
-
-
-def _require_level(alpha: float) -> None:
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= _MOST_ALPHA:
-        raise ReleaseError(f"alpha must be above 0 and at most {_MOST_ALPHA}, got {alpha!r}; 0.05 is usual")

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
-from privstats.estimates.spectrum import Array
 from privstats.inference.counts.table import gradients
-from privstats.inference.evidence import column_names, map_columns
 from privstats.inference.inversion import quantile
-from privstats.inference.row_table import Framed, rows_by
+from privstats.inference.releases import column_names, map_columns
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.summary import Framed, Summary, ends_of, number_of, rows_by
 
-__all__ = ["Balance", "WeightedSums", "balance_of", "standardised", "weighted_balance"]
+if TYPE_CHECKING:
+    from privstats.inference.treatment_effects.table import EffectTable
+
 
 _SURE = 10.0  # standard deviations of its noise that the records of an arm must exceed to be told
-_CLEAR = 3.0  # likewise the variance of a column in an arm
+_CLEAR = 3.0  # likewise the mean variance of a column in both arms
+_HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,28 +74,45 @@ def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
         schema: of the course, for names and units of the columns.
         alpha: level of the intervals.
     """
-    width, constant = len(sums.h[0]) - 1, sums.constant
-    n = np.array(sums.records)
-    first = np.stack([G[:-1, -1] / constant for G in sums.G], axis=1)
-    second = np.stack([np.diagonal(G)[:-1] for G in sums.G], axis=1)
-    sigma_n, sigma_1 = sums.sigma_G / constant**2, sums.sigma_G / (np.sqrt(2) * abs(constant))
-    counted = (n > np.maximum(_SURE * sigma_n, 1.0)).all()
-    safe = np.where(n > 0, n, 1.0)
-    means = first / safe
-    spreads = second / safe - means**2
-    told = counted & (spreads > _CLEAR * sums.sigma_G / safe).all(axis=1)
-    entries = np.stack([np.broadcast_to(safe, means.shape), first, second], axis=1).reshape(width, 6)
+    arms, width = _Arms.of(sums), len(sums.h[0]) - 1
+    sigma_n, sigma_1 = sums.sigma_G / sums.constant**2, sums.sigma_G / (np.sqrt(2) * abs(sums.constant))
+    told = arms.clear & bool((arms.n > np.maximum(_SURE * sigma_n, 1.0)).all())
+    entries = [np.broadcast_to(arms.safe, arms.first.shape), arms.first, arms.second]
     deviations = np.repeat([sigma_n, sigma_1, sums.sigma_G], 2)
-    difference, error = np.full(width, np.nan), np.full(width, np.inf)
-    for place in np.flatnonzero(told):
-        slopes = gradients(standardised, entries[place])[:, 0]
-        difference[place] = float(np.real(standardised(entries[place]))[0])
-        error[place] = float(np.sqrt(np.square(slopes * deviations).sum()))
+    difference, error = standardised_differences(np.stack(entries, axis=1).reshape(width, 6), deviations, told)
     scale, shift = _units(schema, width)
     reach = quantile(alpha, np.inf) * error if sums.sigma_G else np.where(told, 0.0, np.inf)
     centre = np.where(told, difference, 0.0)
-    raw = np.where(told[:, None], (means - shift[:, None]) / scale[:, None], np.nan)
+    raw = np.where(told[:, None], (arms.first / arms.safe - shift[:, None]) / scale[:, None], np.nan)
     return Balance(_names(schema, width), raw, difference, centre - reach, centre + reach, told)
+
+
+class _Arms(NamedTuple):
+    """Records of both arms ``(2,)``, and of their columns sums, squares and variances, ``(m, 2)``.
+
+    Attributes:
+        safe: the records, 1 where noise leaves none.
+        clear: whether the mean of both variances of a column, by which a difference is divided, exceeds its noise,
+            ``(m,)``.
+    """
+
+    n: Array
+    first: Array
+    second: Array
+    spreads: Array
+    safe: Array
+    clear: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, sums: ArmSums) -> _Arms:
+        """From the outcome session's sums."""
+        n = np.array(sums.records)
+        first = np.stack([G[:-1, -1] / sums.constant for G in sums.G], axis=1)
+        second = np.stack([np.diagonal(G)[:-1] for G in sums.G], axis=1)
+        safe = np.where(n > 0, n, 1.0)
+        spreads = second / safe - (first / safe) ** 2
+        clear = np.asarray(spreads.sum(axis=1) > _CLEAR * sums.sigma_G * np.hypot(*(1 / safe)))
+        return cls(n, first, second, spreads, safe, clear)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,23 +142,37 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
         weighted: of the last session.
         alpha: level of the intervals.
     """
-    constant, n = sums.constant, np.array(sums.records)
-    first = np.stack([G[:-1, -1] / constant for G in sums.G], axis=1)
-    second = np.stack([np.diagonal(G)[:-1] for G in sums.G], axis=1)
-    safe, T = np.where(n > 0, n, 1.0), weighted.total
-    spreads = second / safe - (first / safe) ** 2
-    unclear = sums.sigma_G / safe
-    counted = bool((n > _SURE * sums.sigma_G / constant**2).all()) and max(_SURE * weighted.sigma_total, 0.0) < T
-    told = np.asarray((spreads > _CLEAR * unclear).all(axis=1) & counted)
-    variance = np.where(told, spreads.sum(axis=1) / 2, 1.0)
-    mean = first.sum(axis=1) / safe.sum() / constant
+    arms, T = _Arms.of(sums), weighted.total
+    unclear = sums.sigma_G / arms.safe
+    counted = (
+        bool((arms.n > _SURE * sums.sigma_G / sums.constant**2).all()) and max(_SURE * weighted.sigma_total, 0) < T
+    )
+    told = arms.clear & counted
+    variance = np.where(told, arms.spreads.sum(axis=1) / 2, 1.0)
+    mean = arms.first.sum(axis=1) / arms.safe.sum() / sums.constant
     apart = weighted.difference[:-1] - mean * weighted.difference[-1]
-    found = apart / (T if T > 0 else 1.0) / np.sqrt(variance)
+    difference = apart / (T if T > 0 else 1.0) / np.sqrt(variance)
     error = weighted.sigma * np.sqrt(1 + mean**2) / max(T, 1.0) / np.sqrt(variance)
     relative = (weighted.sigma_total / max(T, 1.0)) ** 2 + float(unclear @ unclear) / 16 / variance**2
-    reach = quantile(alpha, np.inf) * np.sqrt(error**2 + found**2 * relative)
-    ends = np.stack([found, found - reach, found + reach], axis=1)
+    reach = quantile(alpha, np.inf) * np.sqrt(error**2 + difference**2 * relative)
+    ends = np.stack([difference, difference - reach, difference + reach], axis=1)
     return np.where(told[:, None], ends, [np.nan, -np.inf, np.inf])
+
+
+def standardised_differences(entries: Array, deviations: Array, told: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Differences of many columns and their standard errors under the noise; NaN and infinite where not told.
+
+    Args:
+        entries: of each column as :func:`standardised` takes them, ``(m, 6)``.
+        deviations: noise standard deviations of the six.
+        told: which columns are, ``(m,)``.
+    """
+    values, errors = np.full(len(entries), np.nan), np.full(len(entries), np.inf)
+    for place in np.flatnonzero(told):
+        slopes = gradients(standardised, entries[place])[:, 0]
+        values[place] = float(np.real(standardised(entries[place]))[0])
+        errors[place] = float(np.sqrt(np.square(slopes * deviations).sum()))
+    return values, errors
 
 
 def standardised(entries: Array) -> Array:
@@ -159,3 +194,34 @@ def _names(schema: Any, width: int) -> tuple[str, ...]:
     names = list(column_names(schema, width + 1))
     del names[schema.transform[-1].column]
     return tuple(names)
+
+
+def balance_summary(table: EffectTable, alpha: float) -> Summary:
+    """The balance of an effect's arms, one row per column."""
+    balance = table.balance(alpha)
+    after = [] if balance.weighted is None else list(balance.weighted.T)
+    numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, *after, strict=True)
+    columns = (
+        "",
+        "treated",
+        "others",
+        "difference",
+        *ends_of(alpha),
+        *(["weighted", *ends_of(alpha)] if after else []),
+    )
+    weighting = "before weighting and after it" if after else "before any weighting"
+    treated, others = table.arms or (0.0, 0.0)
+    return Source(table.release, alpha, "negligible clipping, honest clients", table.plans).summary(
+        "Balance of both arms",
+        columns,
+        (
+            (name, *(map(number_of, values) if told else _HIDDEN[: len(columns) - 1]))
+            for name, told, values in zip(balance.columns, balance.told, numbers, strict=True)
+        ),
+        head=(("treated, others", f"{treated:,.0f} and {others:,.0f} (noisy)"),),
+        notes=(
+            "Means are in the units of the columns. Differences are standardised by the root of the mean of both arms' "
+            f"variances, {weighting}; their intervals are about these records, so that noise alone is in them.",
+        ),
+        methods="",
+    )

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import fdtrc
 
 from privstats.errors import ReleaseError
-from privstats.estimates.spectrum import Array
+from privstats.estimates.denoise import Array
 from privstats.inference.inversion import quantile
+from privstats.inference.summary import chance_of, number_of
 
-__all__ = ["GroupSums", "Heterogeneity", "heterogeneity_of"]
+if TYPE_CHECKING:
+    from privstats.inference.treatment_effects.table import EffectTable
+
 
 _SURE = 4.0  # standard deviations of its noise that the weight of a group must exceed
 _FEWEST = 10  # records of a group, noisy
@@ -132,14 +136,9 @@ def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
     w = 1 / variances
     share = w / w.sum()
     pooled = float(share @ estimates)
-    q = float(w @ (estimates - pooled) ** 2)
-    lost = float(((1 - share) ** 2 / degrees).sum())
-    statistic = q / (F - 1) / (1 + 2 * (F - 2) / (F * F - 1) * lost)
-    second = (F * F - 1) / (3 * lost)
-    excess = second / (second - 2) if second > 2 else 1.0
-    spread = (q - (F - 1) * (q / (F - 1) / statistic if statistic > 0 else 1.0) * excess) / (
-        w.sum() - (w**2).sum() / w.sum()
-    )
+    q, lost = float(w @ (estimates - pooled) ** 2), float(((1 - share) ** 2 / degrees).sum())
+    statistic, second = _welch(q, F, lost)
+    spread = _between(q, q / (F - 1) / statistic if statistic > 0 else 1.0, second, w)
     total, each = float(sums.W.sum()), variances + max(spread, 0.0)
     error = (1 + 4 * float((share * (1 - share) / degrees).sum())) / w.sum() + sums.common / total**2
     return Heterogeneity(
@@ -159,6 +158,18 @@ def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
     )
 
 
+def _welch(q: float, groups: int, lost: float) -> tuple[float, float]:
+    """Welch's statistic from Cochran's Q, and the second degrees of freedom of its F law; ``lost`` is his sum."""
+    statistic = q / (groups - 1) / (1 + 2 * (groups - 2) / (groups**2 - 1) * lost)
+    return statistic, (groups**2 - 1) / (3 * lost)
+
+
+def _between(q: float, raised: float, second: float, w: Array) -> float:
+    """DerSimonian and Laird's variance between groups; below 0 where Q is less than ``raised`` and chance make it."""
+    excess = second / (second - 2) if second > 2 else 1.0
+    return float((q - (len(w) - 1) * raised * excess) / (w.sum() - (w**2).sum() / w.sum()))
+
+
 def _variances(sums: GroupSums, estimates: Array) -> tuple[Array, Array]:
     """Of the groups' estimates, and the degrees of freedom of each."""
     F, W, n = len(sums.S), sums.W, sums.records
@@ -172,3 +183,25 @@ def _variances(sums: GroupSums, estimates: Array) -> tuple[Array, Array]:
     variances = sampling + sums.noise
     degrees = 1 / (1 / np.maximum(n - 1, 1.0) + moved / (2 * variances**2))
     return (variances + (estimates * sums.sigma_W) ** 2) / W**2, degrees
+
+
+def heterogeneity_said(table: EffectTable, alpha: float) -> str:
+    """Q, I2, the spread of sites, and the effect at other sites like these; or why noise hides them."""
+    try:
+        between = table.heterogeneity()
+    except ReleaseError as error:
+        return f"Between groups of sites: {error}."
+    each, level = f"{between.sites / between.groups:.3g}", f"{1 - alpha:.0%}"
+    return (
+        f"Between {between.groups} groups of {each} sites: Q {between.q:.3g}, P {chance_of(between.p_value)} (Welch), "
+        f"I2 between groups of {each} sites {between.i_squared:.0%}, standard deviation of effects between sites "
+        f"{between.site_sd:.3g} if all are of one size. The common effect, if sites do not differ, is "
+        f"{number_of(between.pooled)} ({level}: {_ends(between.pooled_int(alpha))}); at other sites like these its "
+        f"mean is {number_of(between.mean)} ({_ends(between.mean_int(alpha))}). No estimate of a single site is "
+        "released." + ("" if table.design == "trial" else " Sites may also differ by confounding.")
+    )
+
+
+def _ends(interval: Array) -> str:
+    low, high = map(float, interval)
+    return f"{number_of(low)} to {number_of(high)}"

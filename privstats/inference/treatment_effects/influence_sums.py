@@ -12,22 +12,19 @@ from functools import cached_property
 
 import numpy as np
 
-from privstats.course.effect_values import arm_sums, assigned_sums, published_values
+from privstats.course.effect import arm_sums, assigned_sums, published_values
 from privstats.errors import ReleaseError
 from privstats.estimates.effect import ArmSums
-from privstats.inference.evidence import require_gaussian, require_records
-from privstats.inference.reckoned_sigma import reckoned_sigma
+from privstats.inference.releases import present_releases, reckoned_sigma, require_gaussian
 from privstats.inference.treatment_effects.balance import WeightedSums
 from privstats.inference.treatment_effects.heterogeneity import GroupSums
 from privstats.inference.treatment_effects.nuisances import Nuisances, nuisances_of, nuisances_of_missing
-from privstats.inference.treatment_effects.ratio_of_means import RatioOfMeans
-from privstats.inference.treatment_effects.ratio_of_sums import RatioOfSums
+from privstats.inference.treatment_effects.ratios import RatioOfMeans, RatioOfSums
+from privstats.kinds.effect.design import ratio_cap
 from privstats.release import Release
 from privstats.schema import EffectSchema, RidgeSchema, narrowed
+from privstats.schema.base import INFLUENCES
 from privstats.schema.public_values import Published, Values
-from privstats.schema.statistic import INFLUENCES
-
-__all__ = ["CourseSums", "InfluenceSums", "course_sums", "groups_of", "ratio_of", "weighted_sums"]
 
 
 @dataclass(frozen=True)
@@ -128,9 +125,7 @@ def course_sums(releases: Sequence[Release | None]) -> CourseSums:
 
 
 def _present(releases: Sequence[Release | None]) -> list[Release]:
-    if isinstance(releases, Release) or not isinstance(releases, Sequence):
-        raise ReleaseError("give the list of all releases of the course, in order")
-    present = [require_records(release) for release in releases if release is not None]
+    present = present_releases(releases)
     if not present:
         raise ReleaseError("no session has a release, so there is nothing to read; run the course again")
     for release in present:
@@ -142,8 +137,8 @@ def _schema(last: Release) -> EffectSchema:
     schema = last.plan.schema
     if isinstance(schema, RidgeSchema):
         raise ReleaseError("the last session of the course has no release, so there is no effect to read")
-    said = f"this reader takes the releases of an Effect course, and the last measures a {type(schema).__name__}"
-    return narrowed(schema, EffectSchema, ReleaseError(said))
+    text = f"this reader takes the releases of an Effect course, and the last measures a {type(schema).__name__}"
+    return narrowed(schema, EffectSchema, ReleaseError(text))
 
 
 def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
@@ -154,15 +149,15 @@ def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ..
     if schema.fits_propensity and len(before) < 2:
         raise ReleaseError("give the releases of the propensity and of the outcome lines, and the last, in order")
     own, held = published_values(schema, before), last.plan.published
-    found = own
+    values = own
     if held is not None and held.values is not None and all(held.values[name].near(own[name]) for name in own):
-        found = dict(held.values)
+        values = dict(held.values)
     elif held is None or held.values is not None or held.sha256 != Published.of(own).sha256:
         raise ReleaseError(
             "the last release was made at other lines, or another propensity, than follow from those before it: the "
             "releases are out of order, of different courses, or some are missing"
         )
-    return tuple(found[name] for name in schema.lines)
+    return tuple(values[name] for name in schema.lines)
 
 
 def weighted_sums(last: Release) -> WeightedSums | None:
@@ -255,6 +250,24 @@ def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, 
         sigma_W=D * sums.sigma_W,
         degrees=1 / inverse,
     )
+
+
+def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) -> RatioOfSums:
+    """The difference of both means from the sums of a ratio at a guess of 1: S is that of psi_1 - psi_0 itself.
+
+    Args:
+        schema: of a course with ``measure="both"``.
+        sums: of its outcome.
+        fitted: whether outcome lines were fitted.
+    """
+    width = 2 * schema.half
+    C, n = width * ratio_cap(*schema.least_chances, 1.0), max(sums.n, 1.0)
+    left, S = max(n - (3 * schema.width if fitted else 1), 1.0), C * sums.t
+    deviation, noise = C**2 * math.hypot(sums.sigma_e, sums.sigma_n), (C * sums.sigma_e) ** 2
+    spread = max(C**2 * (sums.n - sums.s) - S**2 / n, deviation) * n / left
+    variance = spread + noise
+    inverse = 1 / left + (deviation**2 / (2 * variance**2) if variance else 0.0)
+    return RatioOfSums(0.0, S, sums.n, variance, noise, sums.sigma_n, 1 / inverse)
 
 
 def _second_moment(schema: EffectSchema, sums: InfluenceSums, C: float) -> float:

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums, penalty
-from privstats.estimates.spectrum import Array
-from privstats.inference.reckoned_sigma import reckoned_sigma
+from privstats.inference.releases import reckoned_sigma
 from privstats.release import Release
 from privstats.schema import EffectSchema
 from privstats.schema.public_values import Values
-
-__all__ = ["Nuisances", "nuisances_of", "nuisances_of_missing"]
 
 _LEAST = 1e-9  # of the largest eigenvalue of a matrix that is inverted
 

@@ -5,23 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from privstats.course import Analysis, Effect
 from privstats.errors import PlanError, ReleaseError
-from privstats.estimates.spectrum import Array
-from privstats.inference.row_table import RowTable, framed
-from privstats.inference.treatment_effects.influence_sums import course_sums
+from privstats.estimates.denoise import Array
+from privstats.inference.inversion import holm
+from privstats.inference.summary import RowTable, Summary, framed
+from privstats.inference.treatment_effects.arms import ArmTable, by_arm
+from privstats.inference.treatment_effects.influence_sums import CourseSums, course_sums
 from privstats.inference.treatment_effects.table import EffectTable, question
 from privstats.release import Release
 from privstats.schema import EffectSchema
-
-if TYPE_CHECKING:
-    from privstats.inference.summary import Summary
-
-__all__ = ["EffectRows", "effects", "holm", "subgroups_of"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +49,7 @@ class EffectRows(RowTable):
         >>> shards = [(X[:2_000], y[:2_000]), (X[2_000:], y[2_000:])]
         >>> table = ps.inference.effects(ps.simulate(course, shards, rng=randomness.seeded(0)))
         >>> [(row.name, row.subgroup) for row in table][:3]
-        [('relapse', ''), ('relapse', 'age: 20..50'), ('relapse', 'age: 50..90')]
+        [('relapse', ''), ('relapse', 'age: under 50'), ('relapse', 'age: 50 or more')]
         >>> low, high = table["relapse"].conf_int()
         >>> bool(low < 0.2 < high)
         True
@@ -60,6 +57,7 @@ class EffectRows(RowTable):
 
     tables: tuple[EffectTable, ...]
     course: Effect | None = None
+    _read: CourseSums | None = None
 
     def __iter__(self) -> Iterator[EffectTable]:
         return iter(self.tables)
@@ -110,11 +108,21 @@ class EffectRows(RowTable):
                 "nothing was declared before the first session, so every row is exploratory and has no adjusted "
                 "p-value: give course= of a course with an analysis"
             )
-        found = np.full(len(self), np.nan)
+        adjusted = np.full(len(self), np.nan)
         for family in ("primary", "secondary"):
             places = _places(self.tables, family)
-            found[places] = holm(np.array([self.tables[place].pvalue for place in places]))
-        return found
+            adjusted[places] = holm(np.array([self.tables[place].pvalue for place in places]))
+        return adjusted
+
+    def by_arm(self, alpha: float = 0.05) -> ArmTable:
+        """Numbers analysed, events and risks or means of both arms, and the effects: what CONSORT's item 17a asks for.
+
+        Raises:
+            ReleaseError: the outcome lines were left out, whose sums these are; or noise hides the records of both
+                arms.
+        """
+        assert self._read is not None  # noqa: S101  effects() has given it
+        return by_arm(self, self._read, alpha)
 
     def conf_int(self, alpha: float = 0.05) -> Array:
         """Ends of the intervals, ``(rows, 2)``, each at this level; -inf and inf where one is not told.
@@ -200,19 +208,8 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
             for variable, name, blocks in (("", "", None), *subgroups_of(read.schema))
         ),
         course,
+        read,
     )
-
-
-def holm(pvalues: Array) -> Array:
-    """Adjusted p-values of one family, in its order: the k-th smallest of m times m - k + 1, made monotone, up to 1.
-
-    Source: Holm 1979.
-    """
-    order = np.argsort(pvalues, kind="stable")
-    raised = np.maximum.accumulate(pvalues[order] * np.arange(len(pvalues), 0, -1))
-    found = np.empty(len(pvalues))
-    found[order] = np.minimum(raised, 1.0)
-    return found
 
 
 def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
@@ -245,7 +242,7 @@ def subgroups_of(schema: EffectSchema) -> Iterator[tuple[str, str, list[int]]]:
         ...     {"age": (20, 90), "sex": (0, 1)}, treatment="arm", outcome=(0, 1), probability=0.5, subgroups=(age, sex)
         ... )
         >>> [(name, blocks) for _, name, blocks in subgroups_of(schema)][::2]
-        [('age: 20..50', [0, 1]), ('sex: 0', [0, 2])]
+        [('age: under 50', [0, 1]), ('sex: 0', [0, 2])]
     """
     places = np.arange(math.prod(schema.crossed)).reshape(schema.crossed)
     for axis, variable in enumerate(schema.subgroups or ()):

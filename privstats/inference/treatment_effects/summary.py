@@ -10,13 +10,12 @@ import numpy as np
 
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of, ends_of, number_of
-from privstats.inference.treatment_effects.heterogeneity_summary import heterogeneity_said
+from privstats.inference.treatment_effects.heterogeneity import heterogeneity_said
+from privstats.inference.treatment_effects.influence_sums import InfluenceSums
 
 if TYPE_CHECKING:
     from privstats.inference.treatment_effects.rows import EffectRows
     from privstats.inference.treatment_effects.table import EffectTable
-
-__all__ = ["effect_summary", "effects_summary"]
 
 _TRIAL = (
     "each record was assigned by the plan's probability, alone or in permuted blocks and not by clinic, ward or any "
@@ -58,6 +57,7 @@ def effects_summary(rows: EffectRows, alpha: float) -> Summary:
     cells = [
         table.declared if np.isnan(adjusted[place]) else f"{chance_of(float(adjusted[place]))} {table.declared}"
         for place, table in enumerate(rows)
+        for _ in table.measures
     ]
     return replace(
         plain,
@@ -75,7 +75,7 @@ def _declared(rows: EffectRows) -> list[str]:
     families = [table.declared for table in rows]
     counts = ", ".join(f"{family} {families.count(family)}" for family in ("primary", "secondary"))
     date = f" (dated {analysis.date} by its owners, which nobody checked)" if analysis.date else ""
-    said = {
+    stated = {
         "how the treatment was assigned": analysis.assignment,
         "that the columns were measured before it": analysis.measured_before,
         "missing outcomes": analysis.missing,
@@ -84,7 +84,7 @@ def _declared(rows: EffectRows) -> list[str]:
         f"declared: {counts}; digest {course.digest[:_DIGITS]}...{date}, exploratory: all else.",
         f"Holm's P is adjusted for all declared rows of its family, primary or secondary, each at {analysis.alpha:g}; "
         "parties join by the digest and their ledgers hold it, while releases do not: compare it with theirs.",
-        *(f"On {about} the analysis says: {text or 'nothing'}." for about, text in said.items()),
+        *(f"On {about} the analysis says: {text or 'nothing'}." for about, text in stated.items()),
     ]
 
 
@@ -102,29 +102,48 @@ def _preregistered(rows: EffectRows) -> str:
 
 
 def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha: float, declared: str = "") -> Summary:
-    trial = first.design == "trial"
+    trial, measured = first.design == "trial", _measured(first)
     what = "Effect of a randomised treatment" if trial else "Adjusted difference between the arms"
-    measured = first.measure if first.measure == "ratio" else "effect" if trial else "difference"
-    source = Source(first.release, alpha, _assumed(first), first.plans)
+    source = source_of(first, alpha)
     return Summary(
         title=source.title(what),
         promise=source.promise,
         head=_head(first),
         columns=("", measured, "std err", "of it noise", "P>|t|", *ends_of(alpha)),
-        rows=tuple((name, *_cells(table, alpha)) for name, table in named),
+        rows=tuple((name, *_cells(table, alpha)) for row in named for name, table in _named(*row)),
         foot=(
             *([] if first.trim is None else [_population(first)]),
             *source.foot,
             *([_ASSIGNED] if trial else []),
-            *([_RATIO] if measured == "ratio" else []),
+            *([_RATIO] if first.as_ratio or measured == "ratio" else []),
             *_after_weighting(first),
             *_between_sites(named, alpha),
             *_not_told(named, alpha),
             *_few(first),
         ),
         methods=source.methods(f"{_estimated(first)} {declared}"),
-        caution=_caution(first),
+        caution=caution_of(first),
     )
+
+
+def _measured(table: EffectTable) -> str:
+    """The heading of the estimates."""
+    if table.measure == "ratio":
+        return "ratio"
+    return "estimate" if table.as_ratio else "effect" if table.design == "trial" else "difference"
+
+
+def source_of(table: EffectTable, alpha: float) -> Source:
+    """The releases behind an effect, and what its intervals rest on."""
+    return Source(table.release, alpha, _assumed(table), table.plans)
+
+
+def _named(name: str, table: EffectTable) -> list[tuple[str, EffectTable]]:
+    """The rows of one effect: where the plan asks for both, the difference and the ratio."""
+    if table.as_ratio is None:
+        return [(name, table)]
+    before = "" if name in _ROWS.values() else f"{name}, "
+    return [(f"{before}{measure}", each) for measure, each in table.measures]
 
 
 def _assumed(table: EffectTable) -> str:
@@ -134,7 +153,7 @@ def _assumed(table: EffectTable) -> str:
     return _INCOMPLETE if table.missing else _TRIAL
 
 
-def _caution(table: EffectTable) -> str:
+def caution_of(table: EffectTable) -> str:
     """What no sum can test, above any number; empty of a trial whose outcomes are all there."""
     if table.design != "trial":
         return _CONFOUNDING
@@ -170,7 +189,7 @@ def _estimated(table: EffectTable) -> str:
 
 def _counted(table: EffectTable) -> str:
     """Which texts count as 0 and as 1, where columns hold texts."""
-    return "".join(f" Of texts, {said}." for _, said in texts_of(table.release))
+    return "".join(f" Of texts, {text}." for _, text in texts_of(table.release))
 
 
 def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
@@ -186,10 +205,10 @@ def _not_told(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[st
     """One sentence for each reason, with the rows that it hides where there are several."""
     why: dict[str, list[str]] = {}
     for name, table in named:
-        if said := table.why_at(alpha):
-            why.setdefault(said, []).append(name)
+        if text := table.why_at(alpha):
+            why.setdefault(text, []).append(name)
     several = len(named) > 1
-    return [f"Not told{f' ({listed(tuple(names))})' if several else ''}: {said}." for said, names in why.items()]
+    return [f"Not told{f' ({listed(tuple(names))})' if several else ''}: {text}." for text, names in why.items()]
 
 
 def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
@@ -200,7 +219,7 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     )
     seen = [("observed", f"kept from {table.trim:g}")] if table.missing else []
     return (
-        ("records", f"{table.nobs:,.0f} (noisy)"),
+        ("records", records_said(table)),
         *arms,
         design,
         *seen,
@@ -208,6 +227,12 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
         *texts_of(table.release),
         *([] if table.r_ is None else [("nuisances", f"at most {table.r_:.2f} of the other standard error")]),
     )
+
+
+def records_said(table: EffectTable) -> str:
+    """The number of records, and the standard deviation of its noise."""
+    sigma = InfluenceSums.of(table.release).sigma_n
+    return f"{table.nobs:,.0f} (noisy, standard error {sigma:,.1f})" if sigma else f"{table.nobs:,.0f}"
 
 
 def _chances(table: EffectTable) -> str:
@@ -219,6 +244,8 @@ def _chances(table: EffectTable) -> str:
 
 
 def _as_ratio(table: EffectTable) -> str:
+    if table.as_ratio is not None:
+        return " as the difference and the ratio of both arms' mean outcomes"
     return " as the ratio of both arms' mean outcomes" if table.measure == "ratio" else ""
 
 
@@ -235,12 +262,12 @@ def _after_weighting(table: EffectTable) -> list[str]:
 
 def _between_sites(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
     """How far effects lie apart between groups of sites."""
-    said = []
+    sentences = []
     for name, table in named:
         if table.in_groups:
             what = f" ({name})" if len(named) > 1 else ""
-            said.append(heterogeneity_said(table, alpha).replace("sites:", f"sites{what}:", 1))
-    return said
+            sentences.append(heterogeneity_said(table, alpha).replace("sites:", f"sites{what}:", 1))
+    return sentences
 
 
 def _ends(table: EffectTable) -> str:

@@ -14,23 +14,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from privstats.errors import ReleaseError
+from privstats.estimates.denoise import Array
 from privstats.estimates.effect import ArmSums
-from privstats.estimates.spectrum import Array
-from privstats.inference.counts.table import require_level
-from privstats.inference.row_table import RowTable, framed
+from privstats.inference.releases import require_level
+from privstats.inference.summary import RowTable, framed
+from privstats.inference.treatment_effects.arms import split_of
 from privstats.inference.treatment_effects.balance import Balance, balance_of, weighted_balance
 from privstats.inference.treatment_effects.heterogeneity import GroupSums, Heterogeneity, heterogeneity_of
 from privstats.inference.treatment_effects.influence_sums import (
     CourseSums,
     InfluenceSums,
     course_sums,
+    difference_of,
     groups_of,
     ratio_of,
     weighted_sums,
 )
 from privstats.inference.treatment_effects.nuisances import Nuisances
-from privstats.inference.treatment_effects.ratio_of_means import RatioOfMeans
-from privstats.inference.treatment_effects.ratio_of_sums import RatioOfSums
+from privstats.inference.treatment_effects.ratios import RatioOfMeans, RatioOfSums
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import EffectSchema
@@ -38,8 +39,6 @@ from privstats.schema.public_values import Values
 
 if TYPE_CHECKING:
     from privstats.inference.summary import Summary
-
-__all__ = ["EffectTable", "effect", "question"]
 
 _LIGHT = 0.4  # standard errors that one record may weigh, where noise does not hide the skew of rare outcomes
 _QUIET = 0.6  # standard deviations of the noise, in influences of one record, below which it does not
@@ -55,7 +54,7 @@ class EffectTable(RowTable):
 
     Attributes:
         name: of the outcome; empty where it has none.
-        subgroup: of the records, such as ``"age: 20..50"``; empty for all records.
+        subgroup: of the records, such as ``"age: under 50"``; empty for all records.
         declared: ``"primary"`` or ``"secondary"``, as its owners declared it before the first session; otherwise
             ``"exploratory"``.
         outcome: the public range of outcomes.
@@ -64,6 +63,7 @@ class EffectTable(RowTable):
         trim: records whose published propensity lies beyond it are not in the population, with missing outcomes those
             whose probability of being observed lies below it; None in a trial whose outcomes are all there.
         measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
+        as_ratio: the same as a ratio, where the plan asks for both; otherwise None.
         ratio: the numbers behind it.
         untold: why the effect is not told at any level; empty where nothing stands against it.
         nobs: records, noisy.
@@ -106,6 +106,7 @@ class EffectTable(RowTable):
     _groups: GroupSums | None = None
     measure: str = "difference"
     missing: bool = False
+    as_ratio: EffectTable | None = None
 
     @property
     def design(self) -> str:
@@ -158,6 +159,11 @@ class EffectTable(RowTable):
         return None if self.trim is None else self.ratio.W / self.nobs
 
     @property
+    def measures(self) -> list[tuple[str, EffectTable]]:
+        """The difference, the ratio, or both, by name."""
+        return [(each.measure, each) for each in (self, self.as_ratio) if each is not None]
+
+    @property
     def in_groups(self) -> bool:
         """Whether sums are apart by groups of sites."""
         return self._groups is not None
@@ -188,7 +194,7 @@ class EffectTable(RowTable):
         Raises:
             ReleaseError: as for :meth:`balance`.
         """
-        from privstats.inference.treatment_effects.balance_summary import balance_summary
+        from privstats.inference.treatment_effects.balance import balance_summary
 
         return balance_summary(self, alpha)
 
@@ -288,35 +294,60 @@ def question(
         blocks: the subgroup's blocks of sums; None: all.
         declared: what it was declared as.
     """
-    schema, line, found = read.schema, read.lines[place], read.nuisances(place)
+    schema, line, nuisances = read.schema, read.lines[place], read.nuisances(place)
     sums = InfluenceSums.of(read.last, place, blocks)
     arms = read.assigned if schema.missing or read.arms is None else read.arms[place]
-    nuisance = 0.0
-    if found is not None:
-        every = InfluenceSums.of(read.last, place).n
-        nuisance = found.of(every) if blocks is None else found.of_any_part(every)
+    nuisance = _of_nuisances(nuisances, read, place, blocks)
     ratio = ratio_of(schema, sums, line, nuisance=nuisance, fitted=arms is not None)
-    r = None if found is None else _share_of(nuisance, ratio.variance)
-    return EffectTable(
-        name=(schema.outcome_names or ("",))[place],
+    r = None if nuisances is None else _share_of(nuisance, ratio.variance)
+    table = EffectTable(
+        **_stated(schema, place),
         subgroup=subgroup,
         declared=declared,
-        outcome=schema.outcome,
-        estimand=schema.estimand,
-        probability=schema.probability,
-        trim=schema.trim,
         ratio=ratio,
-        untold=_misassigned(schema, arms) or _untold(schema, sums, line, ratio) or _unsettled(schema, found, r),
+        untold=_misassigned(schema, arms) or _untold(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
         nobs=sums.n,
-        arms=None if arms is None else arms.records,
+        arms=_numbers(read),
         r_=r,
         release=read.last,
         plans=plans,
         _sums=arms,
         _groups=groups_of(read, place, nuisance) if schema.groups else None,
-        measure=schema.measure or "difference",
-        missing=schema.missing is not None,
     )
+    return _with_both(schema, table, sums) if schema.measure == "both" else table
+
+
+def _numbers(read: CourseSums) -> tuple[float, float] | None:
+    """Records of both arms, which add up to all."""
+    split = split_of(read)
+    return None if split is None else (split[0].value, split[1].value)
+
+
+def _with_both(schema: EffectSchema, table: EffectTable, sums: InfluenceSums) -> EffectTable:
+    """The difference, with the ratio that was read beside it."""
+    apart = difference_of(schema, sums, fitted=table._sums is not None)
+    return replace(table, measure="difference", ratio=apart, as_ratio=replace(table, measure="ratio"))
+
+
+def _stated(schema: EffectSchema, place: int) -> dict[str, Any]:
+    """What the schema says of the effect on an outcome, before anything is measured."""
+    return {
+        "name": (schema.outcome_names or ("",))[place],
+        "outcome": schema.outcome,
+        "estimand": schema.estimand,
+        "probability": schema.probability,
+        "trim": schema.trim,
+        "measure": schema.measure or "difference",
+        "missing": schema.missing is not None,
+    }
+
+
+def _of_nuisances(found: Nuisances | None, read: CourseSums, place: int, blocks: Sequence[int] | None) -> float:
+    """The variance that they may add; of a subgroup the most that it is in any part of the records."""
+    if found is None:
+        return 0.0
+    every = InfluenceSums.of(read.last, place).n
+    return found.of(every) if blocks is None else found.of_any_part(every)
 
 
 def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:

@@ -15,20 +15,18 @@ from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.wire import Refusal
 
-__all__ = [
-    "Failed",
-    "accused",
-    "accusers",
-    "admitted",
-    "quorums",
-    "require_clients",
-    "require_dealers",
-    "signers",
-    "tolerance",
-]
-
 Failed = Mapping[int, tuple[int, ...]]
 """By client: the owners whose shares it reported as unusable."""
+
+
+def both_sides(failed: Failed) -> Failed:
+    """By client, in order, all with which it has a dispute: in version 4 neither of the two masks with the other."""
+    sides: dict[int, set[int]] = {}
+    for holder, owners in failed.items():
+        for owner in owners:
+            sides.setdefault(holder, set()).add(owner)
+            sides.setdefault(owner, set()).add(holder)
+    return {client: tuple(sorted(others)) for client, others in sides.items()}
 
 
 def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> None:
@@ -120,12 +118,22 @@ def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> f
     dealers = admitted(checked, failed, graph)
     try:
         require_clients(dealers, "check", graph)
+        if graph.parameters.hybrid:
+            _require_partners(dealers, failed, graph.parameters)
     except AggregationError:
-        if len(dealers) == len(checked):
+        if len(dealers) == len(checked) and not failed:
             raise
         names = "; ".join(str(accusation) for accusation in accused(failed))
         raise AggregationError("check", "unproven_boxes", f"too few clients can go on: {names}") from None
     return dealers
+
+
+def _require_partners(dealers: frozenset[int], failed: Failed, parameters: Parameters) -> None:
+    """Require that each has enough neighbours to mask with: in version 4 a pair in dispute shares no secret."""
+    apart = both_sides(failed)
+    fewest = min(len(dealers.difference((client,), apart.get(client, ()))) for client in dealers)
+    if fewest < parameters.quorum:
+        raise AggregationError("check", "isolated", "disputes leave a client too few neighbours to mask with")
 
 
 def signers(survivors: Iterable[int], failed: Failed, graph: Graph) -> list[int]:
@@ -158,9 +166,9 @@ def quorums(
     """By client, in increasing order: a quorum of neighbours that signed; a signer with fewer cannot unmask."""
     shown: dict[int, tuple[int, ...]] = {}
     for client in sorted(signed):
-        found = tuple(other for other in neighbours(client) if other in signed)[: parameters.quorum]
-        if len(found) == parameters.quorum:
-            shown[client] = found
+        signers = tuple(other for other in neighbours(client) if other in signed)[: parameters.quorum]
+        if len(signers) == parameters.quorum:
+            shown[client] = signers
     if len(shown) < parameters.threshold:
         raise AggregationError(
             "agree",

@@ -11,70 +11,57 @@ sender could make. The client verifies them again when it receives them.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.errors import RemoteProtocolError
-from privstats.secagg import wire
+from privstats.files.signing import verify
+from privstats.secagg import kem, wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.messages import advert_statement, context_of, open_statement, survivors_statement
 from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.signed_statements import (
-    advert_statement,
-    context_of,
-    open_statement,
-    survivors_statement,
-)
-from privstats.secagg.interactive.state import ClientState
-from privstats.secagg.keys import agree, verify
-from privstats.secagg.noise_layers import opening
+from privstats.secagg.interactive.state import ClientState, steps_of
+from privstats.secagg.keys import agree
+from privstats.secagg.machines import opening
 from privstats.secagg.roster import Roster
 from privstats.secagg.scalars import fits, scalar_of
 from privstats.secagg.wire import Refusal, members
-
-__all__ = [
-    "check_advertise",
-    "check_adverts",
-    "check_agree",
-    "check_agreement",
-    "check_check",
-    "check_dealers",
-    "check_deliver",
-    "check_layers",
-    "check_mask",
-    "check_open",
-    "check_opening",
-    "check_proven",
-    "check_share",
-    "check_survivors",
-    "check_unmask",
-]
 
 Dealt = Callable[[int, bytes], bool]
 _ANY = X25519PrivateKey.from_private_bytes(bytes(range(32)))
 """An arbitrary private key: a point of low order gives a zero secret with every private key."""
 
 
-def check_open(message: messages.Open, graph: Graph) -> None:
+def check_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> None:
     """Require the signature of the roster's server, for this client's plan, parameters and roster."""
     if message.parameters != graph.parameters.digest:
         raise Refusal("wrong_plan", "the server runs another plan or other parameters")
     if message.roster != graph.roster.digest:
         raise Refusal("wrong_roster", "the server runs another roster")
-    statement = open_statement(context_of(graph, message.session, message.server_key))
+    statement = open_statement(context_of_open(message, graph))
     if not verify(graph.roster.server, message.signature, statement):
         raise Refusal("bad_signature", "the server on the roster did not sign this opening")
 
 
-def check_adverts(message: messages.Adverts, graph: Graph, index: int, state: ClientState) -> None:
+def context_of_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> bytes:
+    """The context that an opening begins, as its receiver computes it."""
+    kem_key = message.kem_key if isinstance(message, messages.HybridOpen) else b""
+    return context_of(graph, message.session, message.server_key, kem_key)
+
+
+def check_adverts(
+    message: messages.Adverts | messages.HybridAdverts, graph: Graph, index: int, state: ClientState
+) -> None:
     """Require that the keys come from this client's neighbours, signed for this session."""
     _check_clients([advert.sender for advert in message.adverts], graph.neighbours(index))
     _check_quorum(len(message.adverts), graph, "advertised")
     for advert in message.adverts:
         if advert.session != state.session:
             raise Refusal("wrong_session", f"the keys of client {advert.sender} are labelled with another session")
-        statement = advert_statement(state.context, advert.sender, advert.box_key, advert.mask_key, advert.self_key)
+        statement = advert_statement(state.context, advert.sender, *advert.keys)
         if not verify(graph.roster.publics[advert.sender], advert.signature, statement):
             raise Refusal("bad_signature", f"client {advert.sender} did not sign these keys for this session")
 
@@ -84,7 +71,7 @@ def check_deliver(message: messages.Deliver, graph: Graph, state: ClientState) -
     count = len(message.sharers)
     _check_clients(message.sharers, state.adverts)
     _check_quorum(count, graph, "shared")
-    _check_length(message.boxes, messages.BOX_BYTES * count)
+    _check_length(message.boxes, messages.box_bytes(graph.parameters) * count)
     for pairs in (message.commitments, message.responses, message.challenges):
         _check_length(pairs, messages.PAIR_BYTES * count)
 
@@ -100,6 +87,20 @@ def check_dealers(bitmap: bytes, graph: Graph, index: int, state: ClientState) -
     if index not in dealers or not here <= set(state.sharers):
         raise Refusal("strangers", "those who go on are not all among those who shared, or this client is left out")
     _check_quorum(len(here), graph, "go on")
+
+
+def check_refused(graph: Graph, state: ClientState) -> None:
+    """Require that enough neighbours continue with which this client has no dispute: only these mask with it.
+
+    Version 4. The pair of a dispute shares no secret; ``refused`` are those that could not use this client's dealing.
+    """
+    _check_clients(state.refused, state.dealers)
+    _check_quorum(len(set(state.dealers) - unproven(state)), graph, "share a mask with this client")
+
+
+def unproven(state: ClientState) -> frozenset[int]:
+    """The dealers that proved nothing to this client, and, in version 4, that share no mask with it."""
+    return frozenset(state.dealers).difference(state.held).union(state.refused)
 
 
 def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState) -> None:
@@ -124,7 +125,7 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
         )
     if graph.least_degree(survivors) < graph.parameters.quorum:
         raise Refusal("isolated", "the survivor list leaves a client with too few surviving neighbours")
-    check_proven(survivors, graph, index, set(state.dealers).difference(state.held))
+    check_proven(survivors, graph, index, unproven(state))
 
 
 def check_proven(survivors: frozenset[int], graph: Graph, index: int, failed: Collection[int]) -> None:
@@ -186,27 +187,34 @@ def _members(bitmap: bytes, graph: Graph) -> frozenset[int]:
         raise Refusal("wrong_length", "the survivor list is not a bitmap of the roster") from None
 
 
-def check_advertise(message: messages.Advertise, public: bytes, context: bytes, private: X25519PrivateKey) -> None:
+def check_advertise(
+    message: messages.Advertise | messages.HybridAdvertise, public: bytes, context: bytes, private: X25519PrivateKey
+) -> None:
     """Require that the identity on the roster signed these keys for this session, none of them of low order."""
-    statement = advert_statement(context, message.sender, message.box_key, message.mask_key, message.self_key)
+    statement = advert_statement(context, message.sender, *message.keys)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature")
     try:
-        for key in (message.box_key, message.mask_key, message.self_key):
+        if isinstance(message, messages.HybridAdvertise):
+            kem.parsed(message.kem_key)
+        for key in (message.box_key,) if isinstance(message, messages.HybridAdvertise) else message.keys:
             agree(private, key)
     except ValueError:
         raise Refusal("bad_key") from None
 
 
-def check_share(message: messages.Share, receivers: int) -> None:
-    """Require one box per receiver; ``dealing.verified`` checks the dealing's public part."""
-    if len(message.boxes) != receivers * messages.BOX_BYTES:
+def check_share(message: messages.Share, length: int) -> None:
+    """Require boxes of this length; ``dealing.verified`` checks the dealing's public part."""
+    if len(message.boxes) != length:
         raise Refusal("wrong_length")
 
 
 def check_check(message: messages.Check, owners: Collection[int]) -> None:
     """Require that the client reports only shares of clients that dealt to it as unusable."""
     _check_owners(message.failed, owners)
+    if isinstance(message, messages.HybridCheck):
+        above = sum(owner > message.sender for owner in set(owners).difference(message.failed))
+        _check_length(message.links, wire.HASH_BYTES * above)
 
 
 def check_mask(message: messages.Mask, wire_bytes: int) -> None:
@@ -222,15 +230,15 @@ def check_agree(message: messages.Agree, public: bytes, statement: bytes) -> Non
 
 
 def check_unmask(
-    message: messages.Unmask, *, advert: messages.Advertise, owners: Collection[int], dealt: Dealt
+    message: messages.Unmask, *, is_self_key: Callable[[bytes], bool], owners: Collection[int], dealt: Dealt
 ) -> None:
-    """Require the advertised self-mask key, and only shares that were dealt, of the kind that the list requires.
+    """Require its sender's self-mask key, and only shares that were dealt, of the kind that the list requires.
 
     ``owners`` are the clients whose shares this client did not report as unusable: it must give one share of each.
     ``dealt`` tells whether a share is the one that an owner dealt.
     """
     size = messages.SECRET_BYTES
-    if not _is_key(message.self_key, advert.self_key):
+    if not is_self_key(message.self_key):
         raise Refusal("bad_self_key")
     _check_owners(message.owners, owners)
     if len(message.shares) != size * len(message.owners):
@@ -247,7 +255,8 @@ def check_layers(message: messages.UnmaskWithOpening, opened: int, commitment: b
         raise Refusal("bad_opening", "its seeds of noise are not those that it committed to")
 
 
-def _is_key(key: bytes, public: bytes) -> bool:
+def is_key(key: bytes, public: bytes) -> bool:
+    """Whether ``key`` is the private half of an advertised key."""
     try:
         return fits(scalar_of(key), public)
     except ValueError:
@@ -268,16 +277,19 @@ def check_opening(parameters: Parameters, opening: bytes, *, roster: Roster) -> 
     """
     graph, view = Graph(parameters, roster), wire.view_of(opening)
     try:
-        messages.check_header(view, messages.Open, parameters)
-        message = messages.decode(view, messages.Open)
+        kind: Any = steps_of(parameters)["advertise"].opens
+        messages.check_header(view, kind, parameters)
+        message = messages.decode(view, kind)
         check_open(message, graph)
-        _check_key(message.server_key)
+        _check_key(message.server_key, getattr(message, "kem_key", None))
     except Refusal as refusal:
         raise RemoteProtocolError("server", "advertise", refusal.code, refusal.detail, proven=False) from None
 
 
-def _check_key(public: bytes) -> None:
+def _check_key(public: bytes, kem_key: bytes | None) -> None:
     try:
         agree(_ANY, public)
+        if kem_key is not None:
+            kem.parsed(kem_key)
     except ValueError:
-        raise Refusal("bad_key", "a public key is a point of low order") from None
+        raise Refusal("bad_key", "a public key is a point of low order, or no key of ML-KEM") from None

@@ -9,31 +9,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from cryptography.exceptions import InvalidTag
 
 from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.secagg import kem
 from privstats.secagg.interactive import checks, messages
-from privstats.secagg.interactive import signed_statements as said
 from privstats.secagg.interactive.client_secrets import ClientSecrets
-from privstats.secagg.interactive.client_steps import ClientSteps
+from privstats.secagg.interactive.client_steps import ClientSteps, Secrets
 from privstats.secagg.interactive.dealing import KINDS, fits_share, part
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.hybrid import HybridSecrets
 from privstats.secagg.interactive.non_inclusion import words_of
 from privstats.secagg.interactive.parameters import Parameters, StepName
-from privstats.secagg.interactive.state import ClientState
-from privstats.secagg.keys import Entropy, Identity, draw
-from privstats.secagg.machines import OnUpload
-from privstats.secagg.noise_layers import ROOT_BYTES, opened_layers, opening
+from privstats.secagg.interactive.state import ClientState, answers_of
+from privstats.secagg.keys import Entropy, Identity, draw, unseal_state
+from privstats.secagg.machines import ROOT_BYTES, OnUpload, opened_layers, opening
 from privstats.secagg.prg import add_masks
 from privstats.secagg.roster import Roster
-from privstats.secagg.sealing import unseal_state
 from privstats.secagg.transcript import root_of
 from privstats.secagg.wire import members, to_bitmap
-
-__all__ = ["Client"]
 
 
 class Client(ClientSteps):
@@ -51,7 +48,7 @@ class Client(ClientSteps):
             killed in between. If it raises, nothing is sent. A client that has one is :attr:`charged`.
         only: the one list of survivors that it signs, as clients in order; None where the parameters alone decide.
         noise_root: where the parameters have levels, the 32 secret bytes from which the layers of the vector's noise
-            were drawn (:mod:`privstats.secagg.noise_layers`).
+            were drawn (:mod:`privstats.secagg.machines`).
 
     Raises:
         LocalProtocolError: vector, identity, roster or noise_root do not fit the parameters, or the graph is not
@@ -101,6 +98,8 @@ class Client(ClientSteps):
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:
         """The graph, after the checks of the constructor that need no vector; raises as the class does."""
         graph = Graph(parameters, roster)
+        if parameters.hybrid:
+            kem.require_support()
         roster.check_member(index, identity)
         return graph
 
@@ -133,32 +132,33 @@ class Client(ClientSteps):
         client._faults = [RemoteProtocolError(*fault, proven=False) for fault in state.faults]
         return client
 
-    def _secrets(self) -> ClientSecrets:
+    def _secrets(self) -> Secrets:
         if self._secrets_cache is None:
-            self._secrets_cache = ClientSecrets(self._state.root)
+            root = self._state.root
+            self._secrets_cache = (
+                HybridSecrets(root, self._graph, self.index) if self.parameters.hybrid else ClientSecrets(root)
+            )
         return self._secrets_cache
 
-    def _advertise(self, message: messages.Open) -> messages.Advertise:
+    def _advertise(self, message: Any) -> messages.Advertise | messages.HybridAdvertise:
         checks.check_open(message, self._graph)
-        state, secrets, me = self._state, self._secrets(), self.index
-        secrets.shared_with(message.server_key)  # refuses a low-order key before the state changes
-        state.session, state.server_key = message.session, message.server_key
-        state.context = said.context_of(self._graph, message.session, message.server_key)
-        keys = secrets.box_public, secrets.mask_public, secrets.self_public
-        statement = said.advert_statement(state.context, me, *keys)
-        state.advert = messages.Advertise(message.session, me, *keys, self._identity.sign(statement))
+        state, secrets, context = self._state, self._secrets(), checks.context_of_open(message, self._graph)
+        # it refuses a bad key before the state changes
+        state.advert = secrets.advertise(message, context, self.index, self._identity, state)
+        state.session, state.server_key, state.context = message.session, message.server_key, context
         return state.advert
 
-    def _share(self, message: messages.Adverts) -> messages.Share:
+    def _share(self, message: messages.Adverts | messages.HybridAdverts) -> messages.Share:
         state, graph, me = self._state, self._graph, self.index
         checks.check_adverts(message, graph, me, state)
-        leaves = {advert.sender: said.advert_leaf(advert) for advert in (*message.adverts, state.advert)}
+        leaves = {advert.sender: messages.advert_leaf(advert) for advert in (*message.adverts, state.advert)}
         root = root_of(leaves, self.parameters.clients, message.proof)
-        state.transcript = said.transcript_of(state.context, root)
+        state.transcript = messages.transcript_of(state.context, root)
         state.adverts = {advert.sender: advert for advert in message.adverts}
         dealing = self._secrets().deal(state.transcript, me, graph.neighbours(me), self.parameters.threshold)
+        secrets = cast("Any", self._secrets())
         boxes = b"".join(
-            self._secrets().seal_box(part(dealing.shares, graph.point(me, holder) - 1), me, advert, state.transcript)
+            secrets.seal_box(part(dealing.shares, graph.point(me, holder) - 1), me, advert, state.transcript)
             for holder, advert in state.adverts.items()
         )
         public = dealing.commitments, dealing.responses, dealing.proofs
@@ -168,17 +168,20 @@ class Client(ClientSteps):
         state = self._state
         checks.check_deliver(message, self._graph, state)
         state.sharers = message.sharers
+        kind: Any = answers_of("check", self.parameters)
         for place, owner in enumerate(message.sharers):
             self._keep_shares(owner, place, message)
-        answer = state.session, self.index, state.reply_to, tuple(o for o in message.sharers if o not in state.held)
-        return messages.CheckWithCommitment(*answer, self._opening(0)) if self._layers else messages.Check(*answer)
+        failed = tuple(owner for owner in message.sharers if owner not in state.held)
+        commitment = [self._opening(0)] if self._layers else []
+        links = self._secrets().links(state)
+        return kind(state.session, self.index, state.reply_to, failed, *links, *commitment)  # type: ignore[no-any-return]
 
     def _keep_shares(self, owner: int, place: int, message: messages.Deliver) -> None:
         """Keep the owner's shares; an invalid box costs only these shares, and its culprit cannot be proved."""
         state, me = self._state, self.index
         try:
-            box = part(message.boxes, place, messages.BOX_BYTES)
-            shares = self._secrets().open_box(box, me, state.adverts[owner], state.transcript)
+            box, secrets = part(message.boxes, place, messages.box_bytes(self.parameters)), cast("Any", self._secrets())
+            shares = secrets.open_box(box, me, state.adverts[owner], state.transcript)
         except InvalidTag:
             self._faults.append(RemoteProtocolError(owner, "share", "bad_box", proven=False))
             return
@@ -196,7 +199,12 @@ class Client(ClientSteps):
         checks.check_dealers(message.dealers, self._graph, me, state)
         here = members(message.dealers, self.parameters.clients)
         state.dealers = tuple(other for other in state.sharers if other in here)
-        seeds = [(other, secrets.pair_seed(me, state.adverts[other], state.transcript)) for other in state.dealers]
+        partners = state.dealers
+        if isinstance(message, messages.HybridDealers):  # a pair in dispute shares no secret
+            state.refused = message.refused
+            checks.check_refused(self._graph, state)
+            partners = tuple(other for other in partners if other not in checks.unproven(state))
+        seeds = list(secrets.pair_seeds(partners, state))
         masked = self._copy_of_vector()
         add_masks(
             masked,
@@ -216,22 +224,24 @@ class Client(ClientSteps):
         state = self._state
         checks.check_survivors(message.survivors, self._graph, self.index, state)
         state.survivors = message.survivors
-        signature = self._identity.sign(said.survivors_statement(state.transcript, message.survivors))
+        signature = self._identity.sign(messages.survivors_statement(state.transcript, message.survivors))
         return messages.Agree(state.session, self.index, state.reply_to, signature)
 
     def _unmask(self, message: messages.Agreement) -> messages.Unmask:
         """The one place where shares are sent: the signed list alone decides which kind of each."""
         state, half = self._state, messages.SECRET_BYTES
         checks.check_agreement(message, self._graph, self.index, state)
-        own = self._identity.sign(said.survivors_statement(state.transcript, state.survivors))  # as before: no nonce
+        own = self._identity.sign(
+            messages.survivors_statement(state.transcript, state.survivors)
+        )  # as before: no nonce
         state.agreement = words_of(state.survivors, message, {self.index: own})
         survivors = members(state.survivors, self.parameters.clients)
         owners = tuple(owner for owner in state.dealers if owner in state.held)
         shares = b"".join(part(state.held[owner], 0 if owner in survivors else 1, half) for owner in owners)
-        answer = state.session, self.index, state.reply_to, self._secrets().self_key, owners, shares
+        answer = state.session, self.index, state.reply_to, self._secrets().revealed(state.transcript), owners, shares
         if not self._layers:
             return messages.Unmask(*answer)
-        proven = 1 + sum(other in state.held for other in survivors)  # who proved nothing may be none: theorem 6
+        proven = len(survivors - checks.unproven(state))  # who proved nothing may be none: theorem 6
         return messages.UnmaskWithOpening(*answer, self._opening(opened_layers(self.parameters.levels, proven)))
 
     def _opening(self, opened: int) -> bytes:

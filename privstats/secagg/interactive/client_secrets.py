@@ -1,42 +1,82 @@
-"""Secrets of one client, all derived from one 32-byte root: keys, coefficients, blinds.
+"""Secrets of one client, all derived from one 32-byte root, and its channel to the server.
 
 Because they are derived and not stored, a wipe overwrites one buffer, and a resumed client repeats its messages byte
 for byte, so no key encrypts two different messages. Only the root is ever serialised, sealed.
+
+The channel between the client and the server, after the advertisement, has one key per message. Both ends derive the
+keys from the client's signed box key and the server's signed session key, so no third party can read, change or forge a
+message. The masked vector alone is only authenticated, not encrypted: it is uniform to any party without the masks. The
+channel does not restrict the server; the client's checks do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import cast
 
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from privstats.secagg.interactive.dealing import Dealing, Secret, deal
-from privstats.secagg.interactive.messages import Advertise
-from privstats.secagg.interactive.signed_statements import box_context
-from privstats.secagg.keys import agree, derive, public_of
+from privstats.secagg.interactive.messages import Advertise, Mask, Open, Share, advert_statement, box_context
+from privstats.secagg.interactive.state import ClientState
+from privstats.secagg.keys import Identity, agree, derive, public_of
 from privstats.secagg.prg import reference_keystream
 from privstats.secagg.scalars import WIDE_BYTES, KeyPair, canonical, key_pair, uniform
-from privstats.secagg.wire import Refusal
+from privstats.secagg.wire import HEADER_BYTES, TAG_BYTES, Refusal, session_of, type_of
 
-__all__ = ["ClientSecrets", "pair_seed", "self_stream"]
+# Every box key seals one box, and a key of the channel serves one message, so a constant nonce is used once per key.
+# The key is derived from a secret to which both sides bring a fresh part in every session, for one client, one session
+# and one type of message; a type has one direction and one place in the protocol, and each machine makes it once. A
+# repeat is the same bytes: answers are a function of the root and of the messages received, and only the newest state
+# may be resumed (``Client.export``).
+NONCE = bytes(12)
 
-_NONCE = bytes(12)  # every box key seals one box
 
-
-class ClientSecrets:
-    """Secrets of one client in one session; the repr shows none of them."""
+class BoxKeys:
+    """What both versions derive from a client's root alike: its X25519 key, for boxes and for the channel."""
 
     def __init__(self, root: bytes | bytearray) -> None:
         self._root = root
         box_key = derive(root, "box-key")
-        self._mask_key, self._self_key = key_pair(derive(root, "mask-key")), key_pair(derive(root, "self-key"))
-        self._box_private = X25519PrivateKey.from_private_bytes(box_key)
-        self._mask_private = X25519PrivateKey.from_private_bytes(self._mask_key.private)
+        self._box_private, self.box_public = X25519PrivateKey.from_private_bytes(box_key), public_of(box_key)
         self._shared: dict[bytes, bytes] = {}
+
+    def shared_with(self, public: bytes) -> bytes:
+        """The secret that the box key shares with ``public``; raises ``Refusal`` for a point of low order."""
+        if public not in self._shared:
+            try:
+                self._shared[public] = agree(self._box_private, public)
+            except ValueError:
+                raise Refusal("bad_key", "a public key is a point of low order") from None
+        return self._shared[public]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(<derived from a private root>)"
+
+
+class ClientSecrets(BoxKeys):
+    """Secrets of one client in one session of version 3; the repr shows none of them."""
+
+    def __init__(self, root: bytes | bytearray) -> None:
+        super().__init__(root)
+        self._mask_key, self._self_key = key_pair(derive(root, "mask-key")), key_pair(derive(root, "self-key"))
+        self._mask_private = X25519PrivateKey.from_private_bytes(self._mask_key.private)
         self.self_key = canonical(self._self_key.scalar)
-        self.box_public, self.mask_public = public_of(box_key), public_of(self._mask_key.private)
-        self.self_public = public_of(self._self_key.private)
+        self.mask_public, self.self_public = public_of(self._mask_key.private), public_of(self._self_key.private)
+
+    def advertise(self, opening: Open, context: bytes, me: int, identity: Identity, state: ClientState) -> Advertise:
+        """The signed keys; raises ``Refusal`` for a server's key of low order."""
+        del state  # version 4 keeps a secret there
+        self.shared_with(opening.server_key)
+        keys = self.box_public, self.mask_public, self.self_public
+        return Advertise(opening.session, me, *keys, identity.sign(advert_statement(context, me, *keys)))
+
+    def channel_secret(self, state: ClientState) -> bytes:
+        """What the keys of the channel to the server are derived from."""
+        return self.shared_with(state.server_key)
 
     def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
         """Shares of both keys for the neighbours, and their proof; the same whenever the transcript is the same.
@@ -55,28 +95,19 @@ class ClientSecrets:
         return Secret(
             key,
             key_pair(derive(self._root, f"{name}-nonce", salt=transcript), sign),
-            _drawn(derive(self._root, f"{name}-coefficients"), threshold - 1),
-            _drawn(derive(self._root, f"{name}-blinds", salt=transcript), threshold - 1),
+            drawn(derive(self._root, f"{name}-coefficients"), threshold - 1),
+            drawn(derive(self._root, f"{name}-blinds", salt=transcript), threshold - 1),
         )
-
-    def shared_with(self, public: bytes) -> bytes:
-        """The secret that the box key shares with ``public``; raises ``Refusal`` for a point of low order."""
-        if public not in self._shared:
-            try:
-                self._shared[public] = agree(self._box_private, public)
-            except ValueError:
-                raise Refusal("bad_key", "a public key is a point of low order") from None
-        return self._shared[public]
 
     def seal_box(self, shares: bytes, sender: int, receiver: Advertise, transcript: bytes) -> bytes:
         """The box for ``receiver``: its two shares, bound to session, sender, receiver and step."""
         context = box_context(receiver.session, sender, receiver.sender)
-        return self._box(receiver.box_key, sender, receiver.sender, transcript).encrypt(_NONCE, shares, context)
+        return self._box(receiver.box_key, sender, receiver.sender, transcript).encrypt(NONCE, shares, context)
 
     def open_box(self, box: bytes, receiver: int, sender: Advertise, transcript: bytes) -> bytes:
         """The shares in ``sender``'s box; raises ``InvalidTag``."""
         context = box_context(sender.session, sender.sender, receiver)
-        return self._box(sender.box_key, sender.sender, receiver, transcript).decrypt(_NONCE, box, context)
+        return self._box(sender.box_key, sender.sender, receiver, transcript).decrypt(NONCE, box, context)
 
     def _box(self, public: bytes, sender: int, receiver: int, transcript: bytes) -> AESGCM:
         return AESGCM(derive(self.shared_with(public), f"box/{sender}/{receiver}", salt=transcript))
@@ -88,12 +119,25 @@ class ClientSecrets:
         except ValueError:
             raise Refusal("bad_key", f"client {other.sender}'s mask key is a point of low order") from None
 
+    def links(self, state: ClientState) -> tuple[()]:
+        """None: the server finds both ends of a pair by its mask keys."""
+        del state
+        return ()
+
+    def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
+        """By other client, in order, the seed of the mask with it."""
+        me = state.advert.sender
+        for other in others:
+            yield other, self.pair_seed(me, cast("Advertise", state.adverts[other]), state.transcript)
+
+    def revealed(self, transcript: bytes) -> bytes:
+        """What a survivor reveals of its self-mask: the private half of its self-mask key."""
+        del transcript
+        return self.self_key
+
     def self_stream(self, transcript: bytes) -> bytes:
         """The key of this client's self-mask."""
         return self_stream(self.self_key, transcript)
-
-    def __repr__(self) -> str:
-        return "ClientSecrets(<derived from a private root>)"
 
 
 def pair_seed(shared: bytes, transcript: bytes, pair: tuple[int, int]) -> bytes:
@@ -106,5 +150,60 @@ def self_stream(self_key: bytes, transcript: bytes) -> bytes:
     return derive(self_key, "self-mask", salt=transcript)
 
 
-def _drawn(key: bytes, number: int) -> list[int]:
+def drawn(key: bytes, number: int) -> list[int]:
+    """So many uniform scalars of the keystream of ``key``."""
     return uniform(reference_keystream(key, 0, 0, WIDE_BYTES * number))
+
+
+_MASK, _SHARE = Mask.__struct_config__.tag, Share.__struct_config__.tag
+
+
+class Channel:
+    """Seals what this end sends and opens what the other end sent; one message per type."""
+
+    def __init__(self, secret: bytes, *, session: bytes, client: int, hybrid: bool = False) -> None:
+        self._secret, self._session, self._client, self._hybrid = secret, session, client, hybrid
+
+    def seal(self, message: bytearray) -> bytes:
+        """Encrypt all bytes after the header, and append the tag over the whole message."""
+        key = self._key(type_of(message))
+        if type_of(message) == _MASK:
+            message += key.encrypt(NONCE, b"", message)
+            return bytes(message)
+        header, body = bytes(message[:HEADER_BYTES]), message[HEADER_BYTES:]
+        if not self._synthetic(message):
+            return header + key.encrypt(NONCE, body, header)
+        nonce = derive(self._secret, f"nonce/{self._client}", salt=sha256(body).digest(), size=len(NONCE))
+        return header + nonce + key.encrypt(nonce, body, header)
+
+    def open(self, data: memoryview) -> memoryview:
+        """Verify the tag and return the message as it was before it was sealed.
+
+        Raises:
+            Refusal: another session, or the tag does not fit: damaged, forged, or another sender's.
+        """
+        if len(data) < HEADER_BYTES + TAG_BYTES:
+            raise Refusal("malformed", "too short to carry a tag")
+        if session_of(data) != self._session:
+            raise Refusal("wrong_session")
+        key = self._key(type_of(data))
+        try:
+            if type_of(data) == _MASK:
+                key.decrypt(NONCE, data[-TAG_BYTES:], data[:-TAG_BYTES])
+                return data[:-TAG_BYTES]
+            header, sealed, nonce = bytes(data[:HEADER_BYTES]), data[HEADER_BYTES:], NONCE
+            if self._synthetic(data):
+                nonce, sealed = bytes(sealed[: len(NONCE)]), sealed[len(NONCE) :]
+            return memoryview(header + key.decrypt(nonce, sealed, header))
+        except (InvalidTag, ValueError):  # the second for a nonce that is cut off
+            raise Refusal("bad_tag") from None
+
+    def _synthetic(self, message: bytearray | memoryview) -> bool:
+        """Whether its nonce is a hash of what is sealed: boxes of version 4 have other ciphertexts if made again."""
+        return self._hybrid and type_of(message) == _SHARE
+
+    def _key(self, kind: int) -> AESGCM:
+        return AESGCM(derive(self._secret, f"channel/{self._client}/{kind}", salt=self._session))
+
+    def __repr__(self) -> str:
+        return f"Channel(client={self._client})"

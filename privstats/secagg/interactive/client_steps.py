@@ -9,26 +9,25 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.files.signing import verify
 from privstats.secagg import wire
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive import signed_statements as said
-from privstats.secagg.interactive.channel import Channel
-from privstats.secagg.interactive.client_secrets import ClientSecrets
+from privstats.secagg.interactive.client_secrets import Channel, ClientSecrets
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.hybrid import HybridSecrets
 from privstats.secagg.interactive.non_inclusion import Receipt
 from privstats.secagg.interactive.parameters import Parameters, StepName
-from privstats.secagg.interactive.state import STEPS, ClientState
-from privstats.secagg.keys import Identity, verify
+from privstats.secagg.interactive.state import STEPS, ClientState, steps_of
+from privstats.secagg.keys import Identity
 from privstats.secagg.machines import ENDS, give_back, session_id
 from privstats.secagg.uploader import Uploader
 from privstats.secagg.wire import Refusal, members
 
-__all__ = ["ClientSteps"]
-
+Secrets: TypeAlias = ClientSecrets | HybridSecrets
 _SERVER = "server"
 _ONE_SESSION = "a client serves one session, make a new one"
 _REASONS = {number: reason for reason, number in messages.ABORTS.items()}
@@ -46,13 +45,13 @@ class ClientSteps(Uploader):
     def _bind(self, graph: Graph, index: int, identity: Identity, threads: int) -> None:
         self.parameters, self.index = graph.parameters, index
         self._graph, self._identity, self._threads = graph, identity, threads
-        self._secrets_cache: ClientSecrets | None = None
+        self._secrets_cache: Secrets | None = None
         self._channel_cache: Channel | None = None
         self._faults: list[RemoteProtocolError] = []
         self._ended = ""
 
     @abstractmethod
-    def _secrets(self) -> ClientSecrets:
+    def _secrets(self) -> Secrets:
         """The secrets that are derived from the root."""
 
     @property
@@ -141,7 +140,7 @@ class ClientSteps(Uploader):
             if messages.is_kind(view, messages.Abort):
                 self._process_abort(view)
                 return []
-            message = self._parse(view, STEPS[state.step].opens)
+            message = self._parse(view, steps_of(self.parameters)[state.step].opens)
         except Refusal as refusal:
             raise RemoteProtocolError(_SERVER, state.step, refusal.code, refusal.detail, proven=False) from None
         return [(_SERVER, self._answer_message(name, message))]
@@ -188,7 +187,7 @@ class ClientSteps(Uploader):
 
     def _parse(self, data: memoryview, kind: type[Any]) -> Any:
         messages.check_header(data, kind, self.parameters)
-        return messages.decode(data if kind is messages.Open else self._channel().open(data), kind)
+        return messages.decode(data if self._state.step == "advertise" else self._channel().open(data), kind)
 
     def _process_abort(self, data: memoryview) -> None:
         """End this client if the roster's server signed the abort of this session; any other abort is refused."""
@@ -197,20 +196,20 @@ class ClientSteps(Uploader):
         if message.session != self._state.session:
             raise Refusal("wrong_session", "the abort is of a session that this client is not in")
         if not verify(
-            self._graph.roster.server, message.signature, said.abort_statement(self._state.context, message.code)
+            self._graph.roster.server, message.signature, messages.abort_statement(self._state.context, message.code)
         ):
             raise Refusal("bad_signature", "the server on the roster did not sign this abort")
         self._ended = _REASONS.get(message.code, str(message.code))
         self._wipe("failed")
 
     def _sealed(self, answer: messages.ClientMessage) -> bytes:
-        encoded = messages.encode(answer)
-        return bytes(encoded) if isinstance(answer, messages.Advertise) else self._channel().seal(encoded)
+        encoded = messages.codec_of(self.parameters).encode(answer)
+        return bytes(encoded) if self._state.step == "advertise" else self._channel().seal(encoded)
 
     def _channel(self) -> Channel:
         if self._channel_cache is None:
-            shared = self._secrets().shared_with(self._state.server_key)
-            self._channel_cache = Channel(shared, session=self._state.session, client=self.index)
+            secret, hybrid = self._secrets().channel_secret(self._state), self.parameters.hybrid
+            self._channel_cache = Channel(secret, session=self._state.session, client=self.index, hybrid=hybrid)
         return self._channel_cache
 
     def _wipe(self, end: StepName) -> None:
@@ -219,7 +218,7 @@ class ClientSteps(Uploader):
         After a successful end the last answer stays, sealed as it was sent, so that it can be repeated.
         """
         old = self._state
-        for secret in (old.root, old.noise_root):
+        for secret in (old.root, old.noise_root, old.kem_secret):
             secret[:] = bytes(len(secret))
         self._state = ClientState(root=bytearray(), step=end, upload=old.upload, uploaded=old.uploaded)
         self._state.transcript = old.transcript

@@ -20,16 +20,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
+import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 
-from privstats.secagg.interactive.messages import PAIR_BYTES, PROOF_BYTES, SECRET_BYTES, Advertise
-from privstats.secagg.interactive.signed_statements import dealing_statement, share_commitment
-from privstats.secagg.scalars import ORDER, KeyPair, challenge, point_of, proves, scalar_of, to_bytes
-from privstats.secagg.shamir import split
+from privstats.secagg.interactive.messages import (
+    PAIR_BYTES,
+    PROOF_BYTES,
+    SECRET_BYTES,
+    Advertise,
+    dealing_statement,
+    share_commitment,
+)
+from privstats.secagg.scalars import ORDER, KeyPair, challenge, point_of, proves, scalar_of, split, to_bytes
 from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, HiddenRepr, Refusal
-
-__all__ = ["KINDS", "Dealing", "Public", "Secret", "deal", "fits_share", "part", "verified"]
 
 KINDS = (b"s", b"k")
 """The self-mask key, then the mask key: their order in every pair."""
@@ -58,6 +64,8 @@ class Public(HiddenRepr, Struct, frozen=True):
     commitments: bytes
     responses: bytes
     challenges: bytes
+    at_zero: bytes = b""
+    """Version 4: the commitment to the self-mask key, and the response for it."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,20 +89,38 @@ def deal(secrets: tuple[Secret, Secret], transcript: bytes, owner: int, holders:
         row for each in secrets for row in ((each.key.scalar, *each.coefficients), (each.nonce.scalar, *each.blinds))
     ]
     values = split(rows, len(holders))
-    commitments = b"".join(
+    commitments = commitments_to(values, transcript, owner, holders)
+    challenges, proofs = [], b""
+    for kind, each in zip(KINDS, secrets, strict=True):
+        statement = dealing_statement(transcript, kind, owner, commitments)
+        e = challenge(each.nonce.point, each.key.point, statement)
+        challenges.append(e)
+        proofs += each.nonce.point + to_bytes((each.nonce.scalar + e * each.key.scalar) % ORDER)
+    return Dealing(shares_in(values), commitments, responses_to(values, challenges), proofs)
+
+
+Values: TypeAlias = NDArray[np.object_]
+"""By neighbour: f(j), u(j) of the first polynomial, then of the second."""
+
+
+def commitments_to(values: Values, transcript: bytes, owner: int, holders: Sequence[int]) -> bytes:
+    """A pair of commitments per neighbour."""
+    return b"".join(
         share_commitment(transcript, kind, owner, holder, to_bytes(line[2 * k]), to_bytes(line[2 * k + 1]))
         for holder, line in zip(holders, values, strict=True)
         for k, kind in enumerate(KINDS)
     )
-    columns, proofs = [], b""
-    for k, (kind, each) in enumerate(zip(KINDS, secrets, strict=True)):
-        statement = dealing_statement(transcript, kind, owner, commitments)
-        e = challenge(each.nonce.point, each.key.point, statement)
-        columns.append((values[:, 2 * k + 1] + e * values[:, 2 * k]) % ORDER)
-        proofs += each.nonce.point + to_bytes((each.nonce.scalar + e * each.key.scalar) % ORDER)
-    responses = b"".join(to_bytes(z) for line in zip(*columns, strict=True) for z in line)
-    shares = b"".join(to_bytes(f) for line in values for f in (line[0], line[2]))
-    return Dealing(shares, commitments, responses, proofs)
+
+
+def responses_to(values: Values, challenges: Sequence[int]) -> bytes:
+    """A pair of responses z = u + e f per neighbour."""
+    columns = [(values[:, 2 * k + 1] + e * values[:, 2 * k]) % ORDER for k, e in enumerate(challenges)]
+    return b"".join(to_bytes(z) for line in zip(*columns, strict=True) for z in line)
+
+
+def shares_in(values: Values) -> bytes:
+    """A pair of shares per neighbour."""
+    return b"".join(to_bytes(f) for line in values for f in (line[0], line[2]))
 
 
 def verified(
@@ -108,7 +134,7 @@ def verified(
         proofs: the proofs of the two keys.
         advert: the owner's advertisement.
         transcript: the transcript of the session.
-        weights: from :func:`privstats.secagg.shamir.checks`, unknown to the owner.
+        weights: from :func:`privstats.secagg.scalars.checks`, unknown to the owner.
 
     Raises:
         Refusal: a length is wrong, a number is not below the order of the curve, or the shares are of no polynomial or
@@ -125,7 +151,7 @@ def verified(
     for k, (kind, public) in enumerate(zip(KINDS, (advert.self_key, advert.mask_key), strict=True)):
         line, point = (at_zero[k], *values[k :: len(KINDS)]), point_of(public)
         if sum(weight * value for weight, value in zip(weights, line, strict=True)) % ORDER:
-            raise Refusal("misdealt", f"its shares do not lie on one polynomial of its {_NAMES[kind]}")
+            raise Refusal("misdealt", NOT_LOW[kind])
         nonce = part(proofs, 2 * k, SIGNATURE_BYTES // 2)
         statement = dealing_statement(transcript, kind, advert.sender, commitments)
         if not proves(nonce, at_zero[k], point, statement):
@@ -151,4 +177,13 @@ def fits_share(
     return f < ORDER and share_commitment(transcript, kind, owner, holder, share, blind) == commitment
 
 
+def fits_point(share: bytes, point: int, dealing: Public, k: int, transcript: bytes, owner: int, holder: int) -> bool:
+    """The same of the dealing's ``k``-th key, for the holder at this point."""
+    at = len(KINDS) * (point - 1) + k
+    values = part(dealing.commitments, at, HASH_BYTES), part(dealing.responses, at, HASH_BYTES)
+    e = part(dealing.challenges, k, HASH_BYTES)
+    return fits_share(share, *values, e, transcript=transcript, kind=KINDS[k], owner=owner, holder=holder)
+
+
 _NAMES = {b"s": "self-mask key", b"k": "mask key"}
+NOT_LOW = {kind: f"its shares do not lie on one polynomial of its {name}" for kind, name in _NAMES.items()}

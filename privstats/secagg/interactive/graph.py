@@ -18,8 +18,6 @@ from privstats.secagg.prg import reference_keystream
 from privstats.secagg.roster import Roster, require_roster
 from privstats.secagg.wire import labelled
 
-__all__ = ["Graph"]
-
 
 @dataclass(frozen=True)
 class Graph:

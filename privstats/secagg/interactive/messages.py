@@ -3,55 +3,40 @@
 A message is ``version || msgpack array || tag``; ``channel`` encrypts what follows the session in most. Unknown types,
 missing or surplus fields, and byte strings of the wrong length do not parse. ``reply_to`` is the SHA-256 of the message
 that is answered. This module defines the format; the machines enforce the rules.
+
+All signed, hashed and authenticated statements are encoded here too, each under a label of its own. All fields are of
+fixed length or come last, so no two statements share an encoding; both machines use these functions of public values
+(commitments excepted), so that the encodings cannot differ.
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Annotated, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta, Struct
 
-from privstats.secagg import wire
+from privstats.secagg import kem, wire
+from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.wire import HASH_BYTES, HEADER_BYTES, SIGNATURE_BYTES, TAG_BYTES, Bytes32, Bytes64, Index
+from privstats.secagg.wire import (
+    HASH_BYTES,
+    HEADER_BYTES,
+    SIGNATURE_BYTES,
+    TAG_BYTES,
+    Bytes32,
+    Bytes64,
+    Index,
+    index,
+    labelled,
+    prefix,
+)
 from privstats.secagg.wire import size_of_array as _array
 from privstats.secagg.wire import size_of_bytes as _bytes
 from privstats.secagg.wire import size_of_index as _index
 
-__all__ = [
-    "ABORTS",
-    "BOX_BYTES",
-    "PAIR_BYTES",
-    "PROOF_BYTES",
-    "SECRET_BYTES",
-    "VERSION",
-    "Abort",
-    "Advertise",
-    "Adverts",
-    "Agree",
-    "Agreement",
-    "Check",
-    "CheckWithCommitment",
-    "ClientMessage",
-    "Dealers",
-    "Deliver",
-    "Mask",
-    "Open",
-    "ServerMessage",
-    "Share",
-    "Survivors",
-    "Unmask",
-    "UnmaskWithOpening",
-    "Wire",
-    "check_header",
-    "decode",
-    "encode",
-    "is_kind",
-    "size_limit",
-]
-
-VERSION = 3
+VERSION, HYBRID_VERSION = 3, 4
 SECRET_BYTES = 32
 ABORTS = {  # why a session ended; numbers on the wire, so a number is never reused for another reason
     "finished": 0,
@@ -67,6 +52,9 @@ PAIR_BYTES = 2 * SECRET_BYTES
 """The size of a pair of values: one for the self-mask key, then one for the mask key."""
 BOX_BYTES = PAIR_BYTES + TAG_BYTES
 PROOF_BYTES = 2 * SIGNATURE_BYTES
+HYBRID_PROOF_BYTES = HASH_BYTES + SECRET_BYTES
+"""Version 4: the commitment to the self-mask key and the response for it."""
+NONCE_BYTES = 12
 
 
 class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -92,6 +80,11 @@ class Advertise(_Message, frozen=True, tag=1):
     mask_key: Bytes32
     self_key: Bytes32
     signature: Bytes64
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """What the signature and the leaf of the transcript are over."""
+        return self.box_key, self.mask_key, self.self_key
 
 
 class Adverts(_Message, frozen=True, tag=2):
@@ -193,6 +186,77 @@ class UnmaskWithOpening(Unmask, frozen=True, tag=14):
     opening: Bytes32
 
 
+class HybridOpen(_Message, frozen=True, tag=15):
+    """Version 4's :class:`Open`: with the server's ML-KEM key."""
+
+    parameters: Bytes32
+    roster: Bytes32
+    server_key: Bytes32
+    kem_key: Annotated[bytes, Meta(min_length=kem.PUBLIC_BYTES, max_length=kem.PUBLIC_BYTES)]
+    signature: Bytes64
+
+
+class KnownAdvertise(_Message, frozen=True, tag=17):
+    """A neighbour's :class:`HybridAdvertise` as the server shows it: with the hash of what is for the server alone."""
+
+    sender: Index
+    box_key: Bytes32
+    kem_key: Annotated[bytes, Meta(min_length=kem.PUBLIC_BYTES, max_length=kem.PUBLIC_BYTES)]
+    ciphertext_hash: Bytes32
+    signature: Bytes64
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """What the signature and the leaf of the transcript are over."""
+        return self.box_key, sha256(self.kem_key).digest(), self.ciphertext_hash
+
+
+class HybridAdvertise(_Message, frozen=True, tag=16):
+    """Version 4's :class:`Advertise`: box key and ML-KEM key of one session, and a secret for the server, signed."""
+
+    sender: Index
+    box_key: Bytes32
+    kem_key: Annotated[bytes, Meta(min_length=kem.PUBLIC_BYTES, max_length=kem.PUBLIC_BYTES)]
+    ciphertext: Annotated[bytes, Meta(min_length=kem.CIPHERTEXT_BYTES, max_length=kem.CIPHERTEXT_BYTES)]
+    signature: Bytes64
+
+    @property
+    def known(self) -> KnownAdvertise:
+        """What neighbours see of it."""
+        hashed = sha256(self.ciphertext).digest()
+        return KnownAdvertise(self.session, self.sender, self.box_key, self.kem_key, hashed, self.signature)
+
+    @property
+    def keys(self) -> tuple[bytes, ...]:
+        """What the signature and the leaf of the transcript are over."""
+        return self.known.keys
+
+
+class HybridAdverts(_Message, frozen=True, tag=18):
+    """Version 4's :class:`Adverts`."""
+
+    adverts: tuple[KnownAdvertise, ...]
+    proof: bytes
+
+
+class HybridCheck(Check, frozen=True, tag=19):
+    """Version 4's :class:`Check`: with a link, 32 bytes, for every owner above the sender that is not in ``failed``."""
+
+    links: bytes
+
+
+class HybridCheckWithCommitment(HybridCheck, frozen=True, tag=20):
+    """The same where clients take excess noise back, as :class:`CheckWithCommitment`."""
+
+    commitment: Bytes32
+
+
+class HybridDealers(Dealers, frozen=True, tag=21):
+    """Version 4's :class:`Dealers`: with those of them that could not use the receiver's dealing."""
+
+    refused: tuple[Index, ...]
+
+
 class Abort(_Message, frozen=True, tag=10):
     """Server to client: the session is over, with a code from :data:`ABORTS`, signed by the roster's server."""
 
@@ -200,8 +264,22 @@ class Abort(_Message, frozen=True, tag=10):
     signature: Bytes64
 
 
-ClientMessage: TypeAlias = Advertise | Share | Check | CheckWithCommitment | Mask | Agree | Unmask | UnmaskWithOpening
-ServerMessage: TypeAlias = Open | Adverts | Deliver | Dealers | Survivors | Agreement | Abort
+ClientMessage: TypeAlias = (
+    Advertise
+    | Share
+    | Check
+    | CheckWithCommitment
+    | Mask
+    | Agree
+    | Unmask
+    | UnmaskWithOpening
+    | HybridAdvertise
+    | HybridCheck
+    | HybridCheckWithCommitment
+)
+ServerMessage: TypeAlias = (
+    Open | Adverts | Deliver | Dealers | Survivors | Agreement | Abort | HybridOpen | HybridAdverts | HybridDealers
+)
 Wire: TypeAlias = ClientMessage | ServerMessage
 
 
@@ -211,13 +289,14 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
     names = index + _bytes(HASH_BYTES)  # sender and reply_to
     advertise = HEADER_BYTES - 1 + index + 3 * _bytes(32) + _bytes(SIGNATURE_BYTES)
-    boxes, pairs, bitmap = _bytes(k * BOX_BYTES), _bytes(k * PAIR_BYTES), _bytes((n + 7) // 8)
+    boxes, pairs, bitmap = _bytes(k * box_bytes(parameters)), _bytes(k * PAIR_BYTES), _bytes((n + 7) // 8)
+    proofs = NONCE_BYTES + _bytes(HYBRID_PROOF_BYTES) if parameters.hybrid else _bytes(PROOF_BYTES)
     unmask = names + _bytes(SECRET_BYTES) + neighbours + _bytes(k * SECRET_BYTES)
     content: dict[type[msgspec.Struct], int] = {
         Open: 3 * _bytes(32) + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
         Advertise: advertise - HEADER_BYTES + 1 - TAG_BYTES,
         Adverts: _array(k) + k * advertise + _bytes(HASH_BYTES * _siblings(n, k + 1)),
-        Share: names + boxes + 2 * pairs + _bytes(PROOF_BYTES),
+        Share: names + boxes + 2 * pairs + proofs,
         Deliver: neighbours + boxes + 3 * pairs,
         Check: names + neighbours,
         CheckWithCommitment: names + neighbours + _bytes(HASH_BYTES),
@@ -230,24 +309,112 @@ def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
         UnmaskWithOpening: unmask + _bytes(SECRET_BYTES),
         Abort: 1 + _bytes(SIGNATURE_BYTES) - TAG_BYTES,
     }
+    if parameters.hybrid:
+        content |= _hybrid_limits(parameters, neighbours, names)
     return {kind: HEADER_BYTES + size + TAG_BYTES for kind, size in content.items()}
 
 
-_CODEC = wire.Codec(VERSION, _limits)
-encode, decode, is_kind = _CODEC.encode, _CODEC.decode, _CODEC.is_kind
-check_header, size_limit = _CODEC.check_header, _CODEC.size_limit
+def _hybrid_limits(parameters: Parameters, neighbours: int, names: int) -> dict[type[msgspec.Struct], int]:
+    """The same of version 4's messages, without header and tag."""
+    k, n = parameters.neighbours, parameters.clients
+    keys = _bytes(32) + _bytes(kem.PUBLIC_BYTES) + _bytes(SIGNATURE_BYTES)
+    known = HEADER_BYTES - 1 + _index(n - 1) + keys + _bytes(HASH_BYTES)
+    linked = names + neighbours + _bytes(HASH_BYTES * k)
+    return {
+        HybridOpen: 2 * _bytes(HASH_BYTES) + keys - TAG_BYTES,
+        HybridAdvertise: _index(n - 1) + keys + _bytes(kem.CIPHERTEXT_BYTES) - TAG_BYTES,
+        HybridAdverts: _array(k) + k * known + _bytes(HASH_BYTES * _siblings(n, k + 1)),
+        HybridCheck: linked,
+        HybridCheckWithCommitment: linked + _bytes(HASH_BYTES),
+        HybridDealers: _bytes((n + 7) // 8) + neighbours,
+    }
+
+
+def box_bytes(parameters: Parameters) -> int:
+    """The size of a sealed box; version 4's has the ciphertext of its key in front."""
+    return BOX_BYTES + kem.CIPHERTEXT_BYTES * parameters.hybrid
+
+
+_CODEC, _HYBRID_CODEC = wire.Codec(VERSION, _limits), wire.Codec(HYBRID_VERSION, _limits)
+encode, decode, is_kind, size_limit = _CODEC.encode, _CODEC.decode, _CODEC.is_kind, _CODEC.size_limit
+
+
+def codec_of(parameters: Parameters) -> wire.Codec:
+    """The codec of the version that these parameters are for."""
+    return _HYBRID_CODEC if parameters.hybrid else _CODEC
+
+
+def check_header(data: memoryview, kind: type[Struct], parameters: Parameters) -> None:
+    """Check version, type and size of a message, before anything is parsed; raises ``Refusal``."""
+    codec_of(parameters).check_header(data, kind, parameters)
 
 
 def largest_answer(parameters: Parameters) -> int:
     """The most bytes that any message of a client can have in a session with these parameters."""
-    return _CODEC.largest(get_args(ClientMessage), parameters)
+    return codec_of(parameters).largest(get_args(ClientMessage), parameters)
 
 
 def largest_request(parameters: Parameters) -> int:
     """The most bytes that any message of the server can have in a session with these parameters."""
-    return _CODEC.largest(get_args(ServerMessage), parameters)
+    return codec_of(parameters).largest(get_args(ServerMessage), parameters)
 
 
 def _siblings(size: int, known: int) -> int:
     """The most hashes in a proof for ``known`` of ``size`` leaves: on a level of w nodes, at most w/2 are missing."""
     return sum(min(known, 1 << level) for level in range((size - 1).bit_length()))
+
+
+def context_of(graph: Graph, session: bytes, server_key: bytes, kem_key: bytes = b"") -> bytes:
+    """32 bytes that stand for suite, plan, parameters, roster, session and the server's session keys."""
+    keys = server_key + (sha256(kem_key).digest() if kem_key else b"")
+    return labelled("context", graph.parameters.digest, graph.roster.digest, session, keys)
+
+
+def open_statement(context: bytes) -> bytes:
+    """The server signs this to open a session; the context fixes suite, plan, roster, session and its key."""
+    return prefix("open") + context
+
+
+def abort_statement(context: bytes, code: int) -> bytes:
+    """The server signs this to end a session early."""
+    return prefix("abort") + context + bytes([code])
+
+
+def advert_statement(context: bytes, sender: int, *keys: bytes) -> bytes:
+    """The statement that a client signs when it advertises its keys, :attr:`Advertise.keys`."""
+    return prefix("advertise") + context + index(sender) + b"".join(keys)
+
+
+def advert_leaf(advert: Advertise | HybridAdvertise | KnownAdvertise) -> bytes:
+    """The leaf of one advertisement in the tree of all of them."""
+    return labelled("leaf", index(advert.sender), *advert.keys, advert.signature)
+
+
+def transcript_of(context: bytes, root: bytes) -> bytes:
+    """32 bytes that stand for everything that was advertised; ``root`` is that of the Merkle tree."""
+    return labelled("transcript", context, root)
+
+
+def box_context(session: bytes, sender: int, receiver: int) -> bytes:
+    """The associated data of a sealed box: session, sender, receiver, step."""
+    return prefix("share") + session + index(sender) + index(receiver)
+
+
+def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes, blind: bytes) -> bytes:
+    """The commitment to one share and its blind; ``kind`` is ``b"s"`` (self-mask key) or ``b"k"`` (mask key)."""
+    return labelled("share-commitment", transcript, kind, index(owner), index(holder), share, blind)
+
+
+def dealing_challenge(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
+    """What version 4's challenge of one dealt polynomial is a hash of: it depends on all commitments of the dealing."""
+    return prefix("challenge") + transcript + kind + index(owner) + labelled("commitments", commitments)
+
+
+def dealing_statement(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
+    """The message of the proof of one dealt key: all commitments of the dealing, so its challenge depends on them."""
+    return prefix("dealing") + transcript + kind + index(owner) + labelled("commitments", commitments)
+
+
+def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:
+    """The statement that a client signs for a survivor list; the transcript fixes session, plan and roster."""
+    return prefix("agree") + transcript + survivors

@@ -10,15 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from privstats.errors import LocalProtocolError
+from privstats.files.signing import verify
 from privstats.secagg import wire
-from privstats.secagg.interactive.messages import Agreement
+from privstats.secagg.interactive.messages import Agreement, survivors_statement
 from privstats.secagg.interactive.parameters import Parameters
-from privstats.secagg.interactive.signed_statements import survivors_statement
-from privstats.secagg.keys import verify
 from privstats.secagg.roster import Roster
 from privstats.secagg.wire import members
-
-__all__ = ["Receipt", "prove_excluded", "words_of"]
 
 _INDEX_BYTES = 4
 _RECEIPT_BYTES = 2 * wire.HASH_BYTES + _INDEX_BYTES
@@ -98,8 +95,8 @@ def prove_excluded(
             "sum: count it as a release"
         )
     receipt, lists = Receipt.decode(report), set[bytes]()
-    for signer, said in sorted(statements.items()):
-        bitmap, signature = said[: -wire.SIGNATURE_BYTES], said[-wire.SIGNATURE_BYTES :]
+    for signer, signed in sorted(statements.items()):
+        bitmap, signature = signed[: -wire.SIGNATURE_BYTES], signed[-wire.SIGNATURE_BYTES :]
         listed = _members(bitmap, parameters)
         statement = survivors_statement(receipt.transcript, bitmap)
         if signer not in listed or not verify(roster.publics[signer], signature, statement):

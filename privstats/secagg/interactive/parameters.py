@@ -3,8 +3,7 @@
 Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
 ``Parameters.solve`` finds how many neighbours and which threshold a sparse graph needs, by exact tail probabilities on
 random k-regular Harary graphs as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020); the bounds assume that who
-colludes does not depend on the graph. Built by the plan; knows nothing of moments or noise.
-"""
+colludes does not depend on the graph. Built by the plan; knows nothing of moments or noise."""
 
 from __future__ import annotations
 
@@ -21,23 +20,8 @@ from numpy.typing import NDArray
 
 from privstats.encoding.ring import Group
 from privstats.errors import PlanError
-from privstats.secagg.keys import RECORDED
-from privstats.secagg.noise_layers import check_levels
-
-__all__ = [
-    "CERTAIN",
-    "COMPLETE_LIMIT",
-    "STEP_NAMES",
-    "SUITE",
-    "UPLOAD_STEP",
-    "FailureBounds",
-    "GraphKind",
-    "Parameters",
-    "SparseGraph",
-    "StepName",
-    "failure_bounds",
-    "solve_sparse",
-]
+from privstats.secagg.keys import CLASSICAL, HYBRID, KEY_AGREEMENTS
+from privstats.secagg.machines import check_levels
 
 StepName: TypeAlias = Literal["advertise", "share", "check", "mask", "agree", "unmask", "done", "failed"]
 
@@ -158,6 +142,7 @@ def _log2_union(clients: int, log_probability: float | NDArray[np.float64]) -> N
 
 
 SUITE = b"privstats/secagg/3 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
+HYBRID_SUITE = b"privstats/secagg/4 X25519 ML-KEM-768 Ed25519 HKDF-SHA256 AES-256-GCM"
 COMPLETE_LIMIT = 256
 
 GraphKind: TypeAlias = Literal["auto", "complete", "sparse", "robust"]
@@ -176,8 +161,9 @@ class Parameters:
         ring: what is summed.
         plan_digest: 32 bytes that stand for everything else the parties agreed on.
         server_may_lie: whether the promise covers a server that chooses who drops out; it does not in the sparse graph.
-        levels: the numbers of clients that a client can leave its noise sized for, see ``secagg.noise_layers``; empty
+        levels: the numbers of clients that a client can leave its noise sized for, see ``secagg.machines``; empty
             where it opens no layers of it.
+        key_agreement: ``"x25519"`` is version 3 of the protocol, ``"mlkem768-x25519"`` version 4.
 
     Raises:
         PlanError: the numbers contradict each other.
@@ -198,6 +184,7 @@ class Parameters:
     plan_digest: bytes
     server_may_lie: bool = True
     levels: tuple[int, ...] = ()
+    key_agreement: str = CLASSICAL
 
     protocol: ClassVar[str] = "interactive"
     steps: ClassVar[tuple[str, ...]] = STEP_NAMES
@@ -226,12 +213,22 @@ class Parameters:
             raise PlanError(f"a sparse graph needs an even number of neighbours and k/2 < threshold <= k, got {k}, {t}")
         if len(self.plan_digest) != 32:
             raise PlanError(f"plan_digest must be 32 bytes, got {len(self.plan_digest)}")
+        if self.hybrid and not self.complete:
+            raise PlanError(
+                f"key_agreement={HYBRID!r} has no version for random graphs yet: take graph='complete' and at most "
+                f"{COMPLETE_LIMIT} clients, got {n}"
+            )
         check_levels(self.levels, clients=n, min_survivors=self.min_survivors, complete=self.complete)
 
     @property
     def complete(self) -> bool:
         """Whether every client is every other's neighbour."""
         return self.neighbours == self.clients - 1
+
+    @property
+    def hybrid(self) -> bool:
+        """Whether keys are agreed on by X25519 and ML-KEM-768 together: version 4 of the protocol."""
+        return self.key_agreement == HYBRID
 
     @property
     def quorum(self) -> int:
@@ -256,7 +253,8 @@ class Parameters:
         """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.threshold, self.min_survivors, self.colluders, self.neighbours)
         layers = (self.levels,) if self.levels else ()
-        encoded = msgspec.msgpack.encode((SUITE, numbers, self.ring.segments, self.plan_digest, *layers))
+        suite = HYBRID_SUITE if self.hybrid else SUITE
+        encoded = msgspec.msgpack.encode((suite, numbers, self.ring.segments, self.plan_digest, *layers))
         return hashlib.sha256(b"privstats/secagg/parameters" + encoded).digest()
 
     @property
@@ -299,11 +297,9 @@ class Parameters:
             f"{self.colluders} clients work together they may read single clients' vectors",
             "one client that sends false data can shift the sum by anything in the ring, unseen: masking proves "
             "nothing about inputs",
-            RECORDED,
+            KEY_AGREEMENTS[self.key_agreement],
         )
-        from privstats.secagg.interactive.failure_words import failures
-
-        return [thresholds, *trust, *self._framing(), *failures(self.bounds, self.server_may_lie)]
+        return [thresholds, *trust, *self._framing(), *_failures(self.bounds, self.server_may_lie)]
 
     def _framing(self) -> list[str]:
         """A warning that liars within the plan can end a session, if the complete graph has too few holders.
@@ -343,6 +339,7 @@ class Parameters:
         helpers: int = 0,
         noisy_helpers: bool = False,
         levels: tuple[int, ...] = (),
+        key_agreement: str = CLASSICAL,
     ) -> Parameters:
         """The smallest graph and threshold that keep the promise for this cohort.
 
@@ -358,7 +355,7 @@ class Parameters:
             graph: ``"complete"``; ``"sparse"``; ``"robust"``: sparse, and safe against a server that chooses who drops;
                 or ``"auto"``: complete up to 256 clients, robust beyond.
             helpers, noisy_helpers: 0 and False, because this protocol has no helpers.
-            levels: as in the class.
+            levels, key_agreement: as in the class.
 
         Raises:
             PlanError: helpers, an unknown graph, or no threshold satisfies both the dropouts and the colluders.
@@ -381,5 +378,31 @@ class Parameters:
             robust = graph != "sparse"
             solution = solve_sparse(clients, min_survivors=min_survivors, colluders=colluders, robust=robust)
             neighbours, threshold = solution.neighbours, solution.threshold
-        may_lie = graph != "sparse"
-        return cls(clients, threshold, min_survivors, colluders, neighbours, ring, plan_digest, may_lie, levels)
+        numbers = clients, threshold, min_survivors, colluders, neighbours
+        return cls(*numbers, ring, plan_digest, graph != "sparse", levels, key_agreement)
+
+
+def _failures(bounds: FailureBounds, server_may_lie: bool) -> list[str]:
+    """One sentence, or none where nothing can fail; and what holds only against an honest server."""
+    named = {
+        "honest clients split into groups": bounds.connectivity,
+        "a client's secrets come together": bounds.privacy,
+        "a secret finds too few shares": bounds.liveness,
+        "a server that chooses who drops splits the honest": bounds.lying_server,
+    }
+    if all(math.isinf(value) for value in named.values()):
+        return []
+    parts = (f"{name}: {_power(value)}" for name, value in named.items())
+    out = ["over the random graph, at most these probabilities of failure: " + "; ".join(parts)]
+    if not server_may_lie:
+        out.append(
+            'graph = "sparse" keeps the promise against a server that follows the protocol only; one that chooses who '
+            'drops out may learn more than the sum, and graph = "robust" bounds that'
+        )
+    return out
+
+
+def _power(log2: float) -> str:
+    if math.isinf(log2):
+        return "never"
+    return f"2^{log2:.0f}" if log2 < 0 else "no bound"

@@ -16,12 +16,10 @@ from typing import Any, ClassVar
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from privstats.errors import LocalProtocolError
-from privstats.secagg import wire
+from privstats.secagg import kem, wire
 from privstats.secagg.exclusive import exclusive
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive import signed_statements as said
 from privstats.secagg.interactive.blame import quorums, require_clients, require_dealers, signers
-from privstats.secagg.interactive.channel import Channel
 from privstats.secagg.interactive.checks import (
     check_advertise,
     check_agree,
@@ -30,24 +28,23 @@ from privstats.secagg.interactive.checks import (
     check_mask,
     check_share,
     check_unmask,
+    is_key,
 )
-from privstats.secagg.interactive.dealing import KINDS, fits_share, part, verified
+from privstats.secagg.interactive.client_secrets import Channel
+from privstats.secagg.interactive.dealing import Public, fits_point, part, verified
 from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.hybrid import is_self_key, verified_degrees
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.server_steps import ServerSteps, StepActions
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.interactive.unmasking import require_shares, unmask
-from privstats.secagg.keys import Entropy, Identity, agree, derive, draw, public_of, require_identity
+from privstats.secagg.keys import Entropy, Identity, agree, derive, draw, public_of, require_identity, unseal_state
 from privstats.secagg.machines import ENDS, Outbox
 from privstats.secagg.prg import add_packed, reference_keystream
 from privstats.secagg.roster import Roster
-from privstats.secagg.scalars import WIDE_BYTES, uniform
-from privstats.secagg.sealing import unseal_state
-from privstats.secagg.shamir import checks
+from privstats.secagg.scalars import WIDE_BYTES, checks, uniform
 from privstats.secagg.transcript import MerkleTree
 from privstats.secagg.wire import Refusal, to_bitmap
-
-__all__ = ["Server"]
 
 
 class Server(ServerSteps):
@@ -93,19 +90,28 @@ class Server(ServerSteps):
     def _bind(self, graph: Graph, identity: Identity, threads: int) -> None:
         if require_identity(identity).public != graph.roster.server:
             raise LocalProtocolError("the identity is not the server's on the roster")
+        if graph.parameters.hybrid:
+            kem.require_support()
         self._identity, self._failure = identity, ""
         self.parameters, self._graph, self._threads = graph.parameters, graph, threads
         self._channels: dict[int, Channel] = {}
         self._receivers_cache: dict[int, tuple[int, ...]] = {}
         self._weights_cache: list[int] = []
+        self._pair_weights_cache: list[int] = []
         self._sent: dict[int, bytes] = {}
         self._tree: MerkleTree | None = None
 
     def _enter(self, state: ServerState) -> None:
         self._take(state)
-        self._private = X25519PrivateKey.from_private_bytes(state.secret)
-        self._public = public_of(state.secret)
-        self._context = said.context_of(self._graph, state.session, self._public)
+        private, kem_key = bytes(state.secret), b""
+        self._kem: Any = None
+        if self.parameters.hybrid:  # keys of labels of their own: who takes one's logarithm learns nothing of the other
+            private, seed = derive(state.secret, "server-key"), derive(state.secret, "server-kem", size=kem.SEED_BYTES)
+            self._kem = kem.private_key(seed)
+            kem_key = kem.public_of(self._kem)
+        self._private = X25519PrivateKey.from_private_bytes(private)
+        self._public, self._kem_key = public_of(private), kem_key
+        self._context = messages.context_of(self._graph, state.session, self._public, kem_key)
 
     @exclusive
     def abandon(self, code: str = "abandoned") -> Outbox:
@@ -122,21 +128,14 @@ class Server(ServerSteps):
             self._end("failed")
         number = messages.ABORTS["finished" if self._state.step == "done" else self._failure]
         abort = messages.Abort(
-            self._state.session, number, self._identity.sign(said.abort_statement(self._context, number))
+            self._state.session, number, self._identity.sign(messages.abort_statement(self._context, number))
         )
-        encoded = bytes(messages.encode(abort))
+        encoded = bytes(messages.codec_of(self.parameters).encode(abort))
         return Outbox(range(self.parameters.clients), lambda _: encoded)
 
     @classmethod
     def resume(
-        cls,
-        sealed: bytes,
-        key: bytes,
-        *,
-        parameters: Parameters,
-        roster: Roster,
-        identity: Identity,
-        threads: int = 1,
+        cls, sealed: bytes, key: bytes, *, parameters: Parameters, roster: Roster, identity: Identity, threads: int = 1
     ) -> Server:
         """The server that :meth:`export` sealed, at the step where it was.
 
@@ -154,26 +153,32 @@ class Server(ServerSteps):
         if sender not in self._state.expected:
             raise Refusal("not_expected", "it was not asked, or has given another answer")
         messages.check_header(data, kind, self.parameters)
-        if kind is messages.Advertise and wire.session_of(data) != self._state.session:
+        if self._state.step != "advertise":
+            return self._channel(sender).open(data)
+        if wire.session_of(data) != self._state.session:
             raise Refusal("wrong_session")
-        return data if kind is messages.Advertise else self._channel(sender).open(data)
+        return data
 
     def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
         message = messages.decode(data, kind)
         if message.sender != sender:
             raise Refusal("wrong_sender")
-        if kind is not messages.Advertise and message.reply_to != self._sent_to(sender):
+        if self._state.step != "advertise" and message.reply_to != self._sent_to(sender):
             raise Refusal("wrong_reply", "it answers another message than the one this server sent")
         return message
 
     def _channel(self, client: int) -> Channel:
         if client not in self._channels:
-            shared = agree(self._private, self._state.adverts[client].box_key)
-            self._channels[client] = Channel(shared, session=self._state.session, client=client)
+            advert, hybrid = self._state.adverts[client], self.parameters.hybrid
+            secret = agree(self._private, advert.box_key)
+            if isinstance(advert, messages.HybridAdvertise):
+                ciphertext = advert.ciphertext
+                secret = kem.combined(secret, kem.decapsulate(self._kem, ciphertext), ciphertext)
+            self._channels[client] = Channel(secret, session=self._state.session, client=client, hybrid=hybrid)
         return self._channels[client]
 
     def _send(self, client: int, message: messages.ServerMessage) -> tuple[int, bytes]:
-        sealed = self._channel(client).seal(messages.encode(message))
+        sealed = self._channel(client).seal(messages.codec_of(self.parameters).encode(message))
         self._sent[client] = sha256(sealed).digest()
         return client, sealed
 
@@ -185,18 +190,22 @@ class Server(ServerSteps):
 
     def _message(self, client: int) -> bytes:
         message = self._rows[self._state.step].opens(self, client)
-        return bytes(messages.encode(message)) if isinstance(message, messages.Open) else self._send(client, message)[1]
+        if self._state.step == "advertise":
+            return bytes(messages.codec_of(self.parameters).encode(message))
+        return self._send(client, message)[1]
 
-    def _opening(self, client: int) -> messages.Open:  # noqa: ARG002 - alike for all
-        signature = self._identity.sign(said.open_statement(self._context))
-        digests = self.parameters.digest, self._graph.roster.digest
-        return messages.Open(self._state.session, *digests, self._public, signature)
+    def _opening(self, client: int) -> messages.Open | messages.HybridOpen:  # noqa: ARG002 - alike for all
+        signature = self._identity.sign(messages.open_statement(self._context))
+        head = self._state.session, self.parameters.digest, self._graph.roster.digest, self._public
+        if self.parameters.hybrid:
+            return messages.HybridOpen(*head, self._kem_key, signature)
+        return messages.Open(*head, signature)
 
     def _forget(self) -> None:
         self._sent, self._tree = {}, None
         if self._state.step in ENDS:
-            self._channels, self._receivers_cache, self._weights_cache = {}, {}, []
-            del self._private  # it could still decrypt a recording of the session
+            self._channels, self._receivers_cache, self._weights_cache, self._pair_weights_cache = {}, {}, [], []
+            del self._private, self._kem  # they could still decrypt a recording of the session
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
         """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
@@ -213,55 +222,66 @@ class Server(ServerSteps):
     def _weights(self) -> list[int]:
         """Random weights that test whether responses have low degree; derived from a secret, so unpredictable."""
         if not self._weights_cache:
-            k = self.parameters.neighbours
-            key, spare = derive(self._state.secret, "degree"), k + 1 - self.parameters.threshold
-            self._weights_cache = checks(k, uniform(reference_keystream(key, 0, 0, WIDE_BYTES * spare)))
+            self._weights_cache = self._drawn_weights("degree", 0)
         return self._weights_cache
+
+    def _drawn_weights(self, label: str, first: int) -> list[int]:
+        """The same for responses at the points from ``first`` on."""
+        k, t = self.parameters.neighbours, self.parameters.threshold
+        spare = max(0, k + 1 - first - t)  # none where as many shares are needed as there are
+        stream = reference_keystream(derive(self._state.secret, label), 0, 0, WIDE_BYTES * spare)
+        return checks(k, uniform(stream), first)
+
+    def _verified(self, sender: int, message: messages.Share) -> Public:
+        """The public part of a dealing; raises ``Refusal``."""
+        public, transcript = (message.commitments, message.responses, message.proofs), self._state.transcript
+        advert = self._state.adverts[sender]
+        if isinstance(advert, messages.HybridAdvertise):
+            self._pair_weights_cache = self._pair_weights_cache or self._drawn_weights("pair-degree", 1)
+            weights = self._weights(), self._pair_weights_cache
+            return verified_degrees(*public, owner=sender, transcript=transcript, weights=weights)
+        return verified(*public, advert=advert, transcript=transcript, weights=self._weights())
+
+    def _is_self_key(self, owner: int) -> Callable[[bytes], bool]:
+        """A test that a key is the one of ``owner``'s self-mask."""
+        advert = self._state.adverts[owner]
+        if isinstance(advert, messages.HybridAdvertise):
+            return lambda key: is_self_key(key, self._state.dealings[owner], owner, self._state.transcript)
+        return lambda key: is_key(key, advert.self_key)
 
     def _dealt_to(self, holder: int) -> Callable[[int, bytes], bool]:
         """A test that a share is the one that an owner dealt to ``holder``, of the kind that the list requires."""
 
         def dealt(owner: int, share: bytes) -> bool:
             dealing, k = self._state.dealings[owner], 0 if owner in self._state.survivors else 1
-            at = len(KINDS) * (self._graph.point(owner, holder) - 1) + k
-            return fits_share(
-                share,
-                part(dealing.commitments, at, wire.HASH_BYTES),
-                part(dealing.responses, at, wire.HASH_BYTES),
-                part(dealing.challenges, k, wire.HASH_BYTES),
-                transcript=self._state.transcript,
-                kind=KINDS[k],
-                owner=owner,
-                holder=holder,
-            )
+            point = self._graph.point(owner, holder)
+            return fits_point(share, point, dealing, k, self._state.transcript, owner, holder)
 
         return dealt
 
-    def _accept_advertise(self, sender: int, message: messages.Advertise) -> None:
+    def _accept_advertise(self, sender: int, message: messages.Advertise | messages.HybridAdvertise) -> None:
         check_advertise(message, self._graph.roster.publics[sender], self._context, self._private)
         self._state.adverts[sender] = message
 
     def _accept_share(self, sender: int, message: messages.Share) -> None:
-        receivers, size = self._receivers(sender), messages.BOX_BYTES
-        check_share(message, len(receivers))
-        self._state.dealings[sender] = verified(
-            message.commitments,
-            message.responses,
-            message.proofs,
-            advert=self._state.adverts[sender],
-            transcript=self._state.transcript,
-            weights=self._weights(),
-        )
+        receivers, size = self._receivers(sender), messages.box_bytes(self.parameters)
+        check_share(message, len(receivers) * size)
+        self._state.dealings[sender] = self._verified(sender, message)
         for place, receiver in enumerate(receivers):
             start = size * bisect_left(self._receivers(receiver), sender)
             self._inbox(receiver)[start : start + size] = part(message.boxes, place, size)
 
     def _accept_check(self, sender: int, message: messages.Check) -> None:
-        check_check(message, self._owners(sender))
+        owners = self._owners(sender)
+        check_check(message, owners)
         self._state.checked.add(sender)
+        if isinstance(message, messages.HybridCheck):
+            above = sorted(owner for owner in owners.difference(message.failed) if owner > sender)
+            links = (part(message.links, place, wire.HASH_BYTES) for place in range(len(above)))
+            self._state.links[sender] = dict(zip(above, links, strict=True))
         if message.failed:
             self._state.failed[sender] = message.failed
-        if isinstance(message, messages.CheckWithCommitment):
+        if isinstance(message, messages.CheckWithCommitment | messages.HybridCheckWithCommitment):
             self._state.commitments[sender] = message.commitment
 
     def _accept_mask(self, sender: int, message: messages.Mask) -> None:
@@ -272,7 +292,7 @@ class Server(ServerSteps):
         self._state.survivors.add(sender)
 
     def _accept_agree(self, sender: int, message: messages.Agree) -> None:
-        statement = said.survivors_statement(self._state.transcript, self._state.listed)
+        statement = messages.survivors_statement(self._state.transcript, self._state.listed)
         check_agree(message, self._graph.roster.publics[sender], statement)
         self._state.signatures[sender] = message.signature
 
@@ -280,7 +300,7 @@ class Server(ServerSteps):
         state = self._state
         check_unmask(
             message,
-            advert=state.adverts[sender],
+            is_self_key=self._is_self_key(sender),
             owners=self._owners(sender).difference(state.failed.get(sender, ())),
             dealt=self._dealt_to(sender),
         )
@@ -292,24 +312,30 @@ class Server(ServerSteps):
         require_clients(self._state.adverts, "advertise", self._graph)
 
     def _close_advertise(self) -> set[int]:
-        self._state.transcript = said.transcript_of(self._context, self._merkle_tree().root)
+        self._state.transcript = messages.transcript_of(self._context, self._merkle_tree().root)
         return set(self._state.adverts)
 
     def _merkle_tree(self) -> MerkleTree:
         if self._tree is None:
-            leaves = {client: said.advert_leaf(advert) for client, advert in self._state.adverts.items()}
+            leaves = {client: messages.advert_leaf(advert) for client, advert in self._state.adverts.items()}
             self._tree = MerkleTree(leaves, self.parameters.clients)
         return self._tree
 
-    def _adverts(self, client: int) -> messages.Adverts:
+    def _adverts(self, client: int) -> messages.Adverts | messages.HybridAdverts:
         others = self._receivers(client)
         proof = self._merkle_tree().proof(frozenset((client, *others)))
-        return messages.Adverts(self._state.session, tuple(self._state.adverts[other] for other in others), proof)
+        adverts = [self._state.adverts[other] for other in others]
+        if self.parameters.hybrid:
+            known = tuple(advert.known for advert in adverts if isinstance(advert, messages.HybridAdvertise))
+            return messages.HybridAdverts(self._state.session, known, proof)
+        shown = tuple(advert for advert in adverts if isinstance(advert, messages.Advertise))
+        return messages.Adverts(self._state.session, shown, proof)
 
     def _inbox(self, receiver: int) -> bytearray:
         """Boxes for ``receiver``, in the order of its neighbours."""
         if receiver not in self._state.inboxes:
-            self._state.inboxes[receiver] = bytearray(messages.BOX_BYTES * len(self._receivers(receiver)))
+            size = messages.box_bytes(self.parameters)
+            self._state.inboxes[receiver] = bytearray(size * len(self._receivers(receiver)))
         return self._state.inboxes[receiver]
 
     def _check_share(self) -> None:
@@ -320,7 +346,7 @@ class Server(ServerSteps):
         return set(self._state.sharers)
 
     def _delivery(self, client: int) -> messages.Deliver:
-        state, size, inbox = self._state, messages.BOX_BYTES, self._inbox(client)
+        state, size, inbox = self._state, messages.box_bytes(self.parameters), self._inbox(client)
         boxes, commitments, responses, challenges, sharers = bytearray(), bytearray(), bytearray(), bytearray(), []
         for place, owner in enumerate(self._receivers(client)):
             if owner in state.dealings:
@@ -343,20 +369,24 @@ class Server(ServerSteps):
     def _require_dealers(self) -> frozenset[int]:
         return require_dealers(self._state.checked, self._state.failed, self._graph)
 
-    def _going_on(self, client: int) -> messages.Dealers:  # noqa: ARG002 - alike for all
-        return messages.Dealers(self._state.session, self._state.listed)
+    def _going_on(self, client: int) -> messages.Dealers:
+        state = self._state
+        if not self.parameters.hybrid:
+            return messages.Dealers(state.session, state.listed)
+        refused = tuple(other for other in sorted(state.dealers) if client in state.failed.get(other, ()))
+        return messages.HybridDealers(state.session, state.listed, refused)
 
     def _close_mask(self) -> set[int]:
         state = self._state
         state.listed = to_bitmap(state.survivors, self.parameters.clients)
-        return set(signers(state.survivors, state.failed, self._graph))
+        return set(signers(state.survivors, self._unproven, self._graph))
 
     def _survivors(self, client: int) -> messages.Survivors:  # noqa: ARG002 - alike for all
         return messages.Survivors(self._state.session, self._state.listed)
 
     def _require_survivors(self) -> None:
         require_clients(self._state.survivors, "mask", self._graph)
-        signers(self._state.survivors, self._state.failed, self._graph)
+        signers(self._state.survivors, self._unproven, self._graph)
 
     def _close_agree(self) -> set[int]:
         self._state.agreement = {each: self._state.listed + sign for each, sign in self._state.signatures.items()}

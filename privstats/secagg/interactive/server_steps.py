@@ -18,18 +18,14 @@ from privstats.errors import AggregationError, LocalProtocolError, RemoteProtoco
 from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.blame import accused, accusers
+from privstats.secagg.interactive.blame import Failed, accused, accusers, both_sides
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.interactive.state import STEPS, ServerState, answers_of
-from privstats.secagg.keys import Entropy
-from privstats.secagg.machines import ENDS, Outbox, StepStatus
-from privstats.secagg.noise_layers import Opening, layer_seeds, opened_layers
+from privstats.secagg.keys import Entropy, seal_state
+from privstats.secagg.machines import ENDS, Opening, Outbox, StepStatus, layer_seeds, opened_layers
 from privstats.secagg.roster import Roster
-from privstats.secagg.sealing import seal_state
 from privstats.secagg.wire import Refusal
-
-__all__ = ["ServerSteps", "StepActions"]
 
 _UNPROVEN = ("wrong_reply",)  # this server may itself have lost the state in which it sent its message
 
@@ -139,8 +135,13 @@ class ServerSteps(Exclusive):
 
     def _opened_layers(self, client: int) -> int:
         """How many layers of its noise a client opens: it counts the survivors whose shares it could use."""
-        proven = self._state.survivors.difference(self._state.failed.get(client, ()))
+        proven = self._state.survivors.difference(self._unproven.get(client, ()))
         return opened_layers(self.parameters.levels, len(proven))
+
+    @property
+    def _unproven(self) -> Failed:
+        """By client, who proved nothing to it, so that it signs without them: in version 4 both sides of a dispute."""
+        return both_sides(self._state.failed) if self.parameters.hybrid else self._state.failed
 
     @property
     def agreement(self) -> dict[int, bytes]:
@@ -320,6 +321,6 @@ class ServerSteps(Exclusive):
 
 def _is_proven(kind: type[messages.ClientMessage], refusal: Refusal) -> bool:
     """Whether the sender certainly made the refused content: it was in a sealed message or under a valid signature."""
-    if kind is messages.Advertise:
+    if kind in (messages.Advertise, messages.HybridAdvertise):
         return refusal.code == "bad_key"  # looked at only after the signature
     return refusal.code not in _UNPROVEN

@@ -14,11 +14,9 @@ from msgspec import Struct, field
 
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.dealing import Public
-from privstats.secagg.interactive.messages import Advertise, Unmask, UnmaskWithOpening
+from privstats.secagg.interactive.messages import Advertise, HybridAdvertise, KnownAdvertise, Unmask, UnmaskWithOpening
 from privstats.secagg.interactive.parameters import Parameters, StepName
 from privstats.secagg.wire import HiddenRepr
-
-__all__ = ["STEPS", "WITH_LAYERS", "ClientState", "ServerState", "Step", "answers_of"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +38,20 @@ STEPS: dict[StepName, Step] = {
 }
 
 
+_HYBRID_STEPS: dict[StepName, Step] = {
+    **STEPS,
+    "advertise": Step(messages.HybridOpen, messages.HybridAdvertise, "share"),
+    "share": Step(messages.HybridAdverts, messages.Share, "check"),
+    "check": Step(messages.Deliver, messages.HybridCheck, "mask"),
+    "mask": Step(messages.HybridDealers, messages.Mask, "agree"),
+}
+
+
+def steps_of(parameters: Parameters) -> dict[StepName, Step]:
+    """The steps of the version that these parameters are for."""
+    return _HYBRID_STEPS if parameters.hybrid else STEPS
+
+
 WITH_LAYERS: dict[StepName, type[messages.ClientMessage]] = {
     "check": messages.CheckWithCommitment,
     "unmask": messages.UnmaskWithOpening,
@@ -49,8 +61,10 @@ WITH_LAYERS: dict[StepName, type[messages.ClientMessage]] = {
 
 def answers_of(step: StepName, parameters: Parameters) -> type[messages.ClientMessage]:
     """What a client answers in this step under these parameters."""
-    usual = STEPS[step].answers
-    return WITH_LAYERS.get(step, usual) if parameters.levels else usual
+    usual = steps_of(parameters)[step].answers
+    if not parameters.levels:
+        return usual
+    return messages.HybridCheckWithCommitment if usual is messages.HybridCheck else WITH_LAYERS.get(step, usual)
 
 
 _NONE_YET = Advertise(bytes(32), 0, bytes(32), bytes(32), bytes(32), bytes(64))
@@ -63,7 +77,8 @@ class ClientState(HiddenRepr, Struct):
     the hash of the masked-vector message and ``uploaded`` the same once it may be sent; ``charged`` marks a client
     whose ``on_upload`` must be called first. ``agreement`` maps a signer to the list ``survivors`` and its signature,
     after the end. ``noise_root`` opens all layers of its noise. ``only`` is the one list of survivors that may be
-    signed, empty where any may. ``vector`` and ``faults`` are filled in for sealing only.
+    signed, empty where any may. Of version 4 ``kem_secret`` is shared with the server, and ``refused`` are the dealers
+    that could not use this client's dealing. ``vector`` and ``faults`` are filled in for sealing only.
     """
 
     root: bytearray
@@ -72,8 +87,8 @@ class ClientState(HiddenRepr, Struct):
     session: bytes = b""
     server_key: bytes = b""
     context: bytes = b""
-    advert: Advertise = _NONE_YET
-    adverts: dict[int, Advertise] = field(default_factory=dict)
+    advert: Advertise | HybridAdvertise = _NONE_YET
+    adverts: dict[int, Advertise | KnownAdvertise] = field(default_factory=dict)
     transcript: bytes = b""
     sharers: tuple[int, ...] = ()
     dealers: tuple[int, ...] = ()
@@ -88,6 +103,8 @@ class ClientState(HiddenRepr, Struct):
     uploaded: bytes = b""
     charged: bool = False
     noise_root: bytearray = field(default_factory=bytearray)
+    kem_secret: bytearray = field(default_factory=bytearray)
+    refused: tuple[int, ...] = ()
     faults: list[tuple[int, str, str]] = field(default_factory=list)
 
 
@@ -99,7 +116,7 @@ class ServerState(HiddenRepr, Struct):
     ``failed`` maps a client to the owners whose shares it could not use, ``dealers`` are the clients that continued
     after that; ``listed`` is the bitmap of this step; ``agreement``, which stays after the end, maps a client to the
     list of survivors and its signature, and so does ``openings`` to the value that opens layers of its noise, which
-    ``commitments`` has the lowest value of.
+    ``commitments`` has the lowest value of; ``links`` has version 4's, by sender and owner.
     """
 
     secret: bytearray
@@ -110,7 +127,7 @@ class ServerState(HiddenRepr, Struct):
     asked: set[int] = field(default_factory=set)
     expected: set[int] = field(default_factory=set)
     heard: set[tuple[int, bytes]] = field(default_factory=set)
-    adverts: dict[int, Advertise] = field(default_factory=dict)
+    adverts: dict[int, Advertise | HybridAdvertise] = field(default_factory=dict)
     transcript: bytes = b""
     inboxes: dict[int, bytearray] = field(default_factory=dict)
     dealings: dict[int, Public] = field(default_factory=dict)
@@ -124,5 +141,6 @@ class ServerState(HiddenRepr, Struct):
     agreement: dict[int, bytes] = field(default_factory=dict)
     answers: dict[int, Unmask | UnmaskWithOpening] = field(default_factory=dict)
     commitments: dict[int, bytes] = field(default_factory=dict)
+    links: dict[int, dict[int, bytes]] = field(default_factory=dict)
     openings: dict[int, bytes] = field(default_factory=dict)
     faults: set[tuple[int, str, str]] = field(default_factory=set)

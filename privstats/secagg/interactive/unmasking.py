@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from privstats.encoding import RingVector
 from privstats.errors import AggregationError, RemoteProtocolError
+from privstats.secagg.interactive.blame import both_sides
 from privstats.secagg.interactive.client_secrets import pair_seed, self_stream
+from privstats.secagg.interactive.dealing import fits_point
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.messages import SECRET_BYTES, Unmask
+from privstats.secagg.interactive.hybrid import link_pad, xor
+from privstats.secagg.interactive.messages import SECRET_BYTES, Advertise, Unmask
 from privstats.secagg.interactive.state import ServerState
 from privstats.secagg.prg import add_masks, reduce
-from privstats.secagg.scalars import canonical, exchange, fits, scalar_of
-from privstats.secagg.shamir import combine
-
-__all__ = ["require_shares", "unmask"]
+from privstats.secagg.scalars import canonical, combine, exchange, fits, scalar_of, to_bytes
 
 _BATCH = 256  # seeds expanded at a time: bounds the ciphers alive at once
 
@@ -45,12 +45,18 @@ def unmask(total: RingVector, state: ServerState, graph: Graph, *, threads: int 
     Raises:
         AggregationError: shares are too few, or do not reconstruct the key that their owner advertised.
     """
-    revealed = {client: scalar_of(answer.self_key) for client, answer in state.answers.items()}
-    self_keys = revealed | _recover(_silent(state), state, graph, "self-mask key")
-    mask_keys = _recover(_vanished(state), state, graph, "mask key")
-    for streams in _batches(self_stream(canonical(key), state.transcript) for key in self_keys.values()):
+    if graph.parameters.hybrid:
+        revealed = [answer.self_key for answer in state.answers.values()]
+        self_keys = [*revealed, *(to_bytes(_interpolated(owner, state, graph)) for owner in _silent(state))]
+        orphans = _linked_orphans(state, graph)
+    else:
+        scalars = {client: scalar_of(answer.self_key) for client, answer in state.answers.items()}
+        found = scalars | _recover(_silent(state), state, graph, "self-mask key")
+        self_keys = [canonical(key) for key in found.values()]
+        orphans = _orphans(_recover(_vanished(state), state, graph, "mask key"), state, graph)
+    for streams in _batches(self_stream(key, state.transcript) for key in self_keys):
         add_masks(total, minus=streams, threads=threads)
-    for batch in _batches(_orphans(mask_keys, state, graph)):
+    for batch in _batches(orphans):
         add_masks(
             total,
             plus=[seed for seed, added in batch if not added],
@@ -66,22 +72,27 @@ def _recover(owners: Sequence[int], state: ServerState, graph: Graph, what: str)
     for owner in owners:
         points, shares = zip(*_enough(owner, state, graph), strict=True)
         keys[owner] = combine(points, [scalar_of(share) for share in shares])
-        public = state.adverts[owner].self_key if owner in state.survivors else state.adverts[owner].mask_key
+        advert = _advert(owner, state)
+        public = advert.self_key if owner in state.survivors else advert.mask_key
         if not fits(keys[owner], public):
             raise _misdealt(owner, what)
     return keys
 
 
+def _advert(client: int, state: ServerState) -> Advertise:
+    return cast("Advertise", state.adverts[client])
+
+
 def _enough(owner: int, state: ServerState, graph: Graph) -> list[tuple[int, bytes]]:
     """Points and shares of the owner's secret, exactly ``threshold`` of them."""
     threshold = graph.parameters.threshold
-    found = list(islice(_shares_of(owner, state.answers, graph), threshold))
-    if len(found) < threshold:
-        missing = f"{len(found)} of {threshold} shares of client {owner}'s secret arrived"
+    shares = list(islice(_shares_of(owner, state.answers, graph), threshold))
+    if len(shares) < threshold:
+        missing = f"{len(shares)} of {threshold} shares of client {owner}'s secret arrived"
         names = ", ".join(str(holder) for holder in sorted(state.failed) if owner in state.failed[holder])
         disputed = f"; clients {names} could not use theirs: either they lie or client {owner} does" if names else ""
         raise AggregationError("unmask", "too_few_shares", missing + disputed)
-    return found
+    return shares
 
 
 def _shares_of(owner: int, answers: Mapping[int, Unmask], graph: Graph) -> Iterator[tuple[int, bytes]]:
@@ -114,8 +125,41 @@ def _orphans(keys: Mapping[int, int], state: ServerState, graph: Graph) -> Itera
     for vanished, key in keys.items():
         for survivor in graph.neighbours(vanished):
             if survivor in state.survivors:
-                shared = exchange(key, state.adverts[survivor].mask_key)
+                shared = exchange(key, _advert(survivor, state).mask_key)
                 yield pair_seed(shared, state.transcript, (vanished, survivor)), vanished > survivor
+
+
+def _interpolated(owner: int, state: ServerState, graph: Graph, at: int = 0) -> int:
+    """Version 4: the value at a point of the owner's polynomial whose shares were given: g of a survivor, else f."""
+    points, shares = zip(*_enough(owner, state, graph), strict=True)
+    return combine(points, [scalar_of(share) for share in shares], at)
+
+
+def _linked_orphans(state: ServerState, graph: Graph) -> Iterator[tuple[bytes, bool]]:
+    """Version 4's: a pair's seed is of the lower one's f, and else under its link, which the upper one's f opens.
+
+    Pairs in dispute do not mask. A value that its holder gave was checked; the others are interpolated, and have to fit
+    the commitment that the holder did not dispute, so a dealing that passed the test of its degree falsely ends the
+    session and gives no wrong sum.
+    """
+    apart = both_sides(state.failed)
+    for vanished in _vanished(state):
+        given = dict(_shares_of(vanished, state.answers, graph))
+        for survivor in graph.neighbours(vanished):
+            if survivor not in state.survivors or survivor in apart.get(vanished, ()):
+                continue
+            point = graph.point(vanished, survivor)
+            value = given.get(point)
+            if value is None:
+                value = to_bytes(_interpolated(vanished, state, graph, point))
+                if not fits_point(value, point, state.dealings[vanished], 1, state.transcript, vanished, survivor):
+                    raise _misdealt(vanished, "mask key")
+            lower, upper = sorted((vanished, survivor))
+            if lower == vanished:
+                seed = pair_seed(value, state.transcript, (lower, upper))
+            else:
+                seed = xor(state.links[survivor][vanished], link_pad(value, state.transcript, lower, upper))
+            yield seed, vanished > survivor
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -5,23 +5,22 @@ It makes batches and tracks which are due; it adds no vectors and relies on the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 from hashlib import sha256
 from operator import and_
 
 import numpy as np
+from msgspec.structs import replace
 
 from privstats.secagg.keys import Identity
+from privstats.secagg.statements import Claim, Words
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.proof.field import Field, add
 from privstats.secagg.upload.signed_statements import batch_statement, derive, proofs
 from privstats.secagg.upload.state import Head, LeaderState, Part
 from privstats.secagg.wire import index, members
-
-__all__ = ["IN_FLIGHT", "PART_BYTES", "ReportBatches", "accepted_by", "accepted_by_all", "answers_to"]
 
 PART_BYTES = 64 << 20
 """The bytes of bodies at which a part is closed; the last body may exceed them."""
@@ -38,10 +37,19 @@ class ReportBatches:
         identity: the leader's signing key.
         parameters: of the run.
         context: the context of the run.
+        boxes: those of a report in a part, read back if it has been shelved.
     """
 
-    def __init__(self, state: LeaderState, identity: Identity, parameters: UploadParameters, context: bytes) -> None:
+    def __init__(
+        self,
+        state: LeaderState,
+        identity: Identity,
+        parameters: UploadParameters,
+        context: bytes,
+        boxes: Callable[[Part, int], bytes],
+    ) -> None:
         self._state, self._identity, self._parameters, self._context = state, identity, parameters, context
+        self._boxes = boxes
         self._digests: dict[tuple[int, int], bytes] = {}
 
     @property
@@ -69,12 +77,17 @@ class ReportBatches:
         return number
 
     def shelve(self, places: Mapping[int, bytes]) -> list[bytearray]:
-        """Note where a journal holds these reports; return their bodies, which are needed no longer."""
+        """Note where a journal holds these reports; return their bodies, which are needed no longer.
+
+        Boxes of a kilobyte go too: with each snapshot they would be written once more.
+        """
         freed = []
         for part in (self._state.open, *self._state.parts.values()):
             for sender in sorted(part.bodies.keys() & places.keys()):
                 part.places[sender] = places[sender]
                 freed.append(part.bodies.pop(sender))
+                if self._parameters.suite.redrawn:
+                    part.heads[sender] = replace(part.heads[sender], boxes=b"")
                 if self._parameters.claim is not None:
                     part.hashes[sender] = sha256(freed[-1]).digest()
         return freed
@@ -96,23 +109,24 @@ class ReportBatches:
         """The message with a part for a helper: the same bytes each time."""
         part = self._state.parts[number]
         heads = dict(sorted(part.heads.items()))
-        boxes = [rows(head.boxes, messages.BOX_BYTES) for head in heads.values()]
+        suite, row = self._parameters.suite, self._parameters.boxed.index(place)
+        boxes = [rows(self._boxes(part, sender), suite.box_bytes) for sender in heads]
         named = self._context, number, tuple(heads)
         columns = (
             b"".join(head.enc for head in heads.values()),
-            b"".join(proofs(each)[place - 1] for each in boxes),
-            b"".join(each[place - 1] for each in boxes),
+            b"".join(proofs(each, suite.first)[row] for each in boxes),
+            b"".join(each[row] for each in boxes),
             b"".join(head.signature for head in heads.values()),
         )
         unsigned: messages.Batch | messages.ProvedBatch = messages.Batch(*named, *columns, bytes(64))
         if part.rho:
-            commits, parts = (b"".join(column) for column in zip(*_said(heads.values()), strict=True))
+            commits, parts = (b"".join(column) for column in zip(*_proofs_of(heads.values()), strict=True))
             unsigned = messages.ProvedBatch(*named, *columns, commits, parts, part.rho, bytes(64))
         data = messages.encode(unsigned)
         signed = sha256(messages.signed_part(memoryview(data))).digest()
-        whole = data[:-64] + self._identity.sign(batch_statement(self._context, place, signed))
-        self._digests[number, place] = sha256(whole).digest()
-        return whole
+        message = data[:-64] + self._identity.sign(batch_statement(self._context, place, signed))
+        self._digests[number, place] = sha256(message).digest()
+        return message
 
     def batch_digest(self, number: int, place: int) -> bytes:
         """The hash of the whole message that :meth:`batch` returns."""
@@ -120,15 +134,15 @@ class ReportBatches:
             self.batch(number, place)
         return self._digests[number, place]
 
-    def answered(self, number: int, place: int, bitmap: bytes, answers: Field | None = None) -> Part | None:
+    def answered(self, number: int, place: int, bitmap: bytes, answers: Words | None = None) -> Part | None:
         """Record a helper's answer; return the part if it was the last one, so that the part is settled.
 
         ``answers`` are to the proofs of the reports that it accepts, in their order; None where they carry none.
         """
         part = self._state.parts[number]
         part.bitmaps[place] = bitmap
-        if answers is not None:
-            part.answers = _added(part, place, answers).astype("<u8").tobytes()
+        if answers is not None and self._parameters.claim is not None:
+            part.answers = _added(part, place, answers, self._parameters.claim).astype("<u8").tobytes()
         if len(part.bitmaps) < self._parameters.helpers:
             return None
         for each in range(1, self._parameters.helpers + 1):
@@ -147,22 +161,22 @@ def accepted_by_all(part: Part) -> list[int]:
     return sorted(reduce(and_, (accepted_by(part, place) for place in part.bitmaps)))
 
 
-def answers_to(part: Part) -> dict[int, Field]:
+def answers_to(part: Part) -> dict[int, Words]:
     """The sum of the helpers' answers to each report's proof, by sender; complete once all helpers have answered."""
     table = np.frombuffer(part.answers, "<u8").astype(np.uint64).reshape(len(part.heads), -1)
     return dict(zip(sorted(part.heads), table, strict=True))
 
 
-def _added(part: Part, place: int, answers: Field) -> Field:
+def _added(part: Part, place: int, answers: Words, claim: Claim) -> Words:
     """The sum of the answers so far with one helper's, a row for each report of the part."""
     count = len(part.heads)
     table = np.zeros((count, answers.shape[1]), np.uint64)
     if part.answers:
         table = np.frombuffer(part.answers, "<u8").astype(np.uint64).reshape(count, -1)
     accepted = sorted(members(part.bitmaps[place], count))
-    table[accepted] = add(table[accepted], answers)
+    table[accepted] = claim.add(table[accepted], answers)
     return table
 
 
-def _said(heads: Iterable[Head]) -> Iterator[tuple[bytes, bytes]]:
+def _proofs_of(heads: Iterable[Head]) -> Iterator[tuple[bytes, bytes]]:
     return ((head.commits, head.parts) for head in heads)

@@ -7,26 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
-from typing import NamedTuple
-
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from typing import Any, NamedTuple
 
 from privstats.errors import LocalProtocolError
+from privstats.files.signing import verify
 from privstats.secagg import hpke
-from privstats.secagg.keys import verify
+from privstats.secagg.hpke import Schedule
+from privstats.secagg.statements import Claim, Words
 from privstats.secagg.upload import messages
-from privstats.secagg.upload import signed_statements as said
+from privstats.secagg.upload import signed_statements as statements
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.proof.field import Field
-from privstats.secagg.upload.proof.group import words_in
-from privstats.secagg.upload.proof.statement import Statement
-from privstats.secagg.upload.proof.transcript import BLIND_BYTES, Transcript, commit
-from privstats.secagg.upload.proof.verifier import bad_parts
 from privstats.secagg.wire import HASH_BYTES, SIGNATURE_BYTES, Refusal, members
-
-__all__ = ["Entry", "body_keys", "check_abandoned", "check_answers", "check_batch", "check_body", "check_checked"]
-__all__ += ["check_listed", "check_report", "check_reveal", "check_survivors", "entries_of", "opened", "reopen", "rows"]
-__all__ += ["signed_by", "stated", "transcript_of"]
 
 LEADER = 0
 _WORD = 8
@@ -36,7 +27,7 @@ def check_report(
     message: messages.Report | messages.ProvedReport,
     public: bytes,
     parameters: UploadParameters,
-    private: X25519PrivateKey,
+    private: Any,
     body: bytearray,
 ) -> bytes:
     """Require that the client on the roster signed these boxes and the key of this body, and that the body opens.
@@ -51,66 +42,78 @@ def check_report(
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
     try:
-        hpke.open_into(body, private, message.body, said.box_info(message.context, message.sender, LEADER))
+        keys = _keys_of(message, parameters, private)
+        hpke.open_into(body, keys, message.body[parameters.suite.head_bytes :])
     except hpke.UnopenedError:
         raise Refusal("bad_body", "it does not open", proven=False) from None
-    if isinstance(message, messages.ProvedReport) and parameters.statement is not None:
-        transcript = transcript_of(message.context, message.sender, message.commits, message.parts)
-        check_body(parameters.statement, body, transcript)
+    if isinstance(message, messages.ProvedReport) and parameters.claim is not None:
+        check_body(parameters.claim, body, message)
     return sha256(statement).digest()
 
 
-def reopen(
-    message: messages.Report | messages.ProvedReport, sender: int, private: X25519PrivateKey, body: bytearray
-) -> None:
-    """Open the body of an accepted report that was read back; raises ``LocalProtocolError`` if it is another one."""
+def _keys_of(message: messages.Report | messages.ProvedReport, parameters: UploadParameters, private: Any) -> Schedule:
+    info = statements.box_info(message.context, message.sender, LEADER)
+    return parameters.suite.opening(private, message.boxes, message.body, info)
+
+
+def sealed_body(
+    message: messages.Report | messages.ProvedReport, sender: int, parameters: UploadParameters, private: Any
+) -> tuple[Schedule, memoryview]:
+    """The body of an accepted report that was read back, sealed, and what opens it and nothing else.
+
+    Raises:
+        LocalProtocolError: it is another report.
+    """
     try:
         if message.sender != sender:
             raise hpke.UnopenedError
-        hpke.open_into(body, private, message.body, said.box_info(message.context, sender, LEADER))
-    except (hpke.UnopenedError, ValueError):
+        return _keys_of(message, parameters, private), message.body[parameters.suite.head_bytes :]
+    except hpke.UnopenedError:
         raise LocalProtocolError(f"what was read back is not the report that client {sender} sent") from None
 
 
-def body_keys(message: messages.Report, sender: int, private: X25519PrivateKey) -> hpke.Schedule:
-    """What opens the body of an accepted report that was read back, and nothing else."""
-    if message.sender != sender:
-        raise LocalProtocolError(f"what was read back is not the report that client {sender} sent")
-    return hpke.opening(private, message.body, said.box_info(message.context, sender, LEADER))
+def reopen(
+    message: messages.Report | messages.ProvedReport,
+    sender: int,
+    parameters: UploadParameters,
+    private: Any,
+    body: bytearray,
+) -> None:
+    """Open the body of an accepted report that was read back; raises ``LocalProtocolError`` if it is another one."""
+    try:
+        hpke.open_into(body, *sealed_body(message, sender, parameters, private))
+    except hpke.UnopenedError:
+        raise LocalProtocolError(f"what was read back is not the report that client {sender} sent") from None
 
 
-def check_body(statement: Statement, body: bytearray, transcript: Transcript) -> None:
+def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) -> None:
     """Require that the leader's share is the one whose parts the client signed.
 
     A fault of the client, as no other party can seal another body under its signed key; unproven, because only the
     leader has opened it.
     """
     try:
-        found = bad_parts(statement, words_in(memoryview(body)[BLIND_BYTES:]), bytes(body[:BLIND_BYTES]), transcript)
+        is_signed = claim.is_signed(body, message.context, message.sender, message.commits, message.parts)
     except ValueError:
         raise Refusal("malformed", "a word of its body is no element of the field", proven=False) from None
-    if found:
+    if not is_signed:
         raise Refusal("bad_parts", "its body is not the one that its client signed", proven=False)
-
-
-def transcript_of(context: bytes, sender: int, commits: bytes, parts: bytes) -> Transcript:
-    """What a client signed of its proof."""
-    first, second = rows(parts, HASH_BYTES)
-    return Transcript(context, sender, tuple(rows(commits, HASH_BYTES)), (first, second))
 
 
 def stated(message: messages.Report | messages.ProvedReport, parameters: UploadParameters) -> bytes:
     """The statement that a report's client signs: it names the body by its key and the boxes by their root."""
-    if len(message.boxes) != parameters.helpers * messages.BOX_BYTES:
-        raise Refusal("wrong_length", "one box per helper", proven=False)
-    if len(message.body) != parameters.upload_bytes + hpke.OVERHEAD:
+    suite = parameters.suite
+    if len(message.boxes) != len(parameters.boxed) * suite.box_bytes:
+        raise Refusal("wrong_length", "one box per member", proven=False)
+    if len(message.body) != parameters.body_bytes:
         raise Refusal("wrong_length", "the body is not as long as the ring's vectors", proven=False)
-    root, enc = said.boxes_root(rows(message.boxes, messages.BOX_BYTES)), bytes(message.body[: hpke.ENC_BYTES])
+    root = statements.boxes_root(rows(message.boxes, suite.box_bytes), suite.first)
+    enc = bytes(message.body[: suite.head_bytes])
     if not isinstance(message, messages.ProvedReport):
-        return said.report_statement(message.context, message.sender, enc, root)
+        return statements.report_statement(message.context, message.sender, enc, root)
     if len(message.commits) != parameters.helpers * HASH_BYTES:
         raise Refusal("wrong_length", "one commitment per helper", proven=False)
-    return said.proved_statement(message.context, message.sender, enc, root, message.commits, message.parts)
+    return statements.proved_statement(message.context, message.sender, enc, root, message.commits, message.parts)
 
 
 def check_checked(
@@ -124,11 +127,11 @@ def check_checked(
     Raises:
         Refusal: ``proven`` only if the helper itself signed the invalid content.
     """
-    told = message.context, place, batch, message.bitmap
+    fields = message.context, place, batch, message.bitmap
     if isinstance(message, messages.ProvedChecked):
-        statement = said.proved_checked_statement(*told, message.answers)
+        statement = statements.proved_checked_statement(*fields, message.answers)
     else:
-        statement = said.checked_statement(*told)
+        statement = statements.checked_statement(*fields)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
     try:
@@ -137,22 +140,22 @@ def check_checked(
         raise Refusal("malformed", "the bitmap does not fit the batch") from None
 
 
-def check_answers(message: messages.ProvedChecked, accepted: int, parameters: UploadParameters) -> Field:
+def check_answers(message: messages.ProvedChecked, accepted: int, claim: Claim) -> Words:
     """Require an answer to the proof of each accepted report, of elements of the field.
 
     Returns:
         One row per report.
     """
-    if len(message.answers) != accepted * parameters.answer_bytes:
+    if len(message.answers) != accepted * claim.answer_bytes:
         raise Refusal("wrong_length", "one answer per accepted report")
-    return _words(message.answers).reshape(accepted, parameters.answer_bytes // _WORD)
+    return _words(message.answers, claim).reshape(accepted, claim.answer_bytes // _WORD)
 
 
 def check_reveal(
     message: messages.Reveal, public: bytes, place: int, roll: bytes, parameters: UploadParameters
 ) -> None:
     """Require the helper's signed answer to this list, of the right length; where reports carry proofs, of elements."""
-    statement = said.reveal_statement(message.context, place, message.roll, message.answer)
+    statement = statements.reveal_statement(message.context, place, message.roll, message.answer)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
     if message.roll != roll:
@@ -160,28 +163,28 @@ def check_reveal(
     if len(message.answer) != parameters.ring.wire_bytes:
         raise Refusal("wrong_length")
     if parameters.claim is not None:
-        _words(message.answer)
+        _words(message.answer, parameters.claim)
 
 
-def _words(column: bytes | memoryview) -> Field:
+def _words(column: bytes | memoryview, claim: Claim) -> Words:
     """What a helper signed, as elements of the field."""
     try:
-        return words_in(column)
+        return claim.words(column)
     except ValueError:
         raise Refusal("malformed", "a word of its answer is no element of the field") from None
 
 
 def check_abandoned(message: messages.Abandoned, public: bytes, place: int) -> None:
     """Require the helper's signed statement that its box key is destroyed."""
-    if not verify(public, message.signature, said.abandoned_statement(message.context, place)):
+    if not verify(public, message.signature, statements.abandoned_statement(message.context, place)):
         raise Refusal("bad_signature", proven=False)
 
 
-def check_listed(message: messages.Listed, public: bytes, place: int, parameters: UploadParameters) -> list[bytes]:
+def check_listed(message: messages.Listed, public: bytes, place: int, parameters: UploadParameters) -> dict[int, bytes]:
     """Require the helper's signature that this is the one list that it answered.
 
     Returns:
-        The hashes of the signed statements of the clients on it.
+        The clients on it, each with the hash of its signed statement.
     """
     try:
         senders = sorted(members(message.bitmap, parameters.clients))
@@ -190,11 +193,12 @@ def check_listed(message: messages.Listed, public: bytes, place: int, parameters
     if len(message.digests) != HASH_BYTES * len(senders):
         raise Refusal("wrong_length", "a list has one hash per sender")
     digests = rows(message.digests, HASH_BYTES)
-    roll = said.roll_of(zip(senders, digests, strict=True))
-    statement = said.revealed_statement(message.context, place, roll, message.answer)
+    listed = dict(zip(senders, digests, strict=True))
+    roll = statements.roll_of(listed.items())
+    statement = statements.revealed_statement(message.context, place, roll, message.answer)
     if not verify(public, message.signature, statement):
         raise Refusal("bad_signature", proven=False)
-    return digests
+    return listed
 
 
 def signed_by(leader: bytes, signature: bytes, statement: bytes) -> None:
@@ -230,9 +234,9 @@ def check_batch(
 def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[tuple[bytes, int]]:
     """The columns of a batch and the widths of their rows, in the order of :class:`Entry`."""
     columns = [
-        (message.encs, 32),
+        (message.encs, parameters.suite.head_bytes),
         (message.proofs, messages.proof_bytes(parameters)),
-        (message.boxes, messages.BOX_BYTES),
+        (message.boxes, parameters.suite.box_bytes),
         (message.signatures, SIGNATURE_BYTES),
     ]
     if isinstance(message, messages.ProvedBatch):
@@ -248,7 +252,7 @@ def entries_of(message: messages.Batch | messages.ProvedBatch, parameters: Uploa
 
 
 def opened(
-    entry: Entry, publics: Sequence[bytes], place: int, context: bytes, helpers: int, private: X25519PrivateKey
+    entry: Entry, publics: Sequence[bytes], place: int, context: bytes, parameters: UploadParameters, private: Any
 ) -> tuple[bytes, bytes]:
     """A report's piece for this helper, and the hash of its client's signed statement.
 
@@ -258,18 +262,24 @@ def opened(
     """
     if entry.sender >= len(publics):
         raise Refusal("stranger")
-    root = said.root_from(place, entry.box, entry.proof, helpers)
-    told = context, entry.sender, entry.enc, root
+    root = statements.root_from(place, entry.box, entry.proof, parameters.boxed)
+    fields = context, entry.sender, entry.enc, root
     proved = bool(entry.parts)
-    statement = said.proved_statement(*told, entry.commits, entry.parts) if proved else said.report_statement(*told)
+    statement = (
+        statements.proved_statement(*fields, entry.commits, entry.parts)
+        if proved
+        else statements.report_statement(*fields)
+    )
     if not verify(publics[entry.sender], entry.signature, statement):
         raise Refusal("bad_signature")
     try:
-        piece = hpke.open_box(private, entry.box, said.box_info(context, entry.sender, place))
+        piece = parameters.suite.open_box(private, entry.box, statements.box_info(context, entry.sender, place))
     except hpke.UnopenedError:
         raise Refusal("bad_box") from None
-    if proved and commit(context, entry.sender, place, piece) != rows(entry.commits, HASH_BYTES)[place - 1]:
-        raise Refusal("bad_box")
+    if proved:
+        committed = rows(entry.commits, HASH_BYTES)[place - 1]
+        if statements.seed_commitment(context, entry.sender, place, piece) != committed:
+            raise Refusal("bad_box")
     return piece, sha256(statement).digest()
 
 
@@ -290,7 +300,7 @@ def check_survivors(
         raise Refusal("malformed", "the bitmap does not fit the roster") from None
     if not all(accepted(sender) for sender in listed):
         raise Refusal("strangers", "the list names reports that this helper did not accept")
-    if said.roll_of((sender, digest(sender)) for sender in listed) != message.roll:
+    if statements.roll_of((sender, digest(sender)) for sender in listed) != message.roll:
         raise Refusal("other_reports", "the roll is not of the reports that this helper accepted")
     if len(listed) < parameters.min_survivors:
         raise Refusal("too_few_survivors", f"{len(listed)} of at least {parameters.min_survivors}")

@@ -7,6 +7,7 @@ accepts no message, no party can lie to it; it trusts only its arguments: roster
 from __future__ import annotations
 
 import os
+from functools import partial
 from hashlib import sha256
 from typing import NoReturn, Self
 
@@ -16,21 +17,17 @@ from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RandomnessError, RemoteProtocolError
 from privstats.secagg import hpke, wire
 from privstats.secagg.exclusive import exclusive
-from privstats.secagg.keys import Entropy, Identity, draw, require_identity
+from privstats.secagg.keys import Entropy, Identity, draw, require_identity, unseal_state
 from privstats.secagg.machines import OnUpload, give_back, session_id
 from privstats.secagg.roster import Roster
-from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
-from privstats.secagg.upload.field_streams import scheme_of
 from privstats.secagg.upload.helper_keys import reproducible
-from privstats.secagg.upload.masking_scheme import Hidden, MaskingScheme
+from privstats.secagg.upload.masking_scheme import Hidden, MaskingScheme, scheme_of
 from privstats.secagg.upload.panel import Panel, digest_of
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import box_info, derive
 from privstats.secagg.upload.state import ClientState, StepName
 from privstats.secagg.uploader import Uploader
-
-__all__ = ["Client"]
 
 _SERVER = "server"
 
@@ -250,13 +247,14 @@ class Client(Uploader):
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         hidden = self._scheme.cover(self._vector, self._state.root, self.index)
-        receivers = (self._receiver(hidden.secret, place) for place in range(1, 1 + len(hidden.pieces)))
-        pairs = zip(hidden.pieces, receivers, strict=True)
-        boxes = [hpke.seal(key, once, piece, info) for piece, (key, once, info) in pairs]
+        suite, box_key = self.parameters.suite, self.panel.box_key
+        derived, info = partial(self._derived, hidden.secret), partial(box_info, self._context, self.index)
+        enc, keys, first = suite.body_key(box_key(0), derived, info(0))
+        contents = zip(self.parameters.boxed, (*first, *hidden.pieces), strict=True)
+        boxes = [suite.seal(box_key(place), place, content, derived, info(place)) for place, content in contents]
         report = self._unsigned(b"".join(boxes), hidden)
-        frame = messages.Frame(report, self.parameters.upload_bytes + hpke.OVERHEAD)
-        key, once, info = self._receiver(hidden.secret, 0)
-        hpke.seal_into(frame.large, key, once, hidden.body, info)
+        frame = messages.Frame(report, self.parameters.body_bytes)
+        hpke.seal_into(frame.large, enc, keys, hidden.body)
         signed = msgspec.structs.replace(report, body=frame.large)
         statement = checks.stated(signed, self.parameters)
         return frame.signed(self._identity.sign(statement)), statement
@@ -268,10 +266,8 @@ class Client(Uploader):
             return messages.Report(*place, *end)
         return messages.ProvedReport(*place, hidden.commits, hidden.parts, *end)
 
-    def _receiver(self, secret: bytes, place: int) -> tuple[bytes, bytes, bytes]:
-        """The keys of one box: the receiver's key, the ephemeral key of this box alone, and the info."""
-        ephemeral = derive(secret, f"ephemeral/{place}", self._context)
-        return self.panel.box_key(place), ephemeral, box_info(self._context, self.index, place)
+    def _derived(self, secret: bytes, label: str) -> bytes:
+        return derive(secret, label, self._context)
 
     def _forget(self) -> None:
         self._state.root[:] = bytes(len(self._state.root))

@@ -23,8 +23,6 @@ from privstats.secagg.upload.leader_steps import LeaderSteps
 from privstats.secagg.upload.masking_scheme import MaskingScheme
 from privstats.secagg.upload.state import Part
 
-__all__ = ["DeferredSums", "SealedBody", "bodies_in", "sum_of", "sum_part"]
-
 _KEY_BYTES, _OPENER_BYTES = 32, 44
 _ADDED_BYTES = 16 << 20
 """The bytes of bodies that are added at a time."""

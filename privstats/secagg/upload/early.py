@@ -1,8 +1,8 @@
 """The check of a report by its first bytes: context, sender and signature, before its body is read.
 
-A client signs boxes and the body's key, which lie in front of the body; the signature is the report's last 64 bytes. A
-carrier that is told the signature beforehand verifies it when the first bytes are there. The machine checks the whole
-report again, and its word alone counts; this decides only whether a carrier reads on.
+A client signs the boxes and what the body begins with, which together name the body; the signature is the report's last
+64 bytes. A carrier that is told the signature beforehand verifies it when the first bytes are there. The machine checks
+the whole report again, and its word alone counts; this decides only whether a carrier reads on.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from privstats.secagg import hpke
-from privstats.secagg.keys import verify
+from privstats.files.signing import verify
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import stated
 from privstats.secagg.upload.parameters import UploadParameters
@@ -25,8 +24,6 @@ from privstats.secagg.wire import (
     size_of_bytes,
     size_of_index,
 )
-
-__all__ = ["EarlyCheck"]
 
 
 @dataclass(frozen=True)
@@ -48,9 +45,9 @@ class EarlyCheck:
         return self._fixed + size_of_index(sender)
 
     def head_bytes(self, sender: int) -> int:
-        """The length of the first bytes that :meth:`check` reads: up to the body's key and with it."""
-        tail = self.parameters.upload_bytes + hpke.OVERHEAD + SIGNATURE_BYTES + 2
-        return self.report_bytes(sender) - tail + hpke.ENC_BYTES
+        """The length of the first bytes that :meth:`check` reads: up to what the client signs of the body."""
+        tail = self.parameters.body_bytes + SIGNATURE_BYTES + 2
+        return self.report_bytes(sender) - tail + self.parameters.suite.head_bytes
 
     def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:
         """Require that the client at this place signed what ``head`` begins.
@@ -78,17 +75,17 @@ class EarlyCheck:
         self, view: memoryview, kind: type[messages.Report] | type[messages.ProvedReport]
     ) -> messages.Report | messages.ProvedReport:
         """The report with zeros in place of what has not come."""
-        missing = self.parameters.upload_bytes + hpke.OVERHEAD - hpke.ENC_BYTES
+        missing = self.parameters.body_bytes - self.parameters.suite.head_bytes
         seal = b"\xc4" + bytes((SIGNATURE_BYTES,)) + bytes(SIGNATURE_BYTES)
-        whole = memoryview(b"".join((view, bytes(missing), seal)))
-        return messages.decode(whole, kind, self.parameters, self.context)
+        message = memoryview(b"".join((view, bytes(missing), seal)))
+        return messages.decode(message, kind, self.parameters, self.context)
 
     @cached_property
     def _fixed(self) -> int:
         """The bytes of a report without its sender."""
         parameters = self.parameters
-        boxes = size_of_bytes(parameters.helpers * messages.BOX_BYTES)
-        fixed = HEADER_BYTES + boxes + size_of_bytes(parameters.upload_bytes + hpke.OVERHEAD)
+        boxes = size_of_bytes(len(parameters.boxed) * parameters.suite.box_bytes)
+        fixed = HEADER_BYTES + boxes + size_of_bytes(parameters.body_bytes)
         if messages.kinds_of(parameters).report is messages.ProvedReport:
             fixed += size_of_bytes(parameters.helpers * HASH_BYTES) + size_of_bytes(messages.PARTS_BYTES)
         return fixed + size_of_bytes(SIGNATURE_BYTES)

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from hashlib import sha256
 from typing import NoReturn, TypeVar
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from privstats.encoding import RingVector
 from privstats.errors import LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
@@ -19,19 +17,17 @@ from privstats.secagg.exclusive import Exclusive, exclusive
 from privstats.secagg.machines import ENDS
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
-from privstats.secagg.upload import signed_statements as said
-from privstats.secagg.upload.field_streams import FieldStreams, proving, scheme_of
+from privstats.secagg.upload import signed_statements as statements
 from privstats.secagg.upload.helper_keys import HelperKeys
-from privstats.secagg.upload.masking_scheme import MaskingScheme
+from privstats.secagg.upload.masking_scheme import MaskingScheme, ProvingScheme, proving, scheme_of
 from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import StepName
+from privstats.secagg.upload.suites import PIECE_BYTES
 from privstats.secagg.wire import Refusal, to_bitmap
 
-__all__ = ["Helper"]
-
 _SERVER = "server"
-_HASH, _PIECE = wire.HASH_BYTES, messages.PIECE_BYTES
+_HASH, _PIECE = wire.HASH_BYTES, PIECE_BYTES
 _NAMED, _ACCEPTED = 1, 2
 _T = TypeVar("_T")
 
@@ -101,7 +97,7 @@ class Helper(Exclusive):
         self._faults: list[RemoteProtocolError] = []
         self._evidence: dict[str, bytes] = {}
         self._secret = keys.take(allow_reproducible=allow_reproducible)
-        self._private = X25519PrivateKey.from_private_bytes(self._secret)
+        self._private = parameters.suite.private_of(self._secret)
 
     @staticmethod
     def check_noise(parameters: UploadParameters, noise: object) -> None:
@@ -206,7 +202,7 @@ class Helper(Exclusive):
         if self._spoken:
             raise LocalProtocolError("this helper has answered: the run is over and counts as a release")
         self._wipe("failed")
-        signature = self._identity.sign(said.abandoned_statement(self._context, self.place))
+        signature = self._identity.sign(statements.abandoned_statement(self._context, self.place))
         return [(_SERVER, messages.encode(messages.Abandoned(self._context, signature)))]
 
     @exclusive
@@ -230,13 +226,13 @@ class Helper(Exclusive):
             return self._answer
         self._require_running()
         if messages.is_kind(view, messages.Survivors):
-            return self._whole(self._reveal, view)
-        return self._whole(self._check, view)
+            return self._guarded(self._reveal, view)
+        return self._guarded(self._check, view)
 
     def _take_message(self, view: memoryview) -> None:
         self._check_size(view)
         self._require_running()
-        self._whole(self._taken, view)
+        self._guarded(self._taken, view)
 
     def _check_size(self, view: memoryview) -> None:
         """Refuse a message that is larger than any of the leader's; unproven, because its signature was not read."""
@@ -249,7 +245,7 @@ class Helper(Exclusive):
         if self._step in ENDS:
             raise Refusal("session_over", f"this helper is {self._step}, and its box key is gone", proven=False)
 
-    def _whole(self, act: Callable[[memoryview], _T], view: memoryview) -> _T:
+    def _guarded(self, act: Callable[[memoryview], _T], view: memoryview) -> _T:
         """Process a message completely or refuse it; an interruption ends this helper."""
         try:
             return act(view)
@@ -267,11 +263,11 @@ class Helper(Exclusive):
         kind = messages.kinds_of(self.parameters).batch
         message = messages.decode(view, kind, self.parameters, self._context)
         name, number = sha256(view).digest(), message.part
-        statement = said.batch_statement(self._context, self.place, sha256(messages.signed_part(view)).digest())
+        statement = statements.batch_statement(self._context, self.place, sha256(messages.signed_part(view)).digest())
         checks.signed_by(self.panel.identities[0], message.signature, statement)
         if number < len(self._parts) and self._parts[number][0] == name:
             return message
-        with self._kept(view):
+        with self._evidence_for(view):
             if number != len(self._parts):
                 raise Refusal("wrong_part", f"this helper waits for part {len(self._parts)}")
             checks.check_batch(message, lambda sender: bool(self._seen[sender]), self.parameters)
@@ -284,7 +280,7 @@ class Helper(Exclusive):
         for place, entry in enumerate(entries):
             try:
                 accepted[place] = checks.opened(
-                    entry, self.roster.publics, self.place, self._context, self.parameters.helpers, self._private
+                    entry, self.roster.publics, self.place, self._context, self.parameters, self._private
                 )
             except Refusal as refusal:
                 peer = entry.sender if refusal.code == "bad_box" else _SERVER
@@ -303,27 +299,27 @@ class Helper(Exclusive):
 
     def _checked(self, message: messages.Batch | messages.ProvedBatch) -> bytes:
         batch, bitmap = self._parts[message.part]
-        told = self._context, self.place, batch, bitmap
+        fields = self._context, self.place, batch, bitmap
         if isinstance(message, messages.Batch):  # where the parameters have no claim: decoding refused it elsewhere
-            signature = self._identity.sign(said.checked_statement(*told))
+            signature = self._identity.sign(statements.checked_statement(*fields))
             return messages.encode(messages.Checked(self._context, message.part, bitmap, signature))
         answers = b"".join(self._answers(proving(self._scheme), message, bitmap))
-        signature = self._identity.sign(said.proved_checked_statement(*told, answers))
+        signature = self._identity.sign(statements.proved_checked_statement(*fields, answers))
         return messages.encode(messages.ProvedChecked(self._context, message.part, bitmap, answers, signature))
 
-    def _answers(self, scheme: FieldStreams, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
+    def _answers(self, scheme: ProvingScheme, message: messages.ProvedBatch, bitmap: bytes) -> Iterator[bytes]:
         """To the proof of each accepted report, made again from the same batch each time: one rho per report, ever."""
         entries = checks.entries_of(message, self.parameters)
         for place in sorted(wire.members(bitmap, len(entries))):
             entry = entries[place]
-            transcript = checks.transcript_of(self._context, entry.sender, entry.commits, entry.parts)
-            yield scheme.helped(self._piece(entry.sender), transcript, message.rho).astype("<u8").tobytes()
+            signed = entry.sender, entry.commits, entry.parts
+            yield scheme.helped(self._piece(entry.sender), *signed, message.rho).astype("<u8").tobytes()
 
     def _reveal(self, view: memoryview) -> bytes:
         message = messages.decode(view, messages.Survivors, self.parameters, self._context)
-        statement = said.survivors_statement(self._context, message.roll, message.bitmap)
+        statement = statements.survivors_statement(self._context, message.roll, message.bitmap)
         checks.signed_by(self.panel.identities[0], message.signature, statement)
-        with self._kept(view):
+        with self._evidence_for(view):
             listed = checks.check_survivors(
                 message, self.parameters, lambda sender: self._seen[sender] == _ACCEPTED, self._digest
             )
@@ -334,7 +330,7 @@ class Helper(Exclusive):
         self._scheme.answer(self._held(listed), frame.large)
         if noise is not None:
             self._scheme.uncover(noise, {self.place: frame.large}, len(listed)).pack_into(frame.large)
-        statement = said.reveal_statement(self._context, self.place, message.roll, frame.large)
+        statement = statements.reveal_statement(self._context, self.place, message.roll, frame.large)
         reveal = frame.signed(self._identity.sign(statement))
         self._wipe("done")
         self._answered, self._answer = sha256(view).digest(), reveal
@@ -344,7 +340,7 @@ class Helper(Exclusive):
         """The noise of the one answer, bound to the list with this roll; None if the parameters require none."""
         if self._noise is None:
             return None
-        noise = self._noise(said.derive(self._secret, f"noise/{roll.hex()}", self._context))
+        noise = self._noise(statements.derive(self._secret, f"noise/{roll.hex()}", self._context))
         if noise.ring != self.parameters.ring:
             raise LocalProtocolError("this helper's noise is of another ring than the plan's: draw it under the plan")
         return noise
@@ -358,7 +354,7 @@ class Helper(Exclusive):
     def _held(self, listed: list[int]) -> Iterator[tuple[int, bytes]]:
         return ((sender, self._piece(sender)) for sender in listed)
 
-    def _kept(self, view: memoryview) -> _Evidence:
+    def _evidence_for(self, view: memoryview) -> _Evidence:
         return _Evidence(self._evidence, view)
 
     def _wipe(self, end: StepName) -> None:
@@ -366,7 +362,7 @@ class Helper(Exclusive):
         self._secret[:] = bytes(len(self._secret))
         self._pieces[:] = bytes(len(self._pieces))
         self._pieces, self._digests, self._seen, self._parts = bytearray(), bytearray(), bytearray(), []
-        self._private = X25519PrivateKey.from_private_bytes(bytes(32))
+        self._private = self.parameters.suite.private_of(bytes(32))
         self._noise, self._step = None, end
 
     def __repr__(self) -> str:
@@ -376,12 +372,12 @@ class Helper(Exclusive):
 class _Evidence:
     """Stores the first message of each code that was refused after the leader's signature was verified."""
 
-    def __init__(self, kept: dict[str, bytes], view: memoryview) -> None:
-        self._kept, self._view = kept, view
+    def __init__(self, stored: dict[str, bytes], view: memoryview) -> None:
+        self._evidence_for, self._view = stored, view
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, Refusal):
-            self._kept.setdefault(error.code, bytes(self._view))
+            self._evidence_for.setdefault(error.code, bytes(self._view))

@@ -15,8 +15,6 @@ from privstats.secagg.roster import Roster
 from privstats.secagg.upload.panel import Offer, check_run, end_of
 from privstats.secagg.upload.parameters import UploadParameters
 
-__all__ = ["HelperKeys", "reproducible"]
-
 
 class HelperKeys(Exclusive):
     """Identity and box key of the leader (place 0) or a helper (1 to h) for one run.
@@ -67,14 +65,7 @@ class HelperKeys(Exclusive):
 
     @classmethod
     def from_private(
-        cls,
-        identity: Identity,
-        place: int,
-        parameters: UploadParameters,
-        roster: Roster,
-        private: bytes,
-        *,
-        until: int,
+        cls, identity: Identity, place: int, parameters: UploadParameters, roster: Roster, private: bytes, *, until: int
     ) -> HelperKeys:
         """The keys around a box key from a journal, with the end in its offer."""
         keys = cls.__new__(cls)
@@ -82,13 +73,7 @@ class HelperKeys(Exclusive):
         return keys
 
     def _fill(
-        self,
-        identity: Identity,
-        place: int,
-        parameters: UploadParameters,
-        roster: Roster,
-        private: bytes,
-        until: int,
+        self, identity: Identity, place: int, parameters: UploadParameters, roster: Roster, private: bytes, until: int
     ) -> None:
         require_identity(identity)
         if not 0 <= place <= parameters.helpers:

@@ -11,28 +11,21 @@ from collections.abc import Callable, Mapping
 from hashlib import sha256
 from typing import Any, ClassVar, Self
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from privstats.errors import LocalProtocolError
-from privstats.secagg import hpke
-from privstats.secagg.keys import Identity, require_identity
+from privstats.secagg.keys import Identity, require_identity, unseal_state
 from privstats.secagg.machines import Outbox
 from privstats.secagg.roster import Roster
-from privstats.secagg.sealing import unseal_state
 from privstats.secagg.upload import checks, messages
 from privstats.secagg.upload.batching import ReportBatches, accepted_by, accepted_by_all, answers_to
 from privstats.secagg.upload.deferred import DeferredSums, SealedBody
-from privstats.secagg.upload.field_streams import proving, scheme_of
 from privstats.secagg.upload.helper_keys import HelperKeys
 from privstats.secagg.upload.leader_steps import BAD_PROOF, place_of
-from privstats.secagg.upload.masking_scheme import MaskingScheme
+from privstats.secagg.upload.masking_scheme import MaskingScheme, proving, scheme_of
 from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import roll_of, survivors_statement
 from privstats.secagg.upload.state import Head, LeaderState, Part, StepName
 from privstats.secagg.wire import Refusal, to_bitmap
-
-__all__ = ["Leader"]
 
 _ADDED_BYTES = 16 << 20
 """The bytes of bodies that are added at a time."""
@@ -102,9 +95,9 @@ class Leader(DeferredSums):
 
     def _enter(self, state: LeaderState) -> None:
         self._state = state
-        self._book = ReportBatches(state, self._identity, self.parameters, self._context)
+        self._book = ReportBatches(state, self._identity, self.parameters, self._context, self._boxes)
         self._sum = self.parameters.ring.unpack(state.total) if state.total else None
-        self._private = X25519PrivateKey.from_private_bytes(state.private)
+        self._private = self.parameters.suite.private_of(state.private)
         state.total = b""
 
     def _receive_message(self, sender: int, view: memoryview) -> Outbox:
@@ -137,8 +130,9 @@ class Leader(DeferredSums):
         except Refusal:
             self._spare.append(body)
             raise
-        said = (message.commits, message.parts) if isinstance(message, messages.ProvedReport) else ()
-        head = Head(bytes(message.body[: hpke.ENC_BYTES]), message.boxes, message.signature, digest, *said)
+        proof = (message.commits, message.parts) if isinstance(message, messages.ProvedReport) else ()
+        enc = bytes(message.body[: self.parameters.suite.head_bytes])
+        head = Head(enc, message.boxes, message.signature, digest, *proof)
         state.reported[sender] = digest
         closed = self._book.add(sender, head, body)
         if closed is None:
@@ -156,8 +150,8 @@ class Leader(DeferredSums):
         digest, count = self._book.batch_digest(number, place), len(state.parts[number].heads)
         accepted = checks.check_checked(message, self.panel.identities[place], place, digest, count)
         answers = None
-        if isinstance(message, messages.ProvedChecked):
-            answers = checks.check_answers(message, len(accepted), self.parameters)
+        if isinstance(message, messages.ProvedChecked) and self.parameters.claim is not None:
+            answers = checks.check_answers(message, len(accepted), self.parameters.claim)
         settled = self._book.answered(number, place, message.bitmap, answers)
         if settled is not None:
             self._settle(number, settled)
@@ -191,16 +185,19 @@ class Leader(DeferredSums):
             return part.bodies.pop(sender)
         message = self._read_back(part, sender)
         body = self._spare.pop() if self._spare else bytearray(self.parameters.upload_bytes)
-        checks.reopen(message, sender, self._private, body)
+        checks.reopen(message, sender, self.parameters, self._private, body)
         return body
 
     def _read_back(self, part: Part, sender: int) -> Any:
         return self._decode(memoryview(self.fetch(part.places[sender])), messages.kinds_of(self.parameters).report)
 
+    def _boxes(self, part: Part, sender: int) -> bytes:
+        return part.heads[sender].boxes or bytes(self._read_back(part, sender).boxes)
+
     def _sealed_body(self, part: Part, sender: int) -> SealedBody:
         message = self._read_back(part, sender)
-        keys = checks.body_keys(message, sender, self._private)
-        return SealedBody(keys.key, keys.nonce, message.body[hpke.ENC_BYTES :])
+        keys, content = checks.sealed_body(message, sender, self.parameters, self._private)
+        return SealedBody(keys.key, keys.nonce, content)
 
     def _proved(self, part: Part, bodies: dict[int, bytearray]) -> list[int]:
         """Those whose proof holds; each other becomes a fault, which no message of one member alone shows to be its
@@ -210,8 +207,7 @@ class Leader(DeferredSums):
         scheme, answers, proved = proving(self._scheme), answers_to(part), []
         for sender, body in bodies.items():
             head = part.heads[sender]
-            said = checks.transcript_of(self._context, sender, head.commits, head.parts)
-            if scheme.refused(body, said, part.rho, answers[sender]):
+            if scheme.refused(body, sender, head.commits, head.parts, part.rho, answers[sender]):
                 self._state.faults.add((sender, "check", BAD_PROOF, "by the word of the leader and all helpers"))
             else:
                 proved.append(sender)
@@ -291,7 +287,7 @@ class Leader(DeferredSums):
     def _forget_key(self) -> None:
         """Destroy the box key: after the last part a stolen machine can open no recorded report."""
         self._state.private[:] = bytes(len(self._state.private))
-        self._private = X25519PrivateKey.from_private_bytes(bytes(32))
+        self._private = self.parameters.suite.private_of(bytes(32))
         self._spare.clear()
 
     _closers: ClassVar[dict[StepName, Callable[[Leader], None]]] = {

@@ -18,18 +18,14 @@ from privstats.encoding import RingVector
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import wire
 from privstats.secagg.exclusive import Exclusive, exclusive
-from privstats.secagg.keys import Entropy, Identity
-from privstats.secagg.machines import ENDS, Outbox, StepStatus
-from privstats.secagg.noise_layers import Opening
+from privstats.secagg.keys import Entropy, Identity, seal_state
+from privstats.secagg.machines import ENDS, Opening, Outbox, StepStatus
 from privstats.secagg.roster import Roster
-from privstats.secagg.sealing import seal_state
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.batching import ReportBatches
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import STEPS, LeaderState, Part, StepName
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
-
-__all__ = ["BAD_PROOF", "LeaderSteps", "place_of"]
 
 BAD_PROOF = "bad_proof"
 """The fault of a report whose proof fails: its client's, or that of any one member, which no party can tell."""
@@ -68,6 +64,10 @@ class LeaderSteps(Exclusive):
     @abstractmethod
     def _body(self, part: Part, sender: int) -> bytearray:
         """The body of a report in a part, taken out of it or read back."""
+
+    @abstractmethod
+    def _boxes(self, part: Part, sender: int) -> bytes:
+        """The boxes of a report in a part, read back if they have been shelved."""
 
     @abstractmethod
     def _forget_key(self) -> None:
@@ -113,10 +113,7 @@ class LeaderSteps(Exclusive):
         if self.unproved <= self.parameters.colluders:
             return named
         detail = f"{self.unproved} proofs fail and the plan has {self.parameters.colluders} colluders: a member lies, "
-        return (
-            *named,
-            RemoteProtocolError("panel", "check", BAD_PROOF, detail + "or a version differs", proven=False),
-        )
+        return (*named, RemoteProtocolError("panel", "check", BAD_PROOF, detail + "or a version differs", proven=False))
 
     @property
     def unproved(self) -> int:
@@ -309,10 +306,10 @@ class LeaderSteps(Exclusive):
         self._unfinished()
         state = self._state
         parts, settled = (
-            {number: self._whole(part) for number, part in each.items()} for each in (state.parts, state.settled)
+            {number: self._complete(part) for number, part in each.items()} for each in (state.parts, state.settled)
         )
-        whole = replace(state, open=self._whole(state.open), parts=parts, settled=settled)
-        return self._sealed(whole, key, entropy)
+        sealed = replace(state, open=self._complete(state.open), parts=parts, settled=settled)
+        return self._sealed(sealed, key, entropy)
 
     @exclusive
     def export_shelved(self, key: bytes) -> bytes:
@@ -324,10 +321,11 @@ class LeaderSteps(Exclusive):
         state.total = self._sum.pack() if self._sum is not None else b""
         return seal_state(state, key, role="leader", place=place_of(self.parameters, self.roster), entropy=entropy)
 
-    def _whole(self, part: Part) -> Part:
-        """The part with all its bodies."""
+    def _complete(self, part: Part) -> Part:
+        """The part with all its boxes and bodies."""
+        heads = {sender: replace(head, boxes=self._boxes(part, sender)) for sender, head in part.heads.items()}
         bodies = {sender: part.bodies.get(sender) or self._body(part, sender) for sender in part.heads}
-        return replace(part, bodies=bodies, places={}, hashes={})
+        return replace(part, heads=heads, bodies=bodies, places={}, hashes={})
 
     def _unfinished(self) -> None:
         if self._state.step in ENDS:
@@ -349,7 +347,7 @@ class LeaderSteps(Exclusive):
             faults=old.faults,
             refused=old.refused,
         )
-        self._book = ReportBatches(self._state, self._identity, self.parameters, self._context)
+        self._book = ReportBatches(self._state, self._identity, self.parameters, self._context, self._boxes)
         if end == "failed":
             self._sum = None
 

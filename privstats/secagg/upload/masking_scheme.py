@@ -11,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from privstats.encoding import RingVector
 from privstats.encoding.ring import Group
+from privstats.errors import LocalProtocolError
 from privstats.secagg.prg import add_masks_packed, add_packed, masked_tiles, reduce
+from privstats.secagg.statements import Words
+from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import derive
 from privstats.secagg.wire import index as encoded_index
-
-__all__ = ["Hidden", "MaskingScheme", "Streams", "secret_of"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,40 @@ class MaskingScheme(Protocol):
             AggregationError: total and answers give no sum.
         """
         ...
+
+
+@runtime_checkable
+class ProvingScheme(MaskingScheme, Protocol):
+    """The masking scheme of reports that carry a proof; ``commits`` and ``parts`` are what the client signed of it."""
+
+    def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Words:
+        """A helper's answer to one report's proof under the leader's coins, from the seed of its share."""
+        ...
+
+    def refused(
+        self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Words
+    ) -> tuple[str, ...]:
+        """The checks that a report fails, from the leader's body and the sum of the helpers' answers."""
+        ...
+
+
+def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1) -> MaskingScheme:
+    """The masking scheme that these parameters name."""
+    if parameters.claim is None:
+        return Streams(parameters.ring, parameters.helpers, context, threads=threads)
+    scheme: MaskingScheme = parameters.claim.scheme(parameters.ring, parameters.helpers, context)
+    return scheme
+
+
+def proving(scheme: MaskingScheme) -> ProvingScheme:
+    """The scheme of a session whose reports carry proofs: no member goes on with one that proves nothing.
+
+    Raises:
+        LocalProtocolError: it is another scheme.
+    """
+    if not isinstance(scheme, ProvingScheme):
+        raise LocalProtocolError("reports of this session carry proofs, and the masking scheme verifies none")
+    return scheme
 
 
 _CIPHERS = 256  # held at a time
@@ -156,6 +191,6 @@ def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: Ring
 def _cut(vector: RingVector) -> Iterator[memoryview]:
     """The lanes reduced to their widths, as little-endian bytes."""
     for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
-        whole = bits == 8 * lane.itemsize
-        reduced = lane if whole else lane & lane.dtype.type((1 << bits) - 1)
+        fills_lane = bits == 8 * lane.itemsize
+        reduced = lane if fills_lane else lane & lane.dtype.type((1 << bits) - 1)
         yield np.ascontiguousarray(reduced.astype(lane.dtype.newbyteorder("<"), copy=False)).view(np.uint8).data

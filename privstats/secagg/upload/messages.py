@@ -13,45 +13,13 @@ import msgspec
 from msgspec import Meta, Struct
 
 from privstats.secagg import wire
-from privstats.secagg.hpke import OVERHEAD
 from privstats.secagg.upload.parameters import MAX_PART, UploadParameters
 from privstats.secagg.wire import HASH_BYTES, HEADER_BYTES, SIGNATURE_BYTES, Bytes32, Bytes64, Index
 from privstats.secagg.wire import size_of_array as _array
 from privstats.secagg.wire import size_of_bytes as _bytes
 from privstats.secagg.wire import size_of_index as _index
 
-__all__ = [
-    "BOX_BYTES",
-    "PIECE_BYTES",
-    "VERSION",
-    "Abandoned",
-    "Batch",
-    "Checked",
-    "Frame",
-    "Kinds",
-    "Listed",
-    "ProvedBatch",
-    "ProvedChecked",
-    "ProvedReport",
-    "Report",
-    "Reveal",
-    "Survivors",
-]
-__all__ += [
-    "PARTS_BYTES",
-    "Wire",
-    "decode",
-    "encode",
-    "is_kind",
-    "kinds_of",
-    "proof_bytes",
-    "signed_part",
-    "size_limit",
-]
-
 VERSION = 1
-PIECE_BYTES = 32
-BOX_BYTES = PIECE_BYTES + OVERHEAD
 PARTS_BYTES = 2 * HASH_BYTES
 """The two hashes of a proof's parts."""
 
@@ -66,7 +34,7 @@ class _Message(wire.HiddenRepr, Struct, frozen=True, array_like=True, forbid_unk
 
 
 class Report(_Message, frozen=True, tag=0):
-    """Client to leader: one box per helper, place 1 first, and the masked vector in a box for the leader."""
+    """Client to leader: the boxes, lowest place first, and the masked vector, sealed for the leader."""
 
     sender: Index
     boxes: bytes
@@ -75,7 +43,10 @@ class Report(_Message, frozen=True, tag=0):
 
 
 class Batch(_Message, frozen=True, tag=1):
-    """Leader to helper: reports without their bodies, and of the boxes only this helper's."""
+    """Leader to helper: reports without their bodies, and of the boxes only this helper's.
+
+    ``encs`` are the keys that the bodies begin with, and empty where a body's key is in a box.
+    """
 
     part: Index
     senders: Annotated[tuple[Index, ...], Meta(min_length=1, max_length=MAX_PART)]
@@ -132,7 +103,7 @@ class Listed(_Message, frozen=True, tag=8):
 class ProvedReport(_Message, frozen=True, tag=9):
     """A :class:`Report` that carries a proof: ``commits`` to the helpers' seeds, and the hashes of the two ``parts``.
 
-    The box for the leader holds the blind and then its share, 8 bytes a word.
+    The body holds the blind and then its share, 8 bytes a word.
     """
 
     sender: Index
@@ -273,7 +244,7 @@ def signed_part(data: memoryview) -> memoryview:
 
 def proof_bytes(parameters: UploadParameters) -> int:
     """The length of the Merkle proof from one box to the root of all."""
-    return HASH_BYTES * (parameters.helpers - 1).bit_length()
+    return HASH_BYTES * (len(parameters.boxed) - 1).bit_length()
 
 
 def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
@@ -281,9 +252,10 @@ def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
     sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.most_in_part)
     seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)
-    columns = (HASH_BYTES, proof_bytes(parameters), BOX_BYTES, SIGNATURE_BYTES)
+    suite = parameters.suite
+    columns = (suite.head_bytes, proof_bytes(parameters), suite.box_bytes, SIGNATURE_BYTES)
     kinds, commits = kinds_of(parameters), h * HASH_BYTES
-    report = sender + _bytes(h * BOX_BYTES) + _bytes(parameters.upload_bytes + OVERHEAD) + seal
+    report = sender + _bytes(len(parameters.boxed) * suite.box_bytes) + _bytes(parameters.body_bytes) + seal
     batch = part + _array(count) + count * sender + sum(_bytes(count * each) for each in columns) + seal
     checked = part + _bytes((count + 7) // 8) + seal
     if kinds is _PROVED:

@@ -15,11 +15,9 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg import wire
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload import checks, messages
-from privstats.secagg.upload import signed_statements as said
+from privstats.secagg.upload import signed_statements as statements
 from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
-
-__all__ = ["check_abandoned_by_all", "prove_excluded"]
 
 _BEGINNING = 256
 """The first bytes of what a client gives: more than the label and the context with which a receipt begins."""
@@ -81,6 +79,9 @@ def prove_excluded(
     Raises:
         LocalProtocolError: the statements do not prove it, or the report is not of this run and panel.
 
+    With ``key_agreement="mlkem768-x25519"`` no report is made twice: a client that is put back to before it made one
+    makes another, of another name, over the same vector. So there no report of its place may be on a list at all.
+
     Guarantee: an honest helper answers one list, or signs that it answered none, and destroys its key with that. So
     if every helper has done either, and this report is on no list, the stream of the honest one among them is gone,
     and the report stays uniform to the rest of the world together, for ever, but for a proof's answers, which tell
@@ -88,9 +89,9 @@ def prove_excluded(
     """
     run = _Run(parameters, panel.context(parameters, roster), panel)
     lists = {place: _read(statements, place, run, _listed) for place in range(1, parameters.helpers + 1)}
-    upload = _name_of(report, run)
+    upload, sender = _name_of(report, run)
     for place, listed in lists.items():
-        if upload in listed:
+        if upload in listed.values() or (sender in listed and parameters.suite.redrawn):
             raise LocalProtocolError(f"the list that helper {place} answered has this report on it: it is in the sum")
     return upload
 
@@ -104,11 +105,11 @@ class _Run:
     panel: Panel
 
 
-_Reader: TypeAlias = Callable[[memoryview, int, _Run], list[bytes]]
+_Reader: TypeAlias = Callable[[memoryview, int, _Run], dict[int, bytes]]
 
 
-def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reader) -> list[bytes]:
-    """The reports on a helper's signed list; raises ``LocalProtocolError`` if its statement is missing or invalid."""
+def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reader) -> dict[int, bytes]:
+    """What is on a helper's signed list, by sender; ``LocalProtocolError`` if its statement is missing or invalid."""
     if place not in statements:
         raise LocalProtocolError(
             f"helper {place} has signed no statement that it abandoned the run or which list it answered: count the "
@@ -123,14 +124,14 @@ def _read(statements: Mapping[int, bytes], place: int, run: _Run, reader: _Reade
         ) from None
 
 
-def _abandoned(view: memoryview, place: int, run: _Run) -> list[bytes]:
+def _abandoned(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
     """Verify a helper's statement that it gave no answer; its list is empty."""
     message = messages.decode(view, messages.Abandoned, run.parameters, run.context)
     checks.check_abandoned(message, run.panel.identities[place], place)
-    return []
+    return {}
 
 
-def _listed(view: memoryview, place: int, run: _Run) -> list[bytes]:
+def _listed(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
     """The reports on a helper's one list; none if it gave no answer."""
     if not messages.is_kind(view, messages.Listed):
         return _abandoned(view, place, run)
@@ -138,15 +139,17 @@ def _listed(view: memoryview, place: int, run: _Run) -> list[bytes]:
     return checks.check_listed(message, run.panel.identities[place], place, run.parameters)
 
 
-def _name_of(report: bytes, run: _Run) -> bytes:
-    """The name under which a ledger recorded a report of this run."""
+def _name_of(report: bytes, run: _Run) -> tuple[bytes, int]:
+    """The name under which a ledger recorded a report of this run, and the sender in it."""
     view = wire.view_of(report)
     signed = "report" if run.parameters.claim is None else "proved-report"
-    if bytes(view[:_BEGINNING]).startswith(said.prefix(signed) + run.context):
-        return sha256(view).digest()  # a receipt, the signed statement; the ledger refuses another upload's name
+    beginning = statements.prefix(signed) + run.context
+    if bytes(view[:_BEGINNING]).startswith(beginning):  # a receipt, the signed statement
+        sender = int.from_bytes(view[len(beginning) : len(beginning) + 4], "big")
+        return sha256(view).digest(), sender  # the ledger refuses another upload's name
     try:
         message = messages.decode(view, messages.kinds_of(run.parameters).report, run.parameters, run.context)
-        return sha256(checks.stated(message, run.parameters)).digest()
+        return sha256(checks.stated(message, run.parameters)).digest(), message.sender
     except wire.Refusal as refusal:
         raise LocalProtocolError(
             f"the given report is not of this run and panel ({refusal.code}): give client.receipt"

@@ -11,33 +11,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from privstats.errors import LocalProtocolError
-from privstats.files.signing import require_order
-from privstats.secagg.keys import Identity, agree, public_of, verify
+from privstats.files.signing import require_order, verify
+from privstats.secagg.keys import Identity
 from privstats.secagg.roster import Roster
 from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.signed_statements import context_of, offer_statement, panel_digest
-
-__all__ = [
-    "LASTING_SECONDS",
-    "OFFER_BYTES",
-    "Offer",
-    "Panel",
-    "check_run",
-    "digest_of",
-    "end_of",
-]
+from privstats.secagg.upload.suites import SUITES
 
 LASTING_SECONDS = 30 * 24 * 3600
 """The default lifetime of a box key."""
 
-OFFER_BYTES = 1 + 32 + 32 + 8 + 64
 _BEFORE = 1 + 32 + 32 + 64  # without an end
 _MOST = 1 << 63
 _RUN_BYTES = 16
-_ANY = X25519PrivateKey.from_private_bytes(b"\x40" * 32)  # against it every point of low order gives zero
 
 
 @dataclass(frozen=True)
@@ -47,7 +34,7 @@ class Offer:
     Attributes:
         place: 0 for the leader, 1 to h for the helpers.
         identity: its Ed25519 key, 32 bytes.
-        box_key: its X25519 key for this run alone, 32 bytes.
+        box_key: its key for this run alone: X25519, 32 bytes, or X-Wing, 1,216.
         until: the second since 1970 at which the key is destroyed; clients seal nothing to it from then on.
         signature: over parameters, roster, place, box key and end, 64 bytes.
 
@@ -79,12 +66,13 @@ class Offer:
         until: int,
     ) -> Offer:
         """The offer of the box key whose private half is ``private``."""
-        box_key = public_of(private)
-        signature = identity.sign(offer_statement(parameters.digest, roster.digest, place, box_key, until))
+        suite = parameters.suite
+        box_key = suite.public_of(private)
+        signature = identity.sign(offer_statement(suite.offer, parameters.digest, roster.digest, place, box_key, until))
         return cls(place, identity.public, box_key, until, signature)
 
     def encode(self) -> bytes:
-        """``place || identity || box key || u64 until || signature``, 137 bytes."""
+        """``place || identity || box key || u64 until || signature``, 137 or 1,321 bytes."""
         end = self.until.to_bytes(8, "big")
         return bytes([self.place]) + self.identity + self.box_key + end + self.signature
 
@@ -93,27 +81,37 @@ class Offer:
         """The offer that :meth:`encode` wrote.
 
         Raises:
-            LocalProtocolError: not 137 bytes; the 129 of earlier versions are refused by name.
+            LocalProtocolError: not 137 or 1,321 bytes; the 129 of earlier versions are refused by name.
         """
         if isinstance(data, bytes) and len(data) == _BEFORE:
             raise LocalProtocolError(
                 "this offer is of an earlier version, which set no end: install the same privstats"
             )
-        if not isinstance(data, bytes) or len(data) != OFFER_BYTES:
-            raise LocalProtocolError(f"an offer has {OFFER_BYTES} bytes; ask the helper for its offer again")
-        return cls(data[0], data[1:33], data[33:65], int.from_bytes(data[65:73], "big"), data[73:])
+        sizes = [suite.offer_bytes for suite in SUITES.values()]
+        if not isinstance(data, bytes) or len(data) not in sizes:
+            told = " or ".join(f"{size:,}" for size in sizes)
+            raise LocalProtocolError(f"an offer has {told} bytes; ask the helper for its offer again")
+        until, signature = data[-72:-64], data[-64:]
+        return cls(data[0], data[1:33], data[33:-72], int.from_bytes(until, "big"), signature)
 
     def check(self, identity: bytes, parameters: UploadParameters, roster: bytes) -> None:
         """Require that the member with this key made the offer for these parameters and the roster of this digest.
 
         Raises:
-            LocalProtocolError: another identity, a key of low order, or no such signature.
+            LocalProtocolError: another identity, a box key of the other key agreement, a key of low order, or no such
+                signature.
         """
+        suite = parameters.suite
+        if len(self.box_key) != suite.key_bytes:
+            raise LocalProtocolError(
+                f"the offer for place {self.place} is for another key agreement than the plan's "
+                f"{parameters.key_agreement!r}: make it from the plan"
+            )
         if self.identity != identity:
             raise LocalProtocolError(f"the offer for place {self.place} is not of the identity that the plan names")
         _check_order(self)
-        said = offer_statement(parameters.digest, roster, self.place, self.box_key, self.until)
-        if not verify(self.identity, self.signature, said):
+        statement = offer_statement(suite.offer, parameters.digest, roster, self.place, self.box_key, self.until)
+        if not verify(self.identity, self.signature, statement):
             raise LocalProtocolError(f"the offer for place {self.place} is not signed for this plan and this run")
 
 
@@ -200,7 +198,7 @@ class Panel:
             )
 
     def box_key(self, place: int) -> bytes:
-        """The X25519 key of leader (0) or helper."""
+        """The box key of leader (0) or helper."""
         return self.offers[place].box_key
 
     def context(self, parameters: UploadParameters, roster: Roster | bytes) -> bytes:
@@ -287,6 +285,7 @@ def digest_of(roster: Roster | bytes) -> bytes:
 def _check_order(offer: Offer) -> None:
     require_order(offer.identity, f"the identity of place {offer.place} of the panel", LocalProtocolError)
     try:
-        agree(_ANY, offer.box_key)
+        (suite,) = (each for each in SUITES.values() if each.key_bytes == len(offer.box_key))
+        suite.check(offer.box_key)
     except ValueError:
-        raise LocalProtocolError(f"the box key offered for place {offer.place} is of low order") from None
+        raise LocalProtocolError(f"the box key offered for place {offer.place} is of low order, or none") from None

@@ -12,19 +12,14 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from privstats.encoding.ring import Group
+from privstats.encoding.ring import Group, Ring
 from privstats.errors import PlanError
-from privstats.secagg.keys import RECORDED
-from privstats.secagg.upload.proof.claims import Claim, statement_of
-from privstats.secagg.upload.proof.group import Prime
-from privstats.secagg.upload.proof.statement import Statement
-from privstats.secagg.upload.proof.transcript import BLIND_BYTES
-from privstats.secagg.upload.proof.verifier import answer_size
+from privstats.secagg.keys import CLASSICAL, KEY_AGREEMENTS
+from privstats.secagg.statements import Claim
 from privstats.secagg.upload.state import STEPS, UPLOAD_STEP
+from privstats.secagg.upload.suites import SUITES, Suite
+from privstats.secagg.wire import TAG_BYTES
 
-__all__ = ["MAX_CLIENTS", "MAX_HELPERS", "MAX_PART", "SUITE", "UploadParameters"]
-
-SUITE = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 MAX_CLIENTS = 1 << 24
 MAX_HELPERS = 255
 MAX_PART = 1024
@@ -32,9 +27,7 @@ MAX_PART = 1024
 
 _MANY = 10_000
 """Clients from which on a plan says what their reports are in all."""
-_PROVED_SUITE = b"privstats/upload/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM AES-256-CTR F(2^61-1)"
 _ANSWERS = 1 << 25  # bytes of answers to one batch
-_WORD = 8
 _NOISY = "noisy helpers"  # a further element of the digest's input, if helpers add noise
 _MAX_BODY = (1 << 31) - 17  # the limit of one call of AES-GCM
 
@@ -55,6 +48,7 @@ class UploadParameters:
         plan_digest: 32 bytes that stand for everything else the parties agreed on.
         noisy_helpers: every helper adds noise of its own to its answer, so that no party sees the exact sum.
         claim: what every report proves of its vector; None where reports carry no proof.
+        key_agreement: ``"x25519"`` or ``"mlkem768-x25519"``: what boxes are sealed under.
 
     Raises:
         PlanError: the numbers contradict each other, or a body is larger than one call of AES-GCM takes.
@@ -81,10 +75,13 @@ class UploadParameters:
     plan_digest: bytes
     noisy_helpers: bool = False
     claim: Claim | None = None
+    key_agreement: str = CLASSICAL
 
     def __post_init__(self) -> None:
         if self.protocol != "split":
             raise PlanError(f"the protocol of an upload is 'split', got {self.protocol!r}")
+        if self.key_agreement not in SUITES:
+            raise PlanError(f"key_agreement of an upload is one of {', '.join(SUITES)}, got {self.key_agreement!r}")
         if not 2 <= self.clients <= MAX_CLIENTS:
             raise PlanError(f"clients must be between 2 and {MAX_CLIENTS}, got {self.clients}")
         if not 1 <= self.helpers <= MAX_HELPERS:
@@ -92,7 +89,7 @@ class UploadParameters:
         if self.tolerated != self.helpers - 1:
             raise PlanError(f"split tolerates all helpers but one, {self.helpers - 1}, got {self.tolerated}")
         self._check_cohort()
-        if isinstance(self.ring, Prime) != (self.claim is not None) or self._proved_size not in (0, self.ring.size):
+        if isinstance(self.ring, Ring) != (self.claim is None) or (self.claim and self.claim.size != self.ring.size):
             raise PlanError("reports carry a proof in the prime group of their statement, and in no other group")
         if self.upload_bytes > _MAX_BODY:
             raise PlanError(f"a packed vector may have at most {_MAX_BODY} bytes, got {self.upload_bytes}")
@@ -113,33 +110,44 @@ class UploadParameters:
     def digest(self) -> bytes:
         """32 bytes that stand for these parameters, the plan and the cryptographic suite."""
         numbers = (self.clients, self.min_survivors, self.colluders, self.helpers, self.tolerated)
-        suite = SUITE if self.claim is None else _PROVED_SUITE
+        suite = self.suite.names[self.claim is not None]
         stated: tuple[object, ...] = (suite, self.protocol, numbers, self.ring.segments, self.plan_digest)
         if self.noisy_helpers:
             stated = (*stated, _NOISY)
-        if isinstance(self.ring, Prime) and self.claim is not None:
-            stated = (*stated, self.ring.parts, self.claim.stated)
+        if self.claim is not None:
+            stated = (*stated, *self.claim.stated_in(self.ring))
         encoded = msgspec.msgpack.encode(stated)
         return hashlib.sha256(b"privstats/upload/parameters" + encoded).digest()
 
     @property
-    def statement(self) -> Statement | None:
-        """What every report proves; None where reports carry no proof."""
-        return None if self.claim is None else statement_of(self.claim)
+    def suite(self) -> Suite:
+        """How boxes and bodies are sealed."""
+        return SUITES[self.key_agreement]
 
     @property
-    def _proved_size(self) -> int:
-        return 0 if self.statement is None else self.statement.size
+    def boxed(self) -> range:
+        """The places of the panel that a report has a box for."""
+        return range(self.suite.first, self.helpers + 1)
+
+    @property
+    def body_bytes(self) -> int:
+        """Size of a sealed body on the wire."""
+        return self.suite.head_bytes + self.upload_bytes + TAG_BYTES
+
+    @property
+    def statement(self) -> Any:
+        """What every report proves, as the proof reads it; None where reports carry none."""
+        return None if self.claim is None else self.claim.statement
 
     @property
     def upload_bytes(self) -> int:
         """Size of a client's masked vector on the wire, with its proof."""
-        return self.ring.wire_bytes if self.statement is None else BLIND_BYTES + _WORD * self.statement.ends[-1]
+        return self.ring.wire_bytes if self.claim is None else self.claim.upload_bytes
 
     @property
     def answer_bytes(self) -> int:
         """Bytes of a helper's answer to one report's proof; 0 where there is none."""
-        return 0 if self.statement is None else _WORD * answer_size(self.statement)
+        return 0 if self.claim is None else self.claim.answer_bytes
 
     @property
     def most_in_part(self) -> int:
@@ -173,6 +181,7 @@ class UploadParameters:
         helpers: int = 1,
         noisy_helpers: bool = False,
         claim: Claim | None = None,
+        key_agreement: str = CLASSICAL,
     ) -> UploadParameters:
         """The parameters of ``split`` for this cohort and this number of helpers.
 
@@ -185,7 +194,7 @@ class UploadParameters:
         if graph != "auto":
             raise PlanError(f"clients of an upload do not mask with each other: leave graph at 'auto', got {graph!r}")
         sizes = (clients, min_survivors, colluders, helpers, helpers - 1)
-        return cls(*sizes, "split", ring, plan_digest, noisy_helpers, claim)
+        return cls(*sizes, "split", ring, plan_digest, noisy_helpers, claim, key_agreement)
 
 
 def facts(parameters: UploadParameters) -> list[str]:
@@ -196,7 +205,7 @@ def facts(parameters: UploadParameters) -> list[str]:
         f"{n} clients send one message each and are gone; a leader and {_number(h)} that the plan names make the sum",
         f"it trusts that not all of the panel work together: enough that the leader or {one} honest",
         _learned(parameters.noisy_helpers),
-        RECORDED,
+        KEY_AGREEMENTS[parameters.key_agreement],
         f"{n - least} clients may stay silent, which costs nothing; every helper must answer, or there is no sum",
         f"{parameters.colluders} clients of the whole roster may help, because the leader picks the reports",
         *_bytes(parameters),
@@ -210,12 +219,12 @@ def _bytes(parameters: UploadParameters) -> list[str]:
     """What many reports are to a line and a disk, which end before the processor does: see docs/how_big.md."""
     if parameters.clients < _MANY:
         return []
-    said = 0 if parameters.claim is None else 64 + 32 * parameters.helpers
-    report = parameters.upload_bytes + 168 + 80 * parameters.helpers + said
-    whole = parameters.clients * report
+    proof_bytes = 0 if parameters.claim is None else 64 + 32 * parameters.helpers
+    report = parameters.body_bytes + 120 + parameters.suite.box_bytes * len(parameters.boxed) + proof_bytes
+    total = parameters.clients * report
     return [
-        f"{parameters.clients:,} reports of {report:,} bytes are {_size(whole)} for the leader to receive, "
-        f"{_time(8 * whole / 1e9)} of a line of 1 Gbit/s, and at most {_size(1.15 * whole)} of its disk"
+        f"{parameters.clients:,} reports of {report:,} bytes are {_size(total)} for the leader to receive, "
+        f"{_time(8 * total / 1e9)} of a line of 1 Gbit/s, and at most {_size(1.15 * total)} of its disk"
     ]
 
 

@@ -13,19 +13,6 @@ from privstats.secagg.keys import hkdf
 from privstats.secagg.transcript import MerkleTree, root_of
 from privstats.secagg.wire import Labels, index
 
-__all__ = ["abandoned_statement", "batch_statement", "box_info", "boxes_root", "checked_statement"]
-__all__ += ["context_of", "derive", "labelled", "leaf", "offer_statement", "panel_digest", "prefix", "proofs"]
-__all__ += [
-    "proved_checked_statement",
-    "proved_statement",
-    "report_statement",
-    "reveal_statement",
-    "revealed_statement",
-    "roll_of",
-    "root_from",
-]
-__all__ += ["survivors_statement"]
-
 _DERIVED = "privstats/upload/"
 _LABELS = Labels("privstats/upload/1/")
 prefix, labelled = _LABELS.prefix, _LABELS.labelled
@@ -46,9 +33,9 @@ def context_of(parameters: bytes, roster: bytes, panel: bytes) -> bytes:
     return labelled("context", parameters, roster, panel)
 
 
-def offer_statement(parameters: bytes, roster: bytes, place: int, box_key: bytes, until: int) -> bytes:
+def offer_statement(label: str, parameters: bytes, roster: bytes, place: int, box_key: bytes, until: int) -> bytes:
     """Leader (place 0) and helpers sign this to offer a box key for one run, until a second since 1970."""
-    return prefix("offer-until") + parameters + roster + bytes([place]) + box_key + until.to_bytes(8, "big")
+    return prefix(label) + parameters + roster + bytes([place]) + box_key + until.to_bytes(8, "big")
 
 
 def box_info(context: bytes, sender: int, receiver: int) -> bytes:
@@ -61,30 +48,35 @@ def leaf(receiver: int, box: bytes | memoryview) -> bytes:
     return labelled("box-hash", bytes([receiver]), box)
 
 
-def boxes_root(boxes: Sequence[bytes | memoryview]) -> bytes:
-    """The root over the boxes for places 1, 2, ..."""
-    return _tree(boxes).root
+def boxes_root(boxes: Sequence[bytes | memoryview], first: int) -> bytes:
+    """The root over the boxes for the places from ``first`` on."""
+    return _tree(boxes, first).root
 
 
-def proofs(boxes: Sequence[bytes | memoryview]) -> list[bytes]:
+def proofs(boxes: Sequence[bytes | memoryview], first: int) -> list[bytes]:
     """For each box the siblings from the leaf upwards that lead to the root."""
-    tree = _tree(boxes)
+    tree = _tree(boxes, first)
     return [tree.proof(frozenset({place})) for place in range(len(boxes))]
 
 
-def root_from(receiver: int, box: bytes | memoryview, proof: bytes, helpers: int) -> bytes:
-    """The root computed from one box and its proof, whose length ``helpers`` determines."""
-    return root_of({receiver - 1: leaf(receiver, box)}, helpers, proof)
+def root_from(receiver: int, box: bytes | memoryview, proof: bytes, boxed: range) -> bytes:
+    """The root computed from one box and its proof, whose length the places that have a box determine."""
+    return root_of({boxed.index(receiver): leaf(receiver, box)}, len(boxed), proof)
 
 
 def report_statement(context: bytes, sender: int, enc: bytes, root: bytes) -> bytes:
-    """A client signs this: ``enc`` opens its body box, ``root`` stands for the boxes to the helpers."""
+    """A client signs this: ``enc`` opens its body, and is empty where a box does; ``root`` stands for the boxes."""
     return prefix("report") + context + index(sender) + enc + root
 
 
 def proved_statement(context: bytes, sender: int, enc: bytes, root: bytes, commits: bytes, parts: bytes) -> bytes:
     """A client signs this in place of :func:`report_statement` over a report that carries a proof."""
     return prefix("proved-report") + context + index(sender) + enc + root + labelled("proof-said", parts, commits)
+
+
+def seed_commitment(context: bytes, sender: int, place: int, seed: bytes) -> bytes:
+    """A client's commitment to the seed of the helper at a place, where its report carries a proof."""
+    return labelled("proof-commit", context, index(sender), bytes([place]), seed)
 
 
 def batch_statement(context: bytes, place: int, digest: bytes) -> bytes:
@@ -127,5 +119,5 @@ def abandoned_statement(context: bytes, place: int) -> bytes:
     return prefix("abandoned") + context + bytes([place])
 
 
-def _tree(boxes: Sequence[bytes | memoryview]) -> MerkleTree:
-    return MerkleTree({place: leaf(place + 1, box) for place, box in enumerate(boxes)}, len(boxes))
+def _tree(boxes: Sequence[bytes | memoryview], first: int) -> MerkleTree:
+    return MerkleTree({place: leaf(place + first, box) for place, box in enumerate(boxes)}, len(boxes))

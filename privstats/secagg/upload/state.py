@@ -12,8 +12,6 @@ from msgspec import Struct, field
 
 from privstats.secagg.wire import HiddenRepr
 
-__all__ = ["STEPS", "UPLOAD_STEP", "ClientState", "Head", "LeaderState", "Part", "StepName"]
-
 StepName: TypeAlias = Literal["report", "check", "reveal", "done", "failed"]
 
 STEPS: tuple[StepName, ...] = ("report", "check", "reveal")

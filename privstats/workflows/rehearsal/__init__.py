@@ -9,10 +9,7 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from privstats.workflows.rehearsal.asked import Asked as Asked
-    from privstats.workflows.rehearsal.call import rehearse as rehearse
-    from privstats.workflows.rehearsal.call import with_progress as with_progress
-    from privstats.workflows.rehearsal.dialects import written_as as written_as
+    from privstats.workflows.rehearsal.assumed import Asked as Asked
     from privstats.workflows.rehearsal.page import STAMP as STAMP
     from privstats.workflows.rehearsal.page import UNSURE as UNSURE
     from privstats.workflows.rehearsal.page import Bar as Bar
@@ -30,6 +27,9 @@ if TYPE_CHECKING:
     from privstats.workflows.rehearsal.run import Opened as Opened
     from privstats.workflows.rehearsal.run import Rehearsal as Rehearsal
     from privstats.workflows.rehearsal.run import opened as opened
+    from privstats.workflows.rehearsal.run import rehearse as rehearse
     from privstats.workflows.rehearsal.run import rehearsed as rehearsed
+    from privstats.workflows.rehearsal.run import with_progress as with_progress
+    from privstats.workflows.rehearsal.sources import written_as as written_as
 else:
     __getattr__, __dir__ = lazy_names(__name__)

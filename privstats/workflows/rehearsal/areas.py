@@ -1,19 +1,22 @@
-"""Areas under the ROC curve, and the difference of two on the same records, each with its standard error.
+"""How well the models of a rehearsal order records, and what they predict: a rare class may never be the likeliest one.
 
-What a record moves an area by is its influence; of a difference it is the difference of both (DeLong, DeLong and
-Clarke-Pearson 1988). Influences of one person's records are added first (Obuchowski 1997).
+Areas under the ROC curve, and the difference of two on the same records, each with its standard error. What a record
+moves an area by is its influence; of a difference it is the difference of both (DeLong, DeLong and Clarke-Pearson
+1988). Influences of one person's records are added first (Obuchowski 1997).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from statistics import fmean
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-__all__ = ["Auc", "Held", "Shares", "auc", "gain"]
+from privstats.heads.diagnostics import RARE
 
 Shares: TypeAlias = NDArray[np.float64]
 """Probabilities of the classes, ``(n, C)``."""
@@ -60,8 +63,8 @@ def gain(held: Held, shares: Shares, than: Shares) -> Auc:
 def _area(y: NDArray[np.intp], shares: Shares) -> tuple[float, NDArray[Any]]:
     """The area, and the influence of each record, ``(n,)``; of two classes that of the second."""
     classes = shares.shape[1]
-    found = [_of_one(y == place, shares[:, place]) for place in (range(classes) if classes > 2 else (1,))]
-    return float(np.mean([area for area, _ in found])), np.mean([moves for _, moves in found], axis=0)
+    areas = [_of_one(y == place, shares[:, place]) for place in (range(classes) if classes > 2 else (1,))]
+    return float(np.mean([area for area, _ in areas])), np.mean([moves for _, moves in areas], axis=0)
 
 
 def _of_one(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> tuple[float, NDArray[Any]]:
@@ -84,3 +87,78 @@ def _error(held: Held, moves: NDArray[Any]) -> float | None:
     if min(len(set(whose[held.y == place])) for place in np.unique(held.y)) < 2:
         return None
     return float(np.sqrt((np.bincount(whose, weights=moves) ** 2).sum()))
+
+
+_PAIR, _TINY = 2, 1e-300
+_MISSED = 0.5
+"""Of its share of the records, what a class is predicted for at most where it is called missed."""
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The predictions of a model for records held out.
+
+    Attributes:
+        classes: their names.
+        shares: of each class among the records summed.
+        predicted: how often each is predicted, as a share.
+        expected: its mean probability.
+        balanced: mean of the recalls, where the likeliest class is predicted.
+        by_shares: the same where probabilities are divided by ``shares`` first; of two classes that is a threshold.
+        by_expected: the same with ``expected``.
+        sensitivity, specificity: of two classes, the recalls of the second and the first by ``shares``
+            (``predict(threshold="prevalence")``); None of more.
+    """
+
+    classes: tuple[str, ...]
+    shares: tuple[float, ...]
+    predicted: tuple[float, ...]
+    expected: tuple[float, ...]
+    balanced: float
+    by_shares: float
+    by_expected: float
+    sensitivity: float | None = None
+    specificity: float | None = None
+
+    @classmethod
+    def of(
+        cls, classes: Sequence[str], summed: NDArray[np.intp], y: NDArray[np.intp], probabilities: NDArray[np.float64]
+    ) -> Self:
+        """Of probabilities ``(n, C)`` for records of the classes ``y``, ``(n,)``; ``summed`` are those learned from."""
+        shares, expected = np.bincount(summed, minlength=len(classes)) / len(summed), probabilities.mean(axis=0)
+        likeliest = probabilities.argmax(axis=1)
+        predicted = np.bincount(likeliest, minlength=len(classes)) / len(y)
+        lines = [likeliest, *((probabilities / np.maximum(each, _TINY)).argmax(axis=1) for each in (shares, expected))]
+        balanced = [fmean(float((each[y == place] == place).mean()) for place in np.unique(y)) for each in lines]
+        lists = [tuple(each.tolist()) for each in (shares, predicted, expected)]
+        recalls: list[float] = []
+        if len(classes) == _PAIR and len(np.unique(y)) == _PAIR:
+            flagged = probabilities[:, 1] >= shares[1]
+            recalls = [float((flagged[y == place] == place).mean()) for place in (1, 0)]
+        return cls(tuple(classes), lists[0], lists[1], lists[2], *balanced, *recalls)
+
+    @property
+    def one_class(self) -> bool:
+        """Whether one class is predicted for all of these records."""
+        return max(self.predicted) == 1
+
+    @property
+    def remark(self) -> str:
+        """What the balanced accuracy means where classes are missed, and what to do; empty where none is."""
+        each = zip(self.classes, self.shares, self.predicted, strict=True)
+        missed = [
+            f"{name} is {share:.1%} of the records summed and is predicted for {text:.1%} of those held out"
+            for name, share, text in each
+            if text < _MISSED * share
+        ]
+        if not missed:
+            return ""
+        rare = min(range(len(self.classes)), key=lambda place: self.shares[place])
+        mean = f"the mean of the model's own probabilities ({self.classes[rare]}: {self.expected[rare]:.3f})"
+        how = f"Flagging so gives a balanced accuracy of {self.by_shares:.1%} here, and above {mean}"
+        if len(self.classes) > _PAIR:
+            how = (
+                f"Taking the largest of the probabilities divided by the shares gives a balanced accuracy of "
+                f"{self.by_shares:.1%} here, and divided by {mean}"
+            )
+        return f"{'; '.join(missed)}: {RARE}. {how} {self.by_expected:.1%}."

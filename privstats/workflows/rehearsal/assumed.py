@@ -1,28 +1,85 @@
-"""What a rehearsal takes for public: read here from a file itself, where a study must know it without a record.
+"""What is asked of a rehearsal, and what it takes for public: read here from a file, where a study states it.
 
 Kinds of columns, values of texts, classes and the number of records are looked up in whole columns of the first file.
-Under a promise that is a leak, so nothing of this module stands in a plan, and each of its findings is said first, with
-where a study finds it instead.
+Under a promise that is a leak, so nothing of this module stands in a study.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from privstats.dp import Privacy
 from privstats.errors import DataError, SchemaError
 from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.transforms.columns import days_of
-from privstats.transforms.one_value import LOST
-from privstats.transforms.reading import Readings
+from privstats.transforms.reading import LOST, Readings
 
-__all__ = ["Assumed", "Sentence", "assumed_of", "kinds_of"]
+MOST_EXACT = 1 << 16
+"""Records that a model without noise is made of, at most: every second, every third of more. It holds them in memory,
+and the area would move by less than its error."""
+MOST_ROWS = 1
+"""Rows that all rows of a person at one party weigh at most: of the clips, a head is best with the smallest."""
+_PAIR = 2
 
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for, and in which words where it was not said.
+
+    Attributes:
+        target: the column that is predicted.
+        epsilon: of the promise.
+        delta: of the promise; None: a word of the rehearsal, as for the others.
+        adjacency, model: of the promise.
+        test: about the share of the records that is held out.
+        drop: columns that are left out.
+        persons: the column that tells whose a record is, which makes the promise one per person; None: per record.
+    """
+
+    target: str
+    epsilon: float
+    delta: float | None = None
+    adjacency: str | None = None
+    model: str | None = None
+    test: float = 0.25
+    drop: tuple[str, ...] = ()
+    persons: str | None = None
+
+    def privacy(self, parties: int) -> Privacy:
+        """The promise that is rehearsed."""
+        terms: Any = {name: getattr(self, name) for name in ("delta", "adjacency", "model")}
+        words = {name: word for name, (word, _) in words_of(parties).items()}
+        chosen = {name: words[name] if value is None else value for name, value in terms.items()}
+        if self.persons is not None:
+            chosen |= {"max_records_per_person": MOST_ROWS, "person_clip": float(MOST_ROWS)}
+        return Privacy(unit="record" if self.persons is None else "person", epsilon=self.epsilon, **chosen)
+
+
+def words_of(parties: int, *, persons: bool = False) -> Mapping[str, tuple[Any, str]]:
+    """The words that a rehearsal takes for what was not said, each with what a study thinks of before it takes one."""
+    one, protected = "record", "one record is protected; of a patient with several less is promised"
+    if persons:
+        one = "person"
+        protected = "all rows of one patient at one party together weigh at most one row; in two files one has two"
+    model = ("local", "each party adds all of it, for between two either knows its own part of the sum")
+    if parties > _PAIR:
+        model = ("distributed", "the parties add it together, and one of them may work with the server")
+    return {
+        "unit": (one, protected),
+        "adjacency": ("add-remove", f"that a {one} is there at all is hidden, too"),
+        "delta": (1e-6, f"the chance of more, well below 1 / {one}s"),
+        "model": model,
+    }
+
+
+_LEVELS = frozenset(("none", "null", "na"))
+"""Words for a gap that are levels of ordinary columns, too."""
 _VALUES = 12
 """Texts of a column that are listed: the most frequent ones; the rest are "other"."""
 _FEW = 6
@@ -62,6 +119,7 @@ class Assumed:
         classes: its values, in order.
         records: how many records are summed, over all files.
         persons: whose they are, likewise; None where no column tells.
+        gaps: by column, the words that are read as gaps, as everywhere, and may be values.
     """
 
     columns: tuple[Column, ...]
@@ -70,14 +128,15 @@ class Assumed:
     classes: tuple[str, ...]
     records: int
     persons: int | None = None
+    gaps: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:
         """Each thing, what it was taken to be, and where a study finds it."""
         named = {kind: [each.name for each in self.columns if isinstance(each, kind)] for kind in _SAID}
-        kinds = "; ".join(f"{said}: {_few(named[kind])}" for kind, said in _SAID.items() if named[kind])
+        kinds = "; ".join(f"{word}: {_few(named[kind])}" for kind, word in _SAID.items() if named[kind])
         lists = [each for each in self.columns if isinstance(each, Categories)]
-        found = [
+        sentences = [
             Sentence("columns", _few([each.name for each in self.columns]), "the data dictionary that all parties use"),
             Sentence("their kinds", kinds, "the same data dictionary"),
             *(
@@ -87,13 +146,16 @@ class Assumed:
             Sentence(f"classes of {self.target}", ", ".join(self.classes), "the protocol's definition of the outcome"),
             *(Sentence(f"number of {what}", f"{size:,}", _SIZE) for what, size in self._sizes.items()),
         ]
+        dropped = "; ".join(f"{name}: {', '.join(words)}" for name, words in self.gaps.items())
+        if dropped:
+            sentences.append(Sentence("texts read as gaps", dropped, "its code book: list among values what is one"))
         left = "; ".join(f"{name}: {why}" for name, why in self.left_out.items())
-        return (*found, Sentence("not read", left, "your own choice")) if left else tuple(found)
+        return (*sentences, Sentence("not read", left, "your own choice")) if left else tuple(sentences)
 
     @property
     def _sizes(self) -> dict[str, int]:
-        found = {"persons": self.persons, "records": self.records}
-        return {what: size for what, size in found.items() if size is not None}
+        sizes = {"persons": self.persons, "records": self.records}
+        return {what: size for what, size in sizes.items() if size is not None}
 
 
 _SAID: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or no", Categories: "categories"}
@@ -111,18 +173,23 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, pers
     Raises:
         DataError: the target has one value or too many, or no column is left.
     """
-    found = kinds_of({name: values for name, values in table.items() if name != target})
-    columns = tuple(each for each in found.values() if not isinstance(each, str))
+    kinds = kinds_of({name: values for name, values in table.items() if name != target})
+    columns = tuple(each for each in kinds.values() if not isinstance(each, str))
     if not columns:
         raise DataError(
             "no column beside the target holds what a model could read: dates, numbers, or texts that recur"
         )
-    left_out = {name: why for name, why in found.items() if isinstance(why, str)}
+    left_out = {name: why for name, why in kinds.items() if isinstance(why, str)}
     if persons is None:
         left_out = {name: _WHO.get(why, why) for name, why in left_out.items()}
     else:
         left_out[persons] = _WHOSE
-    return Assumed(columns, left_out, target, _classes(target, table[target]), records)
+    gaps = {
+        each.name: words
+        for each in columns
+        if (words := sorted({word for word in table[each.name].words.values() if word in _LEVELS} - each.words))
+    }
+    return Assumed(columns, left_out, target, _classes(target, table[target]), records, gaps=gaps)
 
 
 def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
@@ -130,27 +197,30 @@ def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
     return {name: _accepted(name, values) for name, values in table.items()}
 
 
-def _accepted(name: str, found: Readings) -> Column | str:
+def _accepted(name: str, readings: Readings) -> Column | str:
     try:
-        return _kind_of(name, found)
+        return _kind_of(name, readings)
     except SchemaError:
         return "its name or values are none that a plan can list"
 
 
-def _kind_of(name: str, found: Readings) -> Column | str:
+def _kind_of(name: str, readings: Readings) -> Column | str:
     """The declaration of a column, or why it is left out."""
-    given = len(found.numbers) - int(found.missing.sum())
+    given = len(readings.numbers) - int(readings.missing.sum())
     if not given:
         return "empty"
-    numbers = found.numbers[~np.isnan(found.numbers)]
-    if len(np.unique(numbers)) + len(set(found.texts.values())) == 1:
-        return "one value alone" if given == len(found.numbers) else Categories(name, ())
-    days = [text for text in found.texts.values() if np.isfinite(days_of(text))]
+    numbers = readings.numbers[~np.isnan(readings.numbers)]
+    if len(np.unique(numbers)) + len(set(readings.texts.values())) == 1:
+        words, texts = set(readings.words.values()), set(readings.texts.values())
+        if len(words) == len(texts) == 1 and words <= _LEVELS:  # of two levels one is no gap
+            return Categories(name, tuple(sorted(words | texts)))
+        return "one value alone" if given == len(readings.numbers) else Categories(name, ())
+    days = [text for text in readings.texts.values() if np.isfinite(days_of(text))]
     if len(numbers) >= _NEARLY_ALL * given:
         return _of_numbers(name, numbers)
     if len(days) >= _NEARLY_ALL * given:
         return Dates(name)
-    return _of_texts(name, found, given)
+    return _of_texts(name, readings, given)
 
 
 def _of_numbers(name: str, numbers: Any) -> Column | str:
@@ -166,13 +236,13 @@ def _of_numbers(name: str, numbers: Any) -> Column | str:
     return Numeric(name)
 
 
-def _of_texts(name: str, found: Readings, given: int) -> Column | str:
-    counts = Counter(found.texts.values())
+def _of_texts(name: str, readings: Readings, given: int) -> Column | str:
+    counts = Counter(readings.texts.values())
     listed = sum(times for _, times in counts.most_common(_VALUES))
     if len(counts) > max(_VALUES, _FREE * given) or listed < _TOLD * given:
         return _RECURRING if len(counts) <= _RECURS * given else _IDS
-    told = sorted(((text, times) for text, times in counts.items() if LOST not in text), key=_by_count)
-    frequent = tuple(sorted(text for text, _ in told[:_VALUES]))
+    common = sorted(((text, times) for text, times in counts.items() if LOST not in text), key=_by_count)
+    frequent = tuple(sorted(text for text, _ in common[:_VALUES]))
     return _first_accepted(lambda: Categories(name, frequent), lambda: Categories(name, ()))
 
 
@@ -180,17 +250,17 @@ def _by_count(item: tuple[str, int]) -> tuple[int, str]:
     return -item[1], item[0]
 
 
-def _first_accepted(whole: Callable[[], Column], less: Callable[[], Column]) -> Column:
+def _first_accepted(make: Callable[[], Column], less: Callable[[], Column]) -> Column:
     """The first declaration, or the second where its values are none that a plan may list."""
     try:
-        return whole()
+        return make()
     except SchemaError:
         return less()
 
 
-def _classes(target: str, found: Readings) -> tuple[str, ...]:
-    numbers = np.unique(found.numbers[~np.isnan(found.numbers)])
-    classes = (*(f"{each:.15g}" for each in numbers.tolist()), *sorted(set(found.texts.values())))
+def _classes(target: str, readings: Readings) -> tuple[str, ...]:
+    numbers = np.unique(readings.numbers[~np.isnan(readings.numbers)])
+    classes = (*(f"{each:.15g}" for each in numbers.tolist()), *sorted(set(readings.texts.values())))
     if not 2 <= len(classes) <= _MOST_CLASSES:
         many = "one value" if len(classes) < 2 else f"more than {_MOST_CLASSES} different values"
         raise DataError(

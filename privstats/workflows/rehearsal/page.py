@@ -7,7 +7,7 @@ was taken for public; in the plan that it would be a question mark stands for ea
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
@@ -17,35 +17,14 @@ import tomli_w
 
 from privstats.course import Binned, Course
 from privstats.files.atomic import atomic_write
-from privstats.workflows.rehearsal.asked import MOST_EXACT, MOST_ROWS, words_of
-from privstats.workflows.rehearsal.assumed import Sentence
-from privstats.workflows.rehearsal.dialects import options_of
-from privstats.workflows.rehearsal.held_tables import Source, file_of
+from privstats.workflows.rehearsal.assumed import MOST_EXACT, MOST_ROWS, Sentence, words_of
 from privstats.workflows.rehearsal.shapes import decisive, drawn
+from privstats.workflows.rehearsal.sources import Source, file_of, options_of
 from privstats.workflows.report.layout import Cell, Figure, Table, render
 
 if TYPE_CHECKING:
+    from privstats.workflows.rehearsal.areas import Decided
     from privstats.workflows.rehearsal.run import Opened, Own, Rehearsal
-
-__all__ = [
-    "STAMP",
-    "UNSURE",
-    "Bar",
-    "Worth",
-    "bars",
-    "before_a_score",
-    "costs",
-    "facts",
-    "next_commands",
-    "oddities",
-    "promised",
-    "scored_on",
-    "study_plan",
-    "taken",
-    "text_of",
-    "worths",
-    "write_page",
-]
 
 STAMP = "A REHEARSAL: read from the files themselves"
 UNSURE = (
@@ -92,11 +71,11 @@ def _spread(error: float | None) -> str:
 def taken(what: Opened) -> tuple[Sentence, ...]:
     """What was taken for public, and which words stand for what was not said; each with where a study finds it."""
     words = words_of(len(what.parties), persons=what.asked.persons is not None)
-    said = {name: getattr(what.asked, name, None) for name in words}
+    chosen = {name: getattr(what.asked, name, None) for name in words}
     promise = [
         Sentence(name, str(word), f"your own choice: {why}")
         for name, (word, why) in words.items()
-        if said[name] is None
+        if chosen[name] is None
     ]
     written = [
         Sentence(
@@ -137,10 +116,10 @@ class Worth:
     said: str
 
 
-def worths(found: Rehearsal) -> list[Worth]:
+def worths(rehearsal: Rehearsal) -> list[Worth]:
     """Of every party, in order."""
-    joint = f"all together, epsilon {found.opened.privacy.epsilon:g}"
-    whose = "records" if found.opened.asked.persons is None else "patients"
+    joint = f"all together, epsilon {rehearsal.opened.privacy.epsilon:g}"
+    whose = "records" if rehearsal.opened.asked.persons is None else "patients"
     return [
         Worth(
             (
@@ -149,38 +128,42 @@ def worths(found: Rehearsal) -> list[Worth]:
             ),
             _worth(f"{name}'s own {whose}", own),
         )
-        for name, own in found.own.items()
+        for name, own in rehearsal.own.items()
     ]
 
 
 def _worth(whose: str, own: Own) -> str:
     value, error = own.gain.value, own.gain.error
-    said = f"For {whose} the joint model is worth {value:+.3f}{_spread(error)}"
+    sentence = f"For {whose} the joint model is worth {value:+.3f}{_spread(error)}"
     if error is None:
-        return f"{said}: too few of a class are held out to say how sure that is."
+        return f"{sentence}: too few of a class are held out to say how sure that is."
     if abs(value) < _SURE * error:
-        return f"{said}: its {own.records:,} records held out cannot tell that from nothing."
-    return f"{said}." if value > 0 else f"{said}: its own model is better for them."
+        return f"{sentence}: its {own.records:,} records held out cannot tell that from nothing."
+    return f"{sentence}." if value > 0 else f"{sentence}: its own model is better for them."
 
 
-def bars(found: Rehearsal) -> list[Bar]:
+def bars(rehearsal: Rehearsal) -> list[Bar]:
     """Each party alone, all without noise, all under the promise; on the records that all of them hold out."""
-    alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in found.alone.items()]
-    part = f", on {MOST_EXACT:,} records at most" if found.opened.public.records > MOST_EXACT else ""
-    whole = Bar(f"all together, no privacy{part}", found.exact.value, found.exact.error)
-    epsilon = found.opened.privacy.epsilon
-    return [*alone, whole, Bar(f"all together, epsilon {epsilon:g}", found.private.value, found.private.error, True)]
+    alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in rehearsal.alone.items()]
+    part = f", on {MOST_EXACT:,} records at most" if rehearsal.opened.public.records > MOST_EXACT else ""
+    exact = Bar(f"all together, no privacy{part}", rehearsal.exact.value, rehearsal.exact.error)
+    epsilon = rehearsal.opened.privacy.epsilon
+    return [
+        *alone,
+        exact,
+        Bar(f"all together, epsilon {epsilon:g}", rehearsal.private.value, rehearsal.private.error, True),
+    ]
 
 
 def oddities(what: Opened) -> list[str]:
     """What looks odd in each file."""
-    return [said for party in what.parties for said in party.odd]
+    return [remark for party in what.parties for remark in party.odd]
 
 
 def costs(found: Rehearsal) -> list[tuple[str, str]]:
     """What was spent, sent and waited."""
     what = found.opened
-    left = [(said, sum(getattr(party, name) for party in what.parties)) for name, said in _LEFT.items()]
+    left = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
     sizes = [("records", what.public.records, sum(int(party.test.sum()) for party in what.parties))]
     if what.public.persons is not None:
         sizes.insert(0, ("persons", what.public.persons, sum(party.persons(test=True) for party in what.parties)))
@@ -188,8 +171,9 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         ("promise for all sessions together", promised(what)),
         *((f"{unit} summed", f"{summed:,}") for unit, summed, _ in sizes),
         *((f"{unit} held out to score on", f"{held:,}") for unit, _, held in sizes),
-        *((said, f"{count:,}") for said, count in left if count),
+        *((label, f"{count:,}") for label, count in left if count),
         ("balanced accuracy under the promise", f"{found.decided.balanced:.1%}"),
+        *_flagged(found.decided),
         *([("what that means, and what to do", remark)] if (remark := found.decided.remark) else []),
         *([("this head predicts one class", "for all records held out")] if found.decided.one_class else []),
         *_faint(what.course),
@@ -199,19 +183,35 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
     ]
 
 
-def text_of(found: Rehearsal) -> str:
+def _flagged(decided: Decided) -> Iterator[tuple[str, str]]:
+    """Sensitivity and specificity of a rare class by its share, of two classes."""
+    if decided.sensitivity is not None and decided.specificity is not None:
+        name, share = decided.classes[1], decided.shares[1]
+        yield (
+            f'sensitivity and specificity of {name} from a probability of {share:.3g} on (threshold="prevalence")',
+            f"{decided.sensitivity:.1%}, {decided.specificity:.1%}",
+        )
+
+
+def text_of(rehearsal: Rehearsal) -> str:
     """Areas and costs as plain text."""
     lines = [
         STAMP,
         "",
-        *(f"- {said}" for said in oddities(found.opened)),
+        *(f"- {remark}" for remark in oddities(rehearsal.opened)),
         "",
         "On each party's own records that were in no sum:",
     ]
-    for each in worths(found):
+    for each in worths(rehearsal):
         lines += [*(f"{bar.name}: {bar.shown}" for bar in each.bars), each.said]
-    lines += [UNSURE, "", f"On {scored_on(found.opened)}:", *(f"{bar.name}: {bar.shown}" for bar in bars(found)), ""]
-    return "\n".join([*lines, *(f"- {what}: {here}" for what, here in costs(found))])
+    lines += [
+        UNSURE,
+        "",
+        f"On {scored_on(rehearsal.opened)}:",
+        *(f"{bar.name}: {bar.shown}" for bar in bars(rehearsal)),
+        "",
+    ]
+    return "\n".join([*lines, *(f"- {what}: {here}" for what, here in costs(rehearsal))])
 
 
 def facts(found: Rehearsal) -> dict[str, Any]:
@@ -223,6 +223,8 @@ def facts(found: Rehearsal) -> dict[str, Any]:
         "balanced_accuracy": found.decided.balanced,
         "balanced_accuracy_by_shares": found.decided.by_shares,
         "balanced_accuracy_by_mean_probabilities": found.decided.by_expected,
+        "sensitivity_by_shares": found.decided.sensitivity,
+        "specificity_by_shares": found.decided.specificity,
         "missed_classes": found.decided.remark,
         "one_class": found.decided.one_class,
         "auc_no_privacy": found.exact.value,
@@ -262,8 +264,8 @@ def study_plan(what: Opened) -> str:
     if what.asked.persons is not None:
         privacy |= {name: getattr(what.privacy, name) for name in ("unit", "person_clip", "max_records_per_person")}
     for name in ("delta", "adjacency", "model"):
-        said = getattr(what.asked, name)
-        privacy[name] = _OPEN if said is None else said
+        given = getattr(what.asked, name)
+        privacy[name] = _OPEN if given is None else given
     shown = {
         "schema": {**schema, "classes": _OPEN, "transform": [{"kind": "cells", "columns": columns}]},
         "cohort": cohort,
@@ -344,13 +346,13 @@ def shape(found: Rehearsal) -> Figure:
     )
 
 
-def write_page(found: Rehearsal, path: str | os.PathLike[str], *, kept: bool = False) -> None:
+def write_page(rehearsal: Rehearsal, path: str | os.PathLike[str], *, kept: bool = False) -> None:
     """Render the page and write it whole; ``kept``: columns.toml is written already.
 
     Raises:
         MissingExtraError: jinja2 or matplotlib is not installed.
     """
-    what = found.opened
+    what = rehearsal.opened
     html = render(
         __package__,
         "rehearsal.html",
@@ -358,8 +360,8 @@ def write_page(found: Rehearsal, path: str | os.PathLike[str], *, kept: bool = F
         target=what.asked.target,
         names=[party.name for party in what.parties],
         oddities=oddities(what),
-        worths=worths(found),
-        bars=bars(found),
+        worths=worths(rehearsal),
+        bars=bars(rehearsal),
         unsure=UNSURE,
         scored_on=scored_on(what),
         taken=Table(
@@ -368,10 +370,10 @@ def write_page(found: Rehearsal, path: str | os.PathLike[str], *, kept: bool = F
             [(each.what, Cell(each.taken, notes=(each.elsewhere,))) for each in taken(what)],
             words=True,
         ),
-        costs=Table("what it cost", ("what", "here"), costs(found), words=True),
+        costs=Table("what it cost", ("what", "here"), costs(rehearsal), words=True),
         plan=study_plan(what),
         commands=next_commands(what, kept=kept),
         score=before_a_score(what),
-        card=shape(found),
+        card=shape(rehearsal),
     )
     atomic_write(path, html.encode(), shared=True)

@@ -1,28 +1,56 @@
-"""The files of a rehearsal as its parties' records: read once, held out in part, and scored on what is held out."""
+"""The files of a rehearsal as its parties' records: read once, held out in part, and scored on what is held out.
+
+Beside the records it says what looks odd in one party's file beside what was read off the first.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.moments.csv_lines import names_told, other_separator
-from privstats.moments.labels import places_of
+from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.record_files import held_out
+from privstats.moments.input_validation import places_of
 from privstats.moments.person_ids import names_of, persons_held_out
-from privstats.moments.record_files import held_out
-from privstats.transforms import Cells
+from privstats.transforms import Categories, Cells, Column
 from privstats.transforms.column_names import places_in
 from privstats.transforms.reading import Readings, read
+from privstats.workflows.look import looked, spellings, unlisted
 from privstats.workflows.rehearsal.areas import Held
 from privstats.workflows.rehearsal.assumed import Assumed
-from privstats.workflows.rehearsal.held_tables import Source, name_of
-from privstats.workflows.rehearsal.odd_values import odd
+from privstats.workflows.rehearsal.sources import HeldTable, Source, name_of
 
-__all__ = ["Found", "Party", "parties_of", "read_file", "shared_names", "tested"]
+
+def odd(file: Source, columns: tuple[Column, ...], readings: Mapping[str, Readings]) -> tuple[str, ...]:
+    """A sentence for each column that somebody may want to mend, with the name of the file, as ``privstats look`` says.
+
+    Values beside the listed ones are no oddity by themselves, for a rehearsal lists the most frequent ones of the first
+    file; but all of a file's are, and those that differ from a listed one by case alone.
+    """
+    name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
+    return tuple(f"{name}: {remark}" for column in columns for remark in _of_column(column, readings[column.name]))
+
+
+def _of_column(column: Column, readings: Readings) -> Iterator[str]:
+    seen = looked(column, readings)
+    if isinstance(column, Categories) and not seen.unreadable:
+        rest = unlisted(column, readings)
+        if not column.values or not (_is_all(seen.other, seen.records - seen.missing) or spellings(column, rest)):
+            return
+    for remark in seen.remarks:
+        yield f"{column.name}: {remark}"
+
+
+def _is_all(other: int, given: int) -> bool:
+    return 0 < other == given
+
 
 Columns: TypeAlias = Mapping[str, Readings]
 
@@ -89,15 +117,15 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
                 raise DataError(
                     f"{file.path} has no column {wanted!r}, and a rehearsal needs the same names in every table: name "
                     f"another one in --target, --drop or --persons (in Python target=, drop=, persons=), or its column "
-                    f"so; it has {names_told(names)}{hint}"
+                    f"so; it has {quoted_names(names)}{hint}"
                 )
     if persons is not None and places_in([persons], headers[0]) == places_in([target], headers[0]):
-        raise DataError(f"{persons!r} says whose a record is and cannot be predicted; name another column in --target")
+        raise DataError(f"{persons!r} holds the person ids and cannot be predicted; name another column in --target")
     gone = set(places_in((*drop, *ids), headers[0]))
-    kept = [name for place, name in enumerate(headers[0]) if place not in gone]
+    common = [name for place, name in enumerate(headers[0]) if place not in gone]
     for names in headers:
-        kept = [name for name, place in zip(kept, places_in(kept, names), strict=True) if place is not None]
-    return kept
+        common = [name for name, place in zip(common, places_in(common, names), strict=True) if place is not None]
+    return common
 
 
 class Found(NamedTuple):
@@ -122,7 +150,7 @@ def read_file(file: Source, names: Sequence[str], persons: str | None = None) ->
     return Found(columns, table.left_out, ids)
 
 
-def parties_of(files: Sequence[Source], found: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
+def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assumed, share: float) -> tuple[Party, ...]:
     """The records of each file, of which about a share is held out: each record by its own values alone, or where ids
     are read all of a person by the id alone.
 
@@ -130,7 +158,7 @@ def parties_of(files: Sequence[Source], found: Sequence[Found], public: Assumed,
         DataError: a file has no record to learn from or to score on, or no class of its own two.
     """
     cells = Cells(public.columns)
-    named = zip(_names(files), files, found, strict=True)
+    named = zip(_names(files), files, sources, strict=True)
     return tuple(
         replace(_party(name, each, public, cells, share), odd=odd(file, public.columns, each.columns))
         for name, file, each in named
@@ -143,20 +171,22 @@ def _names(files: Sequence[Source]) -> list[str]:
     return [stem if stems.count(stem) == 1 else f"{stem} {place}" for place, stem in enumerate(stems, 1)]
 
 
-def _party(name: str, found: Found, public: Assumed, cells: Cells, share: float) -> Party:
-    table = {each.name: _values(found.columns[each.name]) for each in public.columns}
-    y = places_of(public.classes, _values(found.columns[public.target]))
-    told = y >= 0
-    kept = told if found.ids is None else told & (found.ids != None)  # noqa: E711 - of each element
-    table, y = {key: values[kept] for key, values in table.items()}, y[kept]
-    ids, codes = None if found.ids is None else found.ids[kept], cells.codes(table)
+def _party(name: str, file: Found, public: Assumed, cells: Cells, share: float) -> Party:
+    table = {each.name: _values(file.columns[each.name]) for each in public.columns}
+    y = places_of(public.classes, _values(file.columns[public.target]))
+    labelled = y >= 0
+    counted = labelled if file.ids is None else labelled & (file.ids != None)  # noqa: E711 - of each element
+    table, y = {key: values[counted] for key, values in table.items()}, y[counted]
+    ids, codes = None if file.ids is None else file.ids[counted], cells.codes(table)
     test = held_out(codes, share, _SPLIT) if ids is None else persons_held_out(ids, share, _SPLIT)
     if len(np.unique(y[~test])) < len(public.classes) or len(np.unique(y[test])) < len(public.classes):
         raise DataError(
             f"{name} has too few records of one class to learn it and to score it; give a file with more, or another "
             "--test (in Python test=)"
         )
-    return Party(name, table, codes, y, test, int((~told).sum()), found.broken, ids, int((told & ~kept).sum()))
+    return Party(
+        name, table, codes, y, test, int((~labelled).sum()), file.broken, ids, int((labelled & ~counted).sum())
+    )
 
 
 def tested(parties: Sequence[Party]) -> Held:
@@ -165,12 +195,10 @@ def tested(parties: Sequence[Party]) -> Held:
     return Held(np.concatenate([party.y[party.test] for party in parties]), np.concatenate(ids) if ids else None)
 
 
-def _values(found: Readings) -> NDArray[Any]:
+def _values(readings: Readings) -> NDArray[Any]:
     """The readings as one array: of numbers, or of numbers, texts and None."""
-    if not found.texts:
-        return found.numbers
-    out = found.numbers.astype(object)
-    out[np.isnan(found.numbers)] = None
-    for place, text in found.texts.items():
-        out[place] = text
+    if not readings.are_texts.any():
+        return readings.numbers
+    out = readings.plain
+    out[readings.missing] = None
     return out

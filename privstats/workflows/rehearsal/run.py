@@ -6,6 +6,7 @@ The masks, the messages, the noise and the course are the real ones. What a stud
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,26 +19,26 @@ from numpy.typing import NDArray
 from privstats.course import Binned, Centred, Rounds
 from privstats.course.base import Course
 from privstats.dp import Privacy
-from privstats.dp.models import MODELS
+from privstats.dp.privacy import MODELS
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
+from privstats.files.atomic import require_place
 from privstats.heads import LDA, RefinedSoftmax
 from privstats.inference import Scorecard, scorecard
+from privstats.moments import RecordFile
 from privstats.plan import Cohort, Plan
+from privstats.progress import progress_bar
 from privstats.randomness import Generator
 from privstats.release import Release
 from privstats.schema import ClassSchema
 from privstats.transforms import Cells, Dates, Numeric
 from privstats.transforms.column_names import place_of
-from privstats.transforms.one_value import same
-from privstats.workflows.rehearsal.areas import Auc, Shares, auc, gain
-from privstats.workflows.rehearsal.asked import MOST_EXACT, Asked
-from privstats.workflows.rehearsal.assumed import Assumed, assumed_of
-from privstats.workflows.rehearsal.decided import Decided
-from privstats.workflows.rehearsal.held_tables import Source
+from privstats.transforms.reading import same
+from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain
+from privstats.workflows.rehearsal.assumed import MOST_EXACT, Asked, Assumed, assumed_of
+from privstats.workflows.rehearsal.page import write_page
 from privstats.workflows.rehearsal.parties import Party, parties_of, read_file, shared_names, tested
+from privstats.workflows.rehearsal.sources import HeldTable, Source, written_as
 from privstats.workflows.simulate import simulate
-
-__all__ = ["Opened", "Own", "Rehearsal", "opened", "rehearsed"]
 
 _PAIR = 2
 _DRAWS = 40
@@ -163,8 +164,8 @@ def opened(files: Sequence[Source], asked: Asked) -> Opened:
         Cells(public.columns)  # refuses too many columns before the other files are read
     except SchemaError as refusal:
         raise SchemaError(f"{refusal}: leave columns out of the rehearsal with --drop (in Python drop=)") from None
-    found = [first, *(read_file(file, names, asked.persons) for file in files[1:])]
-    parties = parties_of(files, found, public, asked.test)
+    sources = [first, *(read_file(file, names, asked.persons) for file in files[1:])]
+    parties = parties_of(files, sources, public, asked.test)
     persons = None if asked.persons is None else sum(each.persons(test=False) for each in parties)
     public = replace(public, records=sum(int((~each.test).sum()) for each in parties), persons=persons)
     return Opened(asked, public, parties, perf_counter() - start, tuple(files))
@@ -179,39 +180,44 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
         rng: a generator of test randomness; the operating system's when omitted.
     """
     start = perf_counter()
+    releases = _releases(what, rng)
+    head = _fitted(_head(what), releases)
+    private = [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
+    advance(1)
+    card = scorecard(head, releases, draws=_DRAWS)
+    advance(1)
+    exact = _without_noise(what, what.parties)
+    advance(1)
+    alone = {}
+    for party in what.parties:
+        alone[party.name] = _without_noise(what, (party,))
+        advance(1)
+    held, summed = tested(what.parties), np.concatenate([party.y[~party.test] for party in what.parties])
+    return Rehearsal(
+        opened=what,
+        own={
+            party.name: _own(party, alone[party.name][place], private[place])
+            for place, party in enumerate(what.parties)
+        },
+        private=auc(held, np.concatenate(private)),
+        exact=auc(held, np.concatenate(exact)),
+        alone={name: auc(held, np.concatenate(shares)) for name, shares in alone.items()},
+        decided=Decided.of(what.public.classes, summed, held.y, np.concatenate(private)),
+        releases=releases,
+        card=card,
+        upload_bytes=sum(release.plan.masking.upload_bytes for release in releases),
+        seconds=what.seconds + perf_counter() - start,
+    )
+
+
+def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
+    """Of every session that ended with a sum."""
     names = np.array(what.public.classes)
     shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnreadableRecordsWarning)  # of values: ``Party.odd`` says which file's
         releases = simulate(what.course, shards, rng=rng)
-    kept = tuple(release for release in releases if release is not None)
-    head = _fitted(_head(what), kept)
-    private = [np.asarray(head.predict_proba(party.held_out), np.float64) for party in what.parties]
-    advance(1)
-    card = scorecard(head, kept, draws=_DRAWS)
-    advance(1)
-    exact = _without_noise(what, what.parties)
-    advance(1)
-    alone, own = {}, {}
-    for place, party in enumerate(what.parties):
-        alone[party.name] = _without_noise(what, (party,))
-        own[party.name] = _own(party, alone[party.name][place], private[place])
-        advance(1)
-    held, summed = tested(what.parties), np.concatenate([party.y[~party.test] for party in what.parties])
-    areas = {name: auc(held, np.concatenate(shares)) for name, shares in alone.items()}
-    sent = sum(release.plan.masking.upload_bytes for release in kept)
-    return Rehearsal(
-        opened=what,
-        own=own,
-        private=auc(held, np.concatenate(private)),
-        exact=auc(held, np.concatenate(exact)),
-        alone=areas,
-        decided=Decided.of(what.public.classes, summed, held.y, np.concatenate(private)),
-        releases=kept,
-        card=card,
-        upload_bytes=sent,
-        seconds=what.seconds + perf_counter() - start,
-    )
+    return tuple(release for release in releases if release is not None)
 
 
 def _own(party: Party, alone: Shares, private: Shares) -> Own:
@@ -241,12 +247,96 @@ def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
 
 def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:
     """The declaration with the exact quantiles of these codes for cut points."""
-    found = {}
+    quantiles = {}
     for place, column in enumerate(cells.columns):
         if not isinstance(column, Numeric | Dates) or column.edges is not None:
             continue
         known = codes[~np.isnan(codes[:, place]), place]
         ranks = np.arange(1, cells.signs + 1) / (cells.signs + 1)
         points = sorted({same(float(each)) for each in np.quantile(known, ranks)}) if len(known) else [0.0]
-        found[column.name] = points
-    return cells.with_edges(found)
+        quantiles[column.name] = points
+    return cells.with_edges(quantiles)
+
+
+def rehearse(
+    tables: Mapping[str, Any] | Sequence[Any],
+    *,
+    target: str,
+    epsilon: float,
+    delta: float | None = None,
+    adjacency: str | None = None,
+    model: str | None = None,
+    test: float = 0.25,
+    drop: Sequence[str] = (),
+    persons: str | None = None,
+    page: str | os.PathLike[str] | None = None,
+    rng: Generator | None = None,
+) -> Rehearsal:
+    """Rehearse a study on tables that you may look at, with real masks and real noise: ``privstats try`` in Python.
+
+    What a study must know beforehand is read from the tables, so **nothing that comes of it is a release**. Numbers and
+    page are those that the command makes of the same tables as files; its next commands name a CSV file per table.
+
+    Args:
+        tables: one per party, at least two, by the party's name or in a sequence: frames of pandas or polars, tables of
+            Arrow, relations of DuckDB, mappings of columns, or paths of CSV and Parquet files.
+        target: the column that is predicted, of a few classes.
+        epsilon: of the promise.
+        delta, adjacency, model: of the promise; a word of the rehearsal where it is not said.
+        test: about the share of the records to score on, 0 to 1.
+        drop: columns to leave out.
+        persons: the column that tells whose a record is. The promise is one per person then, whose rows at one party
+            weigh at most one together; all rows of a person are summed or scored on, by the id alone, in every table;
+            rows without an id are left out. None: per record, and rows of one person may stand on both sides.
+        page: where to write the page, which is replaced; None: nowhere.
+        rng: a generator of test randomness; the operating system's when omitted.
+
+    Raises:
+        DataError: tables without common columns, without names, without the column of ids, or with too few records of a
+            class.
+        SchemaError: more columns than a plan may declare.
+        PlanError: a promise out of its bounds.
+        PrivstatsError: the page cannot be written there.
+        MissingExtraError: a page, and jinja2 or matplotlib is not installed.
+
+    Example:
+        >>> dose = np.random.default_rng(0).normal(size=(2, 400))
+        >>> tables = {name: {"dose": x, "ill": x > 0.5} for name, x in zip(("north", "south"), dose)}
+        >>> found = ps.rehearse(tables, target="ill", epsilon=20.0)
+        >>> list(found.alone), found.exact.value > 0.9
+        (['north', 'south'], True)
+    """
+    if page is not None:
+        require_place(page)
+    asked = Asked(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
+    result = with_progress(opened(_sources_of(tables, target), asked), rng)
+    if page is not None:
+        write_page(result, page)
+    return result
+
+
+def with_progress(what: Opened, rng: Generator | None = None) -> Rehearsal:
+    """:func:`rehearsed` beside its bar, in one thread: its matrices are small."""
+    from threadpoolctl import threadpool_limits
+
+    with progress_bar("rehearsing", len(what.parties) + 3) as advance, threadpool_limits(1):
+        return rehearsed(what, advance, rng)
+
+
+def _sources_of(tables: Mapping[str, Any] | Sequence[Any], target: str) -> list[Source]:
+    """Files and tables by the name of their party; those of a sequence are numbered.
+
+    Raises:
+        DataError: fewer than two.
+    """
+    named = isinstance(tables, Mapping)
+    pairs = list(tables.items()) if isinstance(tables, Mapping) else [("", each) for each in tables]
+    if len(pairs) < 2:
+        raise DataError("a rehearsal needs two tables or more, one for each party: {'north': frame, 'south': frame}")
+    sources: list[Source] = []
+    for place, (name, each) in enumerate(pairs, 1):
+        if isinstance(each, str | os.PathLike):
+            sources.append(written_as(RecordFile(each, target), (None, None, None)))
+        else:
+            sources.append(HeldTable(str(name) if named else f"party {place}", each))
+    return sources

@@ -13,10 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.inference.scorecards.table import ColumnPoints, Scorecard
+from privstats.inference.scorecard_table import ColumnPoints, Scorecard
 from privstats.transforms import Column, Dates, Numeric
-
-__all__ = ["COLUMNS", "decisive", "drawn"]
 
 COLUMNS = 6
 """Columns that are drawn."""
@@ -34,8 +32,8 @@ _NOTHING = 1e-6
 def decisive(card: Scorecard) -> list[int]:
     """The places of the columns whose points vary most over the records, in the order of the table."""
     row = len(card.outcomes) - 1
-    found = ((each.within(each.points, np.mean)[row], each.shares) for each in card.columns)
-    weights = [float((np.clip(shares, 0, None) * points**2).sum()) for points, shares in found]
+    spans = ((each.within(each.points, np.mean)[row], each.shares) for each in card.columns)
+    weights = [float((np.clip(shares, 0, None) * points**2).sum()) for points, shares in spans]
     order = sorted(range(len(weights)), key=lambda place: -weights[place])
     return sorted(order[:COLUMNS])
 
@@ -85,15 +83,15 @@ def _curve(axes: Any, column: ColumnPoints, declared: Numeric | Dates, marks: ND
     """Steps between the cut points, the band behind them; a gap stands to the right by itself."""
     span = float(marks[-1] - marks[0]) or 1.0
     ends = np.concatenate([[marks[0] - _MARGIN * span], marks, [marks[-1] + _MARGIN * span]])
-    points, told = column.points[row, :-1], column.told[row, column.intervals.of_steps[:-1]]
+    points, reported = column.points[row, :-1], column.told[row, column.intervals.of_steps[:-1]]
     low, high = column.low[row, :-1], column.high[row, :-1]
     axes.stairs(high, ends, baseline=low, fill=True, color=_INK, alpha=0.15)
     axes.stairs(points, ends, baseline=None, color=_GREY, linewidth=1.6)
-    axes.stairs(np.where(told, points, np.nan), ends, baseline=None, color=_INK, linewidth=1.8)
+    axes.stairs(np.where(reported, points, np.nan), ends, baseline=None, color=_INK, linewidth=1.8)
     gap = ends[-1] + _MARGIN * span
     _mark(axes, gap, column, row, -1)
     places = [float(marks[0]), float(np.median(marks)), float(marks[-1])] if len(marks) > 1 else [float(marks[0])]
-    names = [*(_said(declared, each, span) for each in places), "missing"]
+    names = [*(_label(declared, each, span) for each in places), "missing"]
     axes.set_xticks([*places, gap], names, parse_math=False)
 
 
@@ -111,7 +109,7 @@ def _mark(axes: Any, x: float, column: ColumnPoints, row: int, place: int) -> No
     axes.plot([x], [column.points[row, place]], marker="o", markersize=4, color=colour)
 
 
-def _said(column: Column, value: float, span: float) -> str:
+def _label(column: Column, value: float, span: float) -> str:
     if isinstance(column, Dates):
         return column.said(float(np.floor(value)))
     return f"{value if abs(value) > _NOTHING * span else 0.0:.3g}"

@@ -5,25 +5,25 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.workflows.report.bill_of_materials import cbom as cbom
     from privstats.workflows.report.ethics import ethics_page as ethics_page
-    from privstats.workflows.report.findings import Finder as Finder
-    from privstats.workflows.report.findings import Finding as Finding
-    from privstats.workflows.report.findings import Search as Search
-    from privstats.workflows.report.findings import finder as finder
+    from privstats.workflows.report.evidence import evidence_page as evidence_page
     from privstats.workflows.report.layout import Cell as Cell
     from privstats.workflows.report.layout import Figure as Figure
+    from privstats.workflows.report.layout import Finder as Finder
+    from privstats.workflows.report.layout import Finding as Finding
+    from privstats.workflows.report.layout import Search as Search
     from privstats.workflows.report.layout import Table as Table
     from privstats.workflows.report.layout import Text as Text
+    from privstats.workflows.report.layout import finder as finder
     from privstats.workflows.report.layout import render as render
-    from privstats.workflows.report.model import model_finding as model_finding
     from privstats.workflows.report.page import Chart as Chart
     from privstats.workflows.report.page import Curve as Curve
     from privstats.workflows.report.page import Page as Page
     from privstats.workflows.report.page import require_extra as require_extra
     from privstats.workflows.report.page import write_page as write_page
     from privstats.workflows.report.privacy_report import Statement as Statement
+    from privstats.workflows.report.privacy_report import model_finding as model_finding
     from privstats.workflows.report.privacy_report import page_of as page_of
-    from privstats.workflows.report.registry import TO_WRITE as TO_WRITE
-    from privstats.workflows.report.registry import registry_entry as registry_entry
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -2,43 +2,149 @@
 
 From a plan, or the course that it begins, alone: no date, no release, no ledger, so that everybody who has the plan
 makes the same bytes. Lines that only people can fill in are left empty. Needs the ``report`` extra (jinja2).
+
+Words for a kind of schema or course stand with the kind (``makes``, ``why``); those for a protocol, a unit and an
+adjacency stand here, one row each, and a kind without a row is refused by its name.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 from privstats.course import Course
 from privstats.course.kinds import course_kind
-from privstats.course.whole import whole_of
+from privstats.course.promise import total_of
 from privstats.dp import Guarantee, Noise, Privacy
+from privstats.errors import PlanError
 from privstats.plan import Devices, Plan
 from privstats.plan.devices import exchanged_mu
+from privstats.schema import KINDS, Schema, row_of
 from privstats.workflows.report import explanations
-from privstats.workflows.report.ethics_words import HIDDEN, UNITS, WORDS, keys_of, made_of, sessions_of, word_for
 from privstats.workflows.report.layout import Table, render
 from privstats.workflows.report.privacy_report import Statement
 from privstats.workflows.report.sessions import Session, persons_in_sessions, records_of, sessions_in
 
-__all__ = ["ethics_page"]
+_Row = TypeVar("_Row")
+
+KEYS: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "interactive": (
+        (
+            "Each party",
+            "a key that signs for it, and secret keys of one session, which cover its numbers; parts of these lie with "
+            "other parties, so that a total can be opened although a party has vanished",
+            "its own numbers",
+        ),
+        (
+            "The server",
+            "a key that signs for it; none that opens what one party sends",
+            "the total of at least {least} parties; single parties only with {more} on its side",
+        ),
+    ),
+    "split": (
+        ("Each party", "a key that signs its one message", "its own numbers"),
+        (
+            "The leader, and {helpers} beside it",
+            "each a key of its own for this session; every message is split so that each of them holds one part",
+            "together the total of at least {least} parties; single parties only if all of them work together",
+        ),
+    ),
+}
+"""By a masking protocol: who, which keys, and what these open."""
+
+UNITS: Mapping[str, str] = {
+    "record": "One record: a patient of whom the data have one. Who has several is promised less, as below.",
+    "person": "One patient with all rows at one party. Who is at two parties, or under two ids, has less.",
+    "client": "One party with all of its records, and so every patient in them, however many records one has.",
+}
+"""By the unit of a promise, whom it is made to."""
+
+HIDDEN: Mapping[str, str] = {
+    "add-remove": "whether {unit} is in the data at all",
+    "replace-one": "what is in {unit}; that it is in the data is no secret",
+}
+"""By the adjacency of a promise, what nobody can tell well."""
+
+WORDS: tuple[tuple[str, str], ...] = (
+    ("party", "a hospital, or whoever else holds records and takes part"),
+    ("record", "what a party holds of one patient, visit or measurement"),
+    ("sum, total", "of one party's records; of all parties"),
+    ("session", "one time at which all parties are asked for sums"),
+    ("to mask", "to add numbers that look random and that cancel in the total, and only there"),
+    ("noise", "random numbers that stay in the total; two of three are below the typical one, if all parties send"),
+    ("released total", "the total that may be published: where there is a promise, with its noise and never without"),
+    ("false alarm", "somebody is said to be in the data who is not"),
+    ("digest", "64 digits that change when anything in a plan changes"),
+)
+"""Terms, in the order in which the pages need them."""
+
+
+def made_of(schema: Schema) -> str:
+    """What is made of a schema's sums, as a phrase.
+
+    Raises:
+        SchemaError: nobody has written it for this kind.
+    """
+    rows = {task: kind.makes for task, kind in KINDS.items() if kind.makes}
+    return row_of(rows, schema, "sentence for an ethics board")
+
+
+def sessions_of(course: Course) -> str:
+    """Why a course has several sessions, as a sentence.
+
+    Raises:
+        PlanError: nobody has written it for this kind.
+    """
+    kind = course_kind(course)
+    why = word_for({kind.name: kind.why} if kind.why else {}, kind.name, "courses of the kind")
+    return why if isinstance(why, str) else why(course)
+
+
+def keys_of(plan: Plan) -> list[tuple[str, str, str]]:
+    """Who holds which keys, and what these open.
+
+    Raises:
+        PlanError: nobody has written it for this protocol.
+    """
+    helpers = "one helper" if plan.helpers == 1 else f"{plan.helpers} helpers"
+    colluders = plan.cohort.colluders
+    more = f"more than {colluders} others" if colluders else "another party"
+    counts = {"least": plan.cohort.min_survivors, "more": more, "helpers": helpers}
+    rows = word_for(KEYS, plan.protocol, "the protocol")
+    return [(who.format_map(counts), keys.format_map(counts), opens.format_map(counts)) for who, keys, opens in rows]
+
+
+def word_for(rows: Mapping[str, _Row], name: str, what: str) -> _Row:
+    """The row of a name.
+
+    Raises:
+        PlanError: it has none; it is named.
+    """
+    if name not in rows:
+        raise PlanError(
+            f"the pages for an ethics board have no words for {what} {name!r} yet, and no other words stand in for "
+            "them: write its row, or use report.html"
+        )
+    return rows[name]
+
 
 _MOST_ROWS = 12
 _SEVERAL = (2, 5, 10)
 _OPENED = (
-    "It is made of the released total alone, with its noise, which is all that may be published. What is made of it "
-    "later, by anybody, tells no more of a patient than the released total does."
+    "It is made of the released total alone, with its noise, which is all that may be published. What anybody makes of "
+    "it later tells no more of a patient."
 )
 _OPENED_EXACT = (
-    "It is made of the exact total alone, which has no noise. What is made of it later, by anybody, tells no more of a "
-    "patient than the exact total does."
+    "It is made of the exact total alone, which has no noise. What anybody makes of it later tells no more of a "
+    "patient."
 )
 _EXACT_KEPT = (
     "The total is exact. Who also gets another over nearly the same records can subtract one from the other, and is "
     "left with those in whom they differ, perhaps one patient: each total that is kept tells more beside the next."
 )
 _WITHDRAWN = {
-    False: "Afterwards nobody can take a record out of the total, because nobody holds it apart.",
+    False: "Afterwards nobody can take a record out of the total.",
     True: "Afterwards a record is taken out of the total at the next session.",
 }
 
@@ -64,16 +170,16 @@ def ethics_page(statement: Statement) -> str:
     """
     plan, course = statement.plan, statement.course
     sessions = list(sessions_in(plan, course))
-    kept, told = _kept(plan, statement.guarantee), [] if course is None else [sessions_of(course)]
+    kept, notes = promise_of(plan, statement.guarantee), [] if course is None else [sessions_of(course)]
     return render(
         __package__,
         "ethics.html",
         plan=plan,
         course=course,
-        in_short=[*_taking_part(plan), *told, *_leaves(sessions)],
+        in_short=[*_taking_part(plan), *notes, *_leaves(sessions)],
         records=[*records_of(sessions), *explanations.persons(plan), *persons_in_sessions(course)],
         sums=_sums(sessions),
-        made=[*_made(sessions), _OPENED_EXACT if plan.noise is None else _OPENED],
+        made=[*_computed(sessions), _OPENED_EXACT if plan.noise is None else _OPENED],
         headline=explanations.headline(plan, statement.guarantee),
         private=not math.isinf(kept.mu),
         promise=_promise(plan, course, kept),
@@ -142,7 +248,7 @@ def _noise(plan: Plan, letter: str) -> str:
     return "none" if plan.noise is None else f"{plan.noise.released_sigma(plan.cohort.clients)[letter]:.3g}"
 
 
-def _made(sessions: list[Session]) -> list[str]:
+def _computed(sessions: list[Session]) -> list[str]:
     """What is made of the sums, once for each kind of them."""
     phrases: dict[str, list[str]] = {}
     for each in sessions:
@@ -152,14 +258,14 @@ def _made(sessions: list[Session]) -> list[str]:
     return [f"Of session {', '.join(names)}: {phrase}." for phrase, names in phrases.items()]
 
 
-def _kept(plan: Plan, kept: Guarantee) -> Guarantee:
+def promise_of(plan: Plan, kept: Guarantee) -> Guarantee:
     """What bounds every guess about one unit: of devices about one answer for another, over all runs."""
     if plan.devices is None or plan.noise is None or not isinstance(plan.privacy, Privacy):
         return kept
-    return _told(plan, plan.devices, plan.noise, plan.privacy)
+    return _stated_promise(plan, plan.devices, plan.noise, plan.privacy)
 
 
-def _told(plan: Plan, devices: Devices, noise: Noise, privacy: Privacy) -> Guarantee:
+def _stated_promise(plan: Plan, devices: Devices, noise: Noise, privacy: Privacy) -> Guarantee:
     if noise.pure:
         pairs = 1 if privacy.adjacency == "replace-one" else 2
         return noise.guarantee.of_group(pairs).repeated(devices.most_runs)
@@ -190,8 +296,8 @@ def _hidden(privacy: Privacy, devices: Devices | None) -> str:
 
 
 def _how_well(plan: Plan, course: Course | None) -> str:
-    whole, devices = whole_of(course or plan), plan.devices
-    epsilon, delta, what = whole.epsilon, whole.delta, "of the study"
+    total, devices = total_of(course or plan), plan.devices
+    epsilon, delta, what = total.epsilon, total.delta, "of the study"
     if course is not None:
         what = "of all sessions together"
     elif devices is not None and devices.stated_epsilon is not None:
@@ -225,15 +331,15 @@ def _several(plan: Plan, course: Course | None, noise: Noise, kept: Guarantee) -
         )
         return
     alone = course is None and plan.devices is None
-    found = [
+    chances = [
         explanations.found(explanations.of_group(plan, noise, count) if alone else kept.of_group(count))
         for count in _SEVERAL
     ]
-    said = ", ".join(f"{each:g} of 100 with {count}" for count, each in zip(_SEVERAL, found, strict=True))
+    text = ", ".join(f"{each:g} of 100 with {count}" for count, each in zip(_SEVERAL, chances, strict=True))
     yield (
         "several records",
         f"At 1 false alarm in 100, at most {explanations.found(kept):g} of 100 patients with one record are found, and "
-        f"{said} records of one patient.",
+        f"{text} records of one patient.",
     )
 
 

@@ -7,34 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from decimal import Decimal
 
 from privstats.course import Course
-from privstats.course.whole import Whole, whole_of
+from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, NoPrivacy, Privacy, group_mu
 from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan, dropout_table
-from privstats.plan.budget import columns
 from privstats.plan.devices import exchanged_mu
+from privstats.review.budget import columns
 from privstats.schema import Schema
+from privstats.secagg.keys import HYBRID
 from privstats.workflows.report.layout import Cell, Table, Text
-
-__all__ = [
-    "bounded",
-    "budget_table",
-    "chance",
-    "conditions",
-    "dropouts",
-    "found",
-    "headline",
-    "left_out",
-    "not_promised",
-    "of_group",
-    "persons",
-    "promised",
-    "rests_on",
-    "worth",
-]
 
 _FALSE_ALARMS = 0.01
 _WHOM: dict[Unit, str] = {
@@ -57,7 +42,7 @@ def found(kept: Guarantee) -> float:
 
 def headline(plan: Plan, kept: Guarantee | None = None) -> str:
     """What the promise of a plan, or of the course that it begins, is worth, in one sentence."""
-    kept = whole_of(plan).guarantee if kept is None else kept
+    kept = total_of(plan).guarantee if kept is None else kept
     if math.isinf(kept.mu):
         return (
             "Nothing bounds what the released sums tell about single records: masking hides who sent what, and the "
@@ -127,7 +112,7 @@ def _mapped(schema: Schema) -> list[str]:
 
 def promised(plan: Plan, course: Course | None = None) -> Table:
     """Who is promised what of all that is released, and what it rests on."""
-    rows = [*_people(plan, whole_of(course or plan)), _parties(plan)]
+    rows = [*_people(plan, total_of(course or plan)), _parties(plan)]
     return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
 
 
@@ -140,16 +125,16 @@ def conditions(plan: Plan, course: Course | None = None) -> list[str]:
 
 def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
     """What somebody could take for promised and must not."""
-    whole = whole_of(course or plan)
+    total = total_of(course or plan)
     out = []
     if plan.noise is None:
         out.append("That single records stay hidden: the exact total is released, and exact totals can be taken apart.")
     else:
         out += list(_limits(plan, plan.noise))
-        if whole.delta:
-            which = "for each release" if whole.sessions == 1 else "for all sessions together"
+        if total.delta:
+            which = "for each release" if total.sessions == 1 else "for all sessions together"
             out.append(
-                f"Certainty: with a chance of at most {chance(whole.delta)} {which}, more is learned than epsilon says."
+                f"Certainty: with a chance of at most {chance(total.delta)} {which}, more is learned than epsilon says."
             )
     if plan.devices is not None:
         out.append(
@@ -158,30 +143,35 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
         )
     if plan.schema.whole_parties:
         out.append("That a single record stays hidden within its party: it may turn the party's whole direction.")
-    out.append(_recorded(plan.noise))
+    out.append(_recorded(plan))
     out += [
-        "That the sums teach nothing. What holds for many people, such as a link between a habit and a disease, is "
-        "what they are for, and it is learned of those who did not take part, too.",
-        f"That {'a second' if whole.sessions == 1 else 'any other'} release costs nothing. Each release of the same "
-        "records adds to the last, and only a ledger keeps the total.",
-        "Secrecy of who took part: the names of the parties, this plan, its classes and its columns are known.",
-        "True sums from a party that lies: it can shift the total by anything, and nobody sees it.",
+        "That the sums teach nothing: what holds for many people, such as a link between a habit and a disease, is "
+        "learned of those who stayed away, too.",
+        f"That {'a second' if total.sessions == 1 else 'any other'} release costs nothing: each adds to the last, "
+        "and only a ledger keeps the total.",
+        "Secrecy of who took part, or of this plan.",
+        "True sums from a party that lies: it can shift the total by anything, unseen.",
     ]
     return out
 
 
-def _recorded(noise: Noise | None) -> str:
-    """What a recording of all messages is worth once X25519 is broken: what each party sent, as it sent it."""
+def _recorded(plan: Plan) -> str:
+    """What a recording of all messages is worth once X25519 is broken."""
+    if plan.key_agreement == HYBRID:
+        return (
+            "Secrecy for good, should X25519 and ML-KEM-768 both be broken: one alone opens no message that was kept."
+        )
+    noise = plan.noise
     own = "but what the party itself added" if noise is not None and noise.trust.drawn_by == "client" else "at all"
     return (
-        "Secrecy for good: keys are agreed on by X25519 alone. Who keeps every message of today and breaks X25519 "
-        f"later, as a large quantum computer would, reads the sums of each party, with no noise {own}."
+        "Secrecy for good: who keeps every message of today and breaks X25519 later, as a large quantum computer "
+        f"would, reads each party's sums, with no noise {own}."
     )
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
     """What the promise is worth to somebody, by how many of the records are theirs."""
-    whole = whole_of(course or plan)
+    total = total_of(course or plan)
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
         Cell("found of 100", ("at most, at 1 false alarm in 100; guessing finds 1",)),
@@ -189,8 +179,8 @@ def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
     )
     rows = []
     for count in _SEVERAL[_unit(plan)][1]:
-        kept = of_group(plan, noise, count) if whole.sessions == 1 < count else whole.guarantee.of_group(count)
-        rows.append((str(count), f"{found(kept):g}", f"{math.ceil(1000 * kept.auc) / 10:g}"))
+        of_all = of_group(plan, noise, count) if total.sessions == 1 < count else total.guarantee.of_group(count)
+        rows.append((str(count), f"{found(of_all):g}", f"{math.ceil(1000 * of_all.auc) / 10:g}"))
     return Table("what the promise is worth", header, rows)
 
 
@@ -203,10 +193,10 @@ def of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
 
 def dropouts(plan: Plan, course: Course | None = None) -> Table:
     """What happens when parties vanish from a session, in numbers of parties."""
-    cohort, noise, whole = plan.cohort, plan.noise, whole_of(course or plan)
-    of = "of the release" if whole.sessions == 1 else "of the first session's release alone"
+    cohort, noise, total = plan.cohort, plan.noise, total_of(course or plan)
+    of = "of the release" if total.sessions == 1 else "of the first session's release alone"
     together = (
-        "" if whole.sessions == 1 or noise is None else f"of all sessions together at most {_short(whole.epsilon)}"
+        "" if total.sessions == 1 or noise is None else f"of all sessions together at most {_short(total.epsilon)}"
     )
     header: tuple[Text, ...] = (
         Cell("parties that vanish"),
@@ -217,13 +207,13 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
     if noise is None:
         gone = cohort.clients - cohort.min_survivors
         rows = [("0", str(cohort.clients), "none", "released")] + [
-            (str(count), str(cohort.clients - count), "none", told)
-            for count, told in ((gone, "released"), (gone + 1, "no release"))
+            (str(count), str(cohort.clients - count), "none", ending)
+            for count, ending in ((gone, "released"), (gone + 1, "no release"))
             if count
         ]
         return Table("dropouts", header, rows)
     table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
-    told = [
+    ending = [
         (
             str(row.gone),
             str(row.survivors),
@@ -231,12 +221,12 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
         )
         for row in table
     ]
-    return Table("dropouts", header, told)
+    return Table("dropouts", header, ending)
 
 
 def budget_table(plan: Plan, course: Course | None = None) -> Table:
     """The budget of a plan, every term explained where it stands; in the last row the whole, or the whole course."""
-    budget, together = plan.budget(), whole_of(course or plan)
+    budget, together = plan.budget(), total_of(course or plan)
     private = math.isfinite(budget.mu)
     meanings = {row.letter: row.meaning for row in plan.schema.sent}
     shown = columns(private=private)
@@ -246,8 +236,8 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
     ]
     if private:
         one = "all together" if together.sessions == 1 else "the first session alone"
-        whole = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0%")
-        rows.append((Cell(one, (f"at delta {budget.delta:.3g}",)), "", "", *whole, "", ""))
+        totals = (f"{budget.mu:.4f}", _short(budget.epsilon), "100.0%")
+        rows.append((Cell(one, (f"at delta {budget.delta:.3g}",)), "", "", *totals, "", ""))
     if private and together.sessions > 1:
         mu, epsilon = f"{together.guarantee.mu:.4f}", _short(together.epsilon)
         every = Cell(f"all {together.sessions} sessions", (f"at delta {together.delta:.3g}",))
@@ -256,9 +246,9 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
     return Table("budget", header, rows)
 
 
-def times_as_likely(whole: Whole) -> str:
+def times_as_likely(total: Total) -> str:
     """How much likelier one record makes any outcome, at most."""
-    return f"{math.exp(min(whole.epsilon, 700)):.3g} times"
+    return f"{math.exp(min(total.epsilon, 700)):.3g} times"
 
 
 def _told_apart(plan: Plan, noise: Noise, runs: int) -> Guarantee:
@@ -282,7 +272,7 @@ def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]
     )
 
 
-def _people(plan: Plan, whole: Whole) -> Iterator[tuple[str, str, str]]:
+def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
     if plan.noise is None:
         return
     if plan.devices is not None:
@@ -294,17 +284,17 @@ def _people(plan: Plan, whole: Whole) -> Iterator[tuple[str, str, str]]:
     )
     change = "added or taken away" if _adjacency(plan) == "add-remove" else "exchanged for another"
     what = {"client": "party", "person": "rows"}.get(unit, "record")
-    together = "" if whole.sessions == 1 else f" in all {whole.sessions} sessions together"
+    together = "" if total.sessions == 1 else f" in all {total.sessions} sessions together"
     yield (
         whom,
-        f"With their {what} {change}, nothing that is released{together} gets more than {times_as_likely(whole)} as "
-        f"likely (epsilon {_short(whole.epsilon)}){_unless(whole.delta)}. So nobody can tell well whether they are in.",
+        f"With their {what} {change}, nothing that is released{together} gets more than {times_as_likely(total)} as "
+        f"likely (epsilon {_short(total.epsilon)}){_unless(total.delta)}. So nobody can tell well whether they are in.",
         rests_on(plan, noise),
     )
     yield (
         "Those who use the release",
         "A model, a table or this page made from it costs nothing more, however often.",
-        "Nothing: what is computed from a release tells no more than the release",
+        "Nothing: it tells no more than the release",
     )
 
 
@@ -356,8 +346,8 @@ def _unless(delta: float) -> str:
 
 
 def chance(delta: float) -> str:
-    """A small chance in words."""
-    return f"1 in {int(1 / delta * (1 + 1e-9)):,} (delta {delta:.2g})"
+    """A small chance in words; of delta's decimal text, because ``1 / 1e-5`` is below 100,000."""
+    return f"1 in {int(1 / Decimal(repr(delta))):,} (delta {delta:.2g})"
 
 
 def _count(number: int, noun: str) -> str:

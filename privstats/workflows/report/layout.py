@@ -1,21 +1,25 @@
-"""The one sheet that every page is written on: its style, its tables, its pictures, all inside the file.
+"""The one sheet that every page is written on, and the sections that other packages add to it.
 
-No content: pages bring a template that extends ``layout.html`` and the values for it, from whatever package they are
-in. Needs the ``report`` extra (jinja2; pictures need matplotlib).
+Style, tables and pictures are all inside the file. Pages bring a template that extends ``layout.html`` and the values
+for it, from whatever package they are in. Audits and attacks reach the officer's page through the entry points of
+``privstats.findings``, functions from a plan to findings, because the library must not import its attacker. Needs the
+``report`` extra (jinja2; pictures need matplotlib).
 """
 
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Self, TypeAlias
 
 from privstats import optional_dependencies
+from privstats.errors import MissingExtraError, PrivstatsError
+from privstats.plan import Plan
+from privstats.plug_ins import announced, loaded
+from privstats.tables import by_name
 from privstats.version import __version__
-
-__all__ = ["Cell", "Figure", "Table", "Text", "render"]
 
 
 @dataclass(frozen=True)
@@ -109,13 +113,89 @@ def render(package: str, template: str, **values: Any) -> str:
     packages = (package, __package__)
 
     def source(name: str) -> str | None:
-        found = (files(each).joinpath(name) for each in packages)
-        return next((file.read_text("utf-8") for file in found if file.is_file()), None)
+        paths = (files(each).joinpath(name) for each in packages)
+        return next((file.read_text("utf-8") for file in paths if file.is_file()), None)
 
     environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(source),
-        trim_blocks=True,
+        autoescape=True, undefined=jinja2.StrictUndefined, loader=jinja2.FunctionLoader(source), trim_blocks=True
     )
     return str(environment.get_template(template).render(version=__version__, **values))
+
+
+GROUP = "privstats.findings"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One section of the page.
+
+    Attributes:
+        title: its heading.
+        summary: what was found, in a sentence or two.
+        tables: the numbers.
+        notes: sentences under the tables.
+        figures: pictures under the notes.
+        violated: whether it contradicts a promise of the plan.
+        whole: whether it is of all that was released, and not of the plan alone, which may begin a course.
+        measured: by an attacker's goal, the most that an attack reached, as a phrase.
+
+    Example:
+        >>> from privstats.workflows.report import Finding
+        >>> finding = Finding(title="An audit", summary="No search exceeded the bound.", violated=False)
+        >>> finding.title, finding.violated
+        ('An audit', False)
+    """
+
+    title: str
+    summary: str
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    figures: Sequence[Figure] = ()
+    violated: bool = False
+    whole: bool = False
+    measured: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How long and how reproducibly to look.
+
+    Attributes:
+        seed: reproduces the findings; None for the operating system's randomness.
+        trials: how often; None for as often as the finder thinks right.
+        tick: called as work is done.
+
+    Example:
+        >>> from privstats.workflows.report import Search
+        >>> search = Search(seed=0, trials=100)
+        >>> search.seed, search.trials
+        (0, 100)
+    """
+
+    seed: int | None = None
+    trials: int | None = None
+    tick: Callable[[], None] = lambda: None
+
+
+Finder: TypeAlias = Callable[[Plan, Search], Sequence[Finding]]
+
+
+def finder(name: str) -> Finder:
+    """The finder of that name, from whatever package brings it.
+
+    Raises:
+        MissingExtraError: no installed package does.
+        PrivstatsError: two do, or the one that does cannot be loaded.
+
+    Example:
+        >>> from privstats.workflows.report import finder
+        >>> callable(finder("audit"))  # the package threat_models brings it
+        True
+    """
+    entries = by_name(announced(GROUP), lambda entry: entry.name, "finder")
+    if name in entries:
+        result: Finder = loaded(entries[name], "finder", PrivstatsError)
+        return result
+    raise MissingExtraError(
+        f"--{name} needs a package that offers {name!r} under {GROUP}; privstats brings its own, so install it anew"
+    )

@@ -18,8 +18,6 @@ from privstats.workflows.report.explanations import budget_table
 from privstats.workflows.report.layout import Figure, Table, render
 from privstats.workflows.score import Point
 
-__all__ = ["Chart", "Curve", "Page", "require_extra", "write_page"]
-
 
 @dataclass(frozen=True)
 class Curve:

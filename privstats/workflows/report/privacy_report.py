@@ -1,7 +1,7 @@
 """The page for who answers for the data: what is collected, promised and not promised, spent, released and tried.
 
-It puts words and numbers of a plan, a release, a ledger and findings in their order; each is made elsewhere. Needs the
-``report`` extra (jinja2).
+It puts words and numbers of a plan, a release, a ledger and findings in their order; each is made elsewhere. What an
+authority asks has a page of its own (``evidence``). Needs the ``report`` extra (jinja2).
 """
 
 from __future__ import annotations
@@ -12,23 +12,66 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import Any
 
 from privstats.course import Course
 from privstats.course.kinds import course_kind
-from privstats.course.whole import whole_of
+from privstats.course.promise import total_of
 from privstats.dp import Account, Guarantee, NoPrivacy
-from privstats.errors import ReleaseError
-from privstats.notebook import framed
+from privstats.errors import HeadError, ReleaseError
+from privstats.heads.provenance import Provenance
 from privstats.plan import Plan, facts
+from privstats.printable import framed
 from privstats.release import Release
 from privstats.version import __version__
 from privstats.workflows.report import explanations, spending
-from privstats.workflows.report.findings import Finding
-from privstats.workflows.report.layout import render
-from privstats.workflows.report.review import review_table
+from privstats.workflows.report.layout import Finding, Table, render
 from privstats.workflows.report.sessions import collected, collected_table, course_table
 
-__all__ = ["Statement", "page_of"]
+
+def model_finding(head: Any, plan: Plan) -> Finding:
+    """What a plan's page says of a model: it contradicts the plan's promise where no promise covers it.
+
+    Args:
+        head: a fitted head, as ``heads.load`` gives it.
+        plan: the plan that the page is of.
+
+    Raises:
+        HeadError: the head was made under another plan, or its file names none.
+
+    Example:
+        >>> from privstats.workflows.report import model_finding
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0), ps.Cohort(2, 2, 10)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> release = ps.simulate(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+        >>> model_finding(ps.heads.RidgeClassifier().fit_release(release), plan).summary
+        'RidgeClassifier: exact: no promise.'
+    """
+    provenance: Provenance = head.provenance_
+    if provenance.plan != plan.digest:
+        source = "no plan" if provenance.plan is None else f"the plan {provenance.plan[:16]}..."
+        raise HeadError(
+            f"the head's file names {source}, and this one is {plan.digest[:16]}...: give a head that was fitted on a "
+            "release of this plan"
+        )
+    rows = [
+        ("promise", str(provenance)),
+        ("releases", ", ".join(digest[:16] for digest in provenance.releases)),
+        ("course", "none, or not said" if provenance.course is None else provenance.course[:16]),
+        ("parties in it", f"{provenance.survivors} of {provenance.clients}"),
+    ]
+    return Finding(
+        title="A model made from it",
+        summary=f"{type(head).__name__}: {provenance}.",
+        tables=[Table("the model", ("what", "as its file says"), rows, words=True)],
+        notes=[
+            *([provenance.caveat] if provenance.caveat else []),
+            "Only a signature on the model's file keeps somebody from writing this; `privstats head verify` checks it.",
+        ],
+        violated=plan.noise is not None and not provenance.covered,
+        whole=True,
+    )
+
 
 _PACKAGES = ("numpy", "scipy", "cryptography")
 
@@ -74,7 +117,7 @@ class Statement:
     @property
     def guarantee(self) -> Guarantee:
         """What everything that is promised keeps together; its mu is infinite without DP."""
-        return whole_of(self.course or self.plan).guarantee
+        return total_of(self.course or self.plan).guarantee
 
     def _repr_html_(self) -> str:
         return framed(page_of(self))
@@ -99,40 +142,45 @@ def page_of(statement: Statement) -> str:
         >>> "not promised" in html, "http://" in html
         (True, False)
     """
-    plan, course = statement.plan, statement.course
-    at = statement.at or datetime.now(UTC)
-    digests = _digests(statement)
-    found = spending.together(plan, statement.guarantee, digests, statement.accounts or ())
+    plan, accounts = statement.plan, statement.accounts or ()
+    digests = [plan.digest, *([] if statement.course is None else [statement.course.digest])]
+    together = spending.together(plan, statement.guarantee, digests, accounts)  # a ledger charges a course as a whole
     return render(
         __package__,
         "privacy_report.html",
-        plan=plan,
-        headline=spending.headline(plan, statement.guarantee, found),
-        found=_worst(statement.guarantee, found),
-        several=bool(found),
-        course=None if course is None else course_table(course),
-        course_digest=None if course is None else course.digest,
-        part=None if course is None or course.most == 1 else plan.budget().epsilon,
-        whole=whole_of(course or plan),
-        collected=collected(plan, course),
-        collected_table=collected_table(plan, course),
-        promised=explanations.promised(plan, course),
-        conditions=explanations.conditions(plan, course),
-        not_promised=explanations.not_promised(plan, course),
-        worth=None if plan.noise is None else explanations.worth(plan, plan.noise, course),
-        budget=explanations.budget_table(plan, course),
-        dropouts=explanations.dropouts(plan, course),
-        review=review_table(plan, course),
-        facts=[f"{fact[:1].upper()}{fact[1:]}." for fact in facts(plan)],
-        released=None if statement.release is None else _released(statement.release, course),
-        accounts=None if statement.accounts is None else spending.accounts_table(statement.accounts),
-        rooms=spending.rooms(statement.accounts or ()),
-        spends=list(spending.charges(digests, statement.accounts or ())),
+        headline=spending.headline(plan, statement.guarantee, together),
+        found=_worst(statement.guarantee, together),
+        several=bool(together),
+        **_of_plan(plan, statement.course),
+        released=None if statement.release is None else _released(statement.release, statement.course),
+        accounts=None if statement.accounts is None else spending.accounts_table(accounts),
+        rooms=spending.rooms(accounts),
+        spends=list(spending.charges(digests, accounts)),
         findings=statement.findings,
         violated=statement.violated,
-        documents=_documents(plan, course),
-        origin=_origin(plan, at),
+        origin=_origin(plan, statement.at or datetime.now(UTC)),
     )
+
+
+def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
+    """What follows from the plan, or from the course that it begins."""
+    return {
+        "plan": plan,
+        "course": None if course is None else course_table(course),
+        "course_digest": None if course is None else course.digest,
+        "part": None if course is None or course.most == 1 else plan.budget().epsilon,
+        "whole": total_of(course or plan),
+        "collected": collected(plan, course),
+        "collected_table": collected_table(plan, course),
+        "promised": explanations.promised(plan, course),
+        "conditions": explanations.conditions(plan, course),
+        "not_promised": explanations.not_promised(plan, course),
+        "worth": None if plan.noise is None else explanations.worth(plan, plan.noise, course),
+        "budget": explanations.budget_table(plan, course),
+        "dropouts": explanations.dropouts(plan, course),
+        "warnings": [f"{fact}." for fact in facts(plan) if fact.startswith("WARNING")],
+        "documents": _documents(plan, course),
+    }
 
 
 def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
@@ -145,14 +193,9 @@ def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
     return [(name, text.decode()) for name, text in files.items()]
 
 
-def _digests(statement: Statement) -> list[str]:
-    """Under which a ledger charges it: a course under its own, not under its plans'."""
-    return [statement.plan.digest, *([] if statement.course is None else [statement.course.digest])]
-
-
-def _worst(kept: Guarantee, found: Sequence[spending.Together]) -> float | None:
+def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | None:
     """Of 100, the most that are found in this release or together with what was spent; None where nothing bounds it."""
-    every = (kept, *(each.guarantee for each in found))
+    every = (guarantee, *(each.guarantee for each in found))
     return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.found, every))
 
 
@@ -166,10 +209,10 @@ def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
     if plan.noise is not None:
         honest = len(release.survivors) - cohort.colluders
         epsilon = plan.noise.released_epsilon(honest)
-        told = "epsilon with these parties" if course is None else "epsilon of this session, with these parties"
+        heading = "epsilon with these parties" if course is None else "epsilon of this session, with these parties"
         if plan.noise.trust.drawn_by == "member":  # who knows the noise of all but one is promised no more than that
-            told = "epsilon for a reader outside the panel"
-        out.append((told, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
+            heading = "epsilon for a reader outside the panel"
+        out.append((heading, f"{epsilon:.4g} (promised: {plan.noise.epsilon:.4g})"))
     if release.reproducible:
         out.append(("noise", "NOT SECRET: it came from a test generator, so it protects nobody; do not give it away"))
     return out

@@ -9,23 +9,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
-from privstats.course import Course, DisjointRounds, Stream
+from privstats.course import Course, DisjointRounds
 from privstats.course.kinds import course_kind
-from privstats.course.whole import whole_of
+from privstats.course.promise import total_of
 from privstats.plan import Plan
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
-
-__all__ = [
-    "Session",
-    "collected",
-    "collected_table",
-    "course_table",
-    "persons_in_sessions",
-    "records_of",
-    "sessions_in",
-]
 
 
 @dataclass(frozen=True)
@@ -97,8 +88,9 @@ def persons_in_sessions(course: Course | None) -> list[str]:
     if course is None or course.first.person_clip is None:
         return []
     limit = "The limit counts what one patient adds to all sessions together."
-    if isinstance(course, Stream):
-        leaves = "; who leaves is taken out with the rows that entered" if course.deletions else ""
+    if course_kind(course).part == "changes":
+        stream: Any = course
+        leaves = "; who leaves is taken out with the rows that entered" if stream.deletions else ""
         return [
             "All rows of a patient enter in one epoch, and a party keeps to them by a keyed hash. Rows that come later "
             f"are left out{leaves}. {limit}"
@@ -139,10 +131,10 @@ def course_table(course: Course) -> Table:
     for (named, spent), alike in groupby(lines, key=lambda line: (line[0][1:], line[1])):
         places = [label[0] for label, _ in alike]
         rows.append((" to ".join(dict.fromkeys((places[0], places[-1]))) + "".join(named), *spent))
-    whole = whole_of(course)
-    if whole.sessions > 1 and not math.isinf(whole.guarantee.mu):
-        every = Cell(f"all {whole.sessions} together", (f"at delta {whole.delta:.3g}",))
-        rows.append((every, "", f"{whole.guarantee.mu:.4g}", f"{whole.epsilon:.4g}", ""))
+    total = total_of(course)
+    if total.sessions > 1 and not math.isinf(total.guarantee.mu):
+        every = Cell(f"all {total.sessions} together", (f"at delta {total.delta:.3g}",))
+        rows.append((every, "", f"{total.guarantee.mu:.4g}", f"{total.epsilon:.4g}", ""))
     return Table("the sessions of the course", header, rows)
 
 

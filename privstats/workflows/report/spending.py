@@ -15,8 +15,6 @@ from privstats.plan import Plan
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
 
-__all__ = ["Together", "accounts_table", "charges", "headline", "rooms", "together"]
-
 _WHOM = {"record": "records", "client": "parties (each with all its records)", "person": "patients (each at one party)"}
 
 
@@ -49,7 +47,7 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
     """
     charged = [account for account in accounts if any(entry.plan in digests for entry in account.counted)]
     if charged:
-        return [_told(account, _spent(account), f"with {_releases(account)}") for account in charged]
+        return [_row(account, _spent(account), f"with {_releases(account)}") for account in charged]
     return [_with_this(plan, kept, account) for account in accounts if account.counted]
 
 
@@ -93,27 +91,27 @@ def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str
     for account in accounts:
         for entry in account.entries:
             if entry.plan in digests:
-                told = "." if entry.released else "; whether anything left is not known."
-                yield f"This plan was charged to {account.dataset!r} on {entry.at[:10]}{told}"
+                ending = "." if entry.released else "; whether anything left is not known."
+                yield f"This plan was charged to {account.dataset!r} on {entry.at[:10]}{ending}"
 
 
 def _spent(account: Account) -> Guarantee:
     return Guarantee(account.mu, account.pure)
 
 
-def _with_this(plan: Plan, kept: Guarantee, account: Account) -> Together:
+def _with_this(plan: Plan, guarantee: Guarantee, account: Account) -> Together:
     """An account that was not charged for this release, whose records may still be the same."""
     where, cap, privacy = f"If it is of the same records, with {_releases(account)}", account.cap, plan.privacy
     if cap is None or isinstance(privacy, NoPrivacy):
-        return _told(account, Guarantee(math.inf), where)
+        return _row(account, Guarantee(math.inf), where)
     if (cap.unit, cap.adjacency) == (privacy.unit, privacy.adjacency):
-        whole = Guarantee(compose((account.mu, kept.mu)), account.pure + kept.pure)
-        return _told(account, whole, where)
-    told = _told(account, _spent(account), f"{_releases(account)[4:]} alone")
-    return Together(told.guarantee, f"{told.told} If it is of the same records, this release adds to that.")
+        total = Guarantee(compose((account.mu, guarantee.mu)), account.pure + guarantee.pure)
+        return _row(account, total, where)
+    row = _row(account, _spent(account), f"{_releases(account)[4:]} alone")
+    return Together(row.guarantee, f"{row.told} If it is of the same records, this release adds to that.")
 
 
-def _told(account: Account, kept: Guarantee, where: str) -> Together:
+def _row(account: Account, kept: Guarantee, where: str) -> Together:
     start = f"{where[:1].upper()}{where[1:]}"
     cap = account.cap
     if cap is None or math.isinf(kept.mu):

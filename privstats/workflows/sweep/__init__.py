@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from privstats.workflows.sweep.figure import drawn as drawn
     from privstats.workflows.sweep.frame import Frame as Frame
     from privstats.workflows.sweep.grid import Sweep as Sweep
+    from privstats.workflows.sweep.grid import cell as cell
+    from privstats.workflows.sweep.grid import means as means
     from privstats.workflows.sweep.grid import over_epsilon as over_epsilon
     from privstats.workflows.sweep.grid import sweep as sweep
-    from privstats.workflows.sweep.tables import cell as cell
-    from privstats.workflows.sweep.tables import means as means
-    from privstats.workflows.sweep.tables import table as table
+    from privstats.workflows.sweep.grid import table as table
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -1,7 +1,8 @@
 """The axes of a study, their points, and the plan at each point.
 
-Plans only; no record is read and nothing is scored. A plan that cannot keep its promise at some point is refused here,
-before anything is measured.
+Plans only; nothing is scored. A plan that cannot keep its promise at some point is refused here, before anything is
+measured. Where a plan leaves cut points open, a study takes the quantiles of its own records, which may be looked at;
+what finding them under the promise costs, a rehearsal shows.
 """
 
 from __future__ import annotations
@@ -12,13 +13,17 @@ from dataclasses import dataclass, fields, replace
 from itertools import product
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import DataError, PlanError
+from privstats.moments.code_rows import cells_of
+from privstats.moments.table import codes_of
 from privstats.plan import Cohort, Plan
 from privstats.transforms import OrthogonalProjection, Transform, output_features
+from privstats.transforms.reading import same
 from privstats.workflows.score import WITHOUT_NOISE
-
-__all__ = ["AXES", "Axes", "Partition", "Point", "plan_at"]
 
 _PROJECTION_SEED = 0
 
@@ -224,5 +229,40 @@ def _cohort(cohort: Cohort, clients: int) -> Cohort:
     if not isinstance(clients, int) or isinstance(clients, bool) or clients < 2:
         raise PlanError(f"clients must hold whole numbers of at least 2, got {clients!r}")
     colluders = cohort.colluders * clients // cohort.clients
-    kept = -(-cohort.min_survivors * clients // cohort.clients)
-    return Cohort(clients, max(kept, (clients + colluders) // 2 + 1), cohort.max_records, colluders)
+    survivors = -(-cohort.min_survivors * clients // cohort.clients)
+    return Cohort(clients, max(survivors, (clients + colluders) // 2 + 1), cohort.max_records, colluders)
+
+
+def open_columns(plan: Plan) -> tuple[str, ...]:
+    """Names of the declared columns whose cut points a course would find."""
+    cells = cells_of(plan.schema)
+    return () if cells is None else cells.open
+
+
+def with_given_cuts(plan: Plan, X: Any) -> Plan:
+    """The plan with the quantiles of these records as cut points of its open columns; others as they are.
+
+    Args:
+        plan: of declared columns, or of any other schema, which stays.
+        X: the records, in any container.
+
+    Raises:
+        DataError: a declared column is missing or there twice.
+    """
+    cells = cells_of(plan.schema)
+    if cells is None or not cells.open:
+        return plan
+    codes = codes_of(cells, X)
+    levels = np.arange(1, cells.signs + 1) / (cells.signs + 1)
+    edges = {
+        column.name: _quantiles(codes[:, place], levels)
+        for place, column in enumerate(cells.columns)
+        if column.name in cells.open
+    }
+    maps = (cells.with_edges(edges), *plan.schema.transform[1:])
+    return replace(plan, schema=replace(plan.schema, transform=maps))  # type: ignore[type-var]
+
+
+def _quantiles(codes: NDArray[np.float64], levels: NDArray[np.float64]) -> Sequence[float]:
+    given = codes[np.isfinite(codes)]
+    return sorted(set(map(same, np.quantile(given, levels).tolist()))) if len(given) else (0.0,)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -26,7 +26,7 @@ from privstats import course as courses
 from privstats import session
 from privstats.course import Centred, Course, Round, Rounds
 from privstats.course.centred import centred_by, require_centrable, shrunk_mean
-from privstats.course.recipe_reading import recipe_for
+from privstats.course.recipes import recipe_for
 from privstats.dp import Privacy
 from privstats.errors import AggregationError, MissingStatisticError, PlanError
 from privstats.moments import exact_moments
@@ -39,21 +39,6 @@ from privstats.workflows.rivals import Rival
 from privstats.workflows.score import NOTHING_RIGHT, Scores, noise_draw
 from privstats.workflows.simulate import dirichlet_partition
 from privstats.workflows.sweep.axes import Axes, Partition, Point, plan_at
-
-__all__ = [
-    "BASELINES",
-    "BehindMean",
-    "Dataset",
-    "Draw",
-    "Shards",
-    "Trial",
-    "baselines",
-    "behind_means",
-    "course_scores",
-    "draws_of",
-    "ends_a_course",
-    "played",
-]
 
 Shards: TypeAlias = Sequence[tuple[Any, Any]]
 """``(X, y)`` of every client."""
@@ -183,8 +168,8 @@ class Dataset:
     @property
     def rivals(self) -> dict[str, Rival]:
         """What is trained on all records, by name."""
-        made = {name: head() for name, head in self.heads.items()}
-        return {name: head for name, head in made.items() if isinstance(head, Rival)}
+        fitted = {name: head() for name, head in self.heads.items()}
+        return {name: head for name, head in fitted.items() if isinstance(head, Rival)}
 
 
 @dataclass(frozen=True)
@@ -211,6 +196,7 @@ class Draw:
         dropped: classes that the minimum count left out; 0 where records are pooled.
         upload_bytes: what a client would send in the session of the plan's own sums; 0 where records are pooled.
         why: where there is no score, the sentence that says which statistic is missing.
+        sensitivity, specificity: of two classes, by ``predict(threshold="prevalence")``; None elsewhere.
     """
 
     model: str
@@ -230,6 +216,8 @@ class Draw:
     dropped: int = 0
     upload_bytes: int = 0
     why: str = ""
+    sensitivity: float | None = None
+    specificity: float | None = None
 
 
 def draws_of(subject: Dataset, job: Trial) -> tuple[Draw, ...]:
@@ -281,13 +269,10 @@ def _scored(subject: Dataset, job: Trial, point: Point, release: Release, shards
         epsilon=None if math.isinf(point.epsilon) else point.epsilon,
         head=name,
         draw=job.draw,
-        score=scores.score,
-        balanced=scores.balanced,
-        auc=scores.auc,
-        one_class=scores.one_class,
         dropped=0 if pooled else len(release.suppressed),
         upload_bytes=0 if pooled else release.plan.masking.upload_bytes,
         why=why,
+        **asdict(scores),
     )
 
 

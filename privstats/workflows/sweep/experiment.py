@@ -11,7 +11,7 @@ import math
 import multiprocessing
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -24,7 +24,7 @@ from scipy.special import stdtrit
 from threadpoolctl import threadpool_limits
 
 from privstats.errors import DataError
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 from privstats.moments import exact_moments, warn_if_clipped
 from privstats.moments.arrays import ordered_columns
 from privstats.moments.code_rows import Codes, cells_of
@@ -34,35 +34,26 @@ from privstats.plan import Plan
 from privstats.progress import progress_bar
 from privstats.schema import predicted
 from privstats.version import __version__
-from privstats.workflows.checkpoint import ResultCache
 from privstats.workflows.rivals import Rival
 from privstats.workflows.score import metric
-from privstats.workflows.sweep.axes import AXES, Axes, plan_at
+from privstats.workflows.sweep.axes import AXES, Axes, plan_at, with_given_cuts
 from privstats.workflows.sweep.draws import Dataset, Draw, Trial, baselines, draws_of
-from privstats.workflows.sweep.frame import Frame
-from privstats.workflows.sweep.told_cuts import with_told_cuts
-
-__all__ = ["KEPT", "Study", "steps", "study"]
+from privstats.workflows.sweep.frame import Frame, ResultCache
 
 KEPT = "draws.jsonl"
 """The file in which an unfinished study keeps its draws."""
 
 _POINT = (*AXES, "head")
-_DRAWS = (*_POINT, "draw", "score", "balanced", "auc", "one_class", "dropped", "upload_bytes")
-_SUMMARY = (
-    *_POINT,
-    "draws",
-    "mean",
-    "deviation",
-    "low",
-    "high",
-    "balanced",
-    "auc",
-    "one_class",
-    "dropped",
-    "upload_bytes",
-)
+_MEANS = ("balanced", "auc", "sensitivity", "specificity")
+_DRAWS = (*_POINT, "draw", "score", *_MEANS, "one_class", "dropped", "upload_bytes")
+_SUMMARY = (*_POINT, "draws", "mean", "deviation", "low", "high", *_MEANS, "one_class", "dropped", "upload_bytes")
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    """Of those that are there."""
+    there = [each for each in values if each is not None]
+    return fmean(there) if there else None
 
 
 @dataclass(frozen=True)
@@ -129,15 +120,13 @@ class Study:
             deviation = stdev(scores)
             half = float(stdtrit(len(scores) - 1, (1 + self.confidence) / 2)) * deviation / math.sqrt(len(scores))
             low, high = mean - half, mean + half
-        classes, areas = ([row[name] for row in rows if row[name] is not None] for name in ("balanced", "auc"))
         return {
             "draws": len(scores),
             "mean": mean,
             "deviation": deviation,
             "low": low,
             "high": high,
-            "balanced": fmean(classes) if classes else None,
-            "auc": fmean(areas) if areas else None,
+            **{name: _mean(row[name] for row in rows) for name in _MEANS},
             "one_class": fmean(row["one_class"] for row in rows),
             "dropped": fmean(row["dropped"] for row in rows),
             "upload_bytes": rows[0]["upload_bytes"],
@@ -227,30 +216,20 @@ def study(
     """
     _check_arguments(plan, heads, repeats, jobs)
     axes = axes or Axes()
-    plan = with_told_cuts(plan, _pair("train", train)[0])
+    plan = with_given_cuts(plan, _pair("train", train)[0])
     subject = Dataset(plan, axes, _arrays(plan, "train", train), _arrays(plan, "test", test), heads, seed)
     _check_points(subject)
     _check_records(subject)
     digest = _digest(subject.train, subject.test)
-    store = ResultCache(Draw, kept)
-    about = hashlib.sha256(repr((plan.digest, axes, digest, tuple(heads), seed, __version__)).encode()).hexdigest()
     every = [Trial(deal, draw) for deal in axes.deals(plan) for draw in range(repeats)]
-    open_ = [job for job in every if store.get(f"{about} {job}") is None]
-    for _ in range(len(every) - len(open_)):
-        tick()
-    with progress_bar("sweeping", len(every)) as advance:
-        advance(len(every) - len(open_))
-        for job, draws in _done(subject, open_, jobs):
-            store.put(f"{about} {job}", draws)
-            advance(1)
-            tick()
-    found = [draw for job in every for draw in store.get(f"{about} {job}") or ()]
+    about = hashlib.sha256(repr((plan.digest, axes, digest, tuple(heads), seed, __version__)).encode()).hexdigest()
+    draws = _all_draws(subject, every, jobs, ResultCache(Draw, kept), about, tick)
     return Study(
         plan=plan,
         axes=axes,
-        draws=Frame.of(_DRAWS, [asdict(draw) for draw in found if draw.score is not None]),
+        draws=Frame.of(_DRAWS, [asdict(draw) for draw in draws if draw.score is not None]),
         baselines=baselines(plan, subject.train, subject.test, lambda: None) if with_baselines else {},
-        missing={f"{draw.head} from {draw.statistics}": draw.why for draw in found if draw.score is None},
+        missing={f"{draw.head} from {draw.statistics}": draw.why for draw in draws if draw.score is None},
         metric=metric(plan.schema),
         seed=seed,
         repeats=repeats,
@@ -259,6 +238,22 @@ def study(
         versions=_versions(subject),
         rivals=subject.rivals,
     )
+
+
+def _all_draws(
+    subject: Dataset, every: Sequence[Trial], jobs: int, store: ResultCache[Draw], about: str, tick: Callable[[], None]
+) -> list[Draw]:
+    """The draws of every job: those that the file of an earlier run of the same study holds, and the others now."""
+    left = [job for job in every if store.get(f"{about} {job}") is None]
+    for _ in range(len(every) - len(left)):
+        tick()
+    with progress_bar("sweeping", len(every)) as advance:
+        advance(len(every) - len(left))
+        for job, draws in _done(subject, left, jobs):
+            store.put(f"{about} {job}", draws)
+            advance(1)
+            tick()
+    return [draw for job in every for draw in store.get(f"{about} {job}") or ()]
 
 
 def _done(subject: Dataset, jobs: Sequence[Trial], processes: int) -> Iterator[tuple[Trial, tuple[Draw, ...]]]:

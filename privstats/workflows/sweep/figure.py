@@ -13,11 +13,9 @@ from itertools import cycle
 from typing import Any
 
 from privstats import optional_dependencies
-from privstats.inference.drawing import LINES
+from privstats.inference.figures import LINES
 from privstats.workflows.sweep.experiment import Study
 from privstats.workflows.sweep.frame import Frame
-
-__all__ = ["FORMATS", "drawn"]
 
 FORMATS = ("png", "svg", "pdf")
 _SAID = {
@@ -92,7 +90,7 @@ def _figure(study: Study) -> Any:
         _panel(axes, part, across, _lines(noisy, across, panels), _least(study))
         _references(axes, study)
         if panels is not None:
-            axes.set_title(_told(panels, shown[place]), fontsize=10)
+            axes.set_title(_formatted(panels, shown[place]), fontsize=10)
         _ticks(axes, _values(noisy, across))
     figure.supxlabel(_LABELS.get(across, across), fontsize=10)
     figure.supylabel(study.metric, fontsize=10)
@@ -146,8 +144,8 @@ def _values(frame: Frame, name: str) -> list[Any]:
 def _lines(frame: Frame, across: str, panels: str | None) -> Sequence[dict[str, Any]]:
     """The labels that distinguish the lines of a panel: every combination of the axes that are left."""
     left = [name for name in _SAID if name not in (across, panels) and len(_values(frame, name)) > 1]
-    found = [{name: row[name] for name in left} for row in frame]
-    return [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in found)]
+    lines = [{name: row[name] for name in left} for row in frame]
+    return [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in lines)]
 
 
 def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, Any]], least: float) -> None:
@@ -169,7 +167,7 @@ def _panel(axes: Any, frame: Frame, across: str, lines: Sequence[Mapping[str, An
             capsize=2,
             linewidth=1.3,
             color=colour,
-            label=", ".join(_told(name, value) for name, value in line.items()) or _ALONE,
+            label=", ".join(_formatted(name, value) for name, value in line.items()) or _ALONE,
         )
     axes.grid(alpha=0.25)
     for side in ("top", "right"):
@@ -195,7 +193,7 @@ def _ticks(axes: Any, values: Sequence[float]) -> None:
     axes.minorticks_off()
 
 
-def _told(name: str, value: Any) -> str:
+def _formatted(name: str, value: Any) -> str:
     """A value for people."""
     even = name == "alpha" and value is None
     return "dealt evenly" if even else _SAID[name].format(f"{value:g}" if isinstance(value, float) else value)

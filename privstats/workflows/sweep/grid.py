@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rich import box
+from rich.table import Table
+
 from privstats.errors import DataError
 from privstats.plan import Plan
-from privstats.workflows.score import WITHOUT_NOISE, Point, scored
+from privstats.workflows.score import WITHOUT_NOISE, Point, heading, scored, shown
 from privstats.workflows.sweep.axes import Axes
 from privstats.workflows.sweep.experiment import Study, study
-
-__all__ = ["Sweep", "over_epsilon", "sweep"]
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def sweep(
     )
 
 
-def over_epsilon(found: Study) -> Sweep:
+def over_epsilon(result: Study) -> Sweep:
     """A study that varied epsilon alone, as points.
 
     Example:
@@ -120,16 +121,16 @@ def over_epsilon(found: Study) -> Sweep:
     scores: dict[tuple[float, str], list[float]] = {}
     beside: dict[tuple[float, str], tuple[float | None, float | None]] = {}
     dropped: dict[float, float] = {}
-    for row in found.summary:
+    for row in result.summary:
         epsilon = WITHOUT_NOISE if row["epsilon"] is None else row["epsilon"]
-        scores[epsilon, row["head"]] = found.draws.where(epsilon=row["epsilon"], head=row["head"])["score"]
+        scores[epsilon, row["head"]] = result.draws.where(epsilon=row["epsilon"], head=row["head"])["score"]
         beside[epsilon, row["head"]] = row["balanced"], row["auc"]
         if row["dropped"]:
             dropped[epsilon] = row["dropped"]
     order = sorted(scores, key=lambda point: -point[0])  # stable: heads stay in their order
     points = tuple(scored(head, epsilon, scores[epsilon, head], *beside[epsilon, head]) for epsilon, head in order)
-    missing = {name.partition(" from ")[0]: why for name, why in found.missing.items()}
-    return Sweep(found.plan, points, missing, found.repeats, dropped)
+    missing = {name.partition(" from ")[0]: why for name, why in result.missing.items()}
+    return Sweep(result.plan, points, missing, result.repeats, dropped)
 
 
 def _check_grid(epsilons: Any, repeats: Any) -> None:
@@ -141,3 +142,98 @@ def _check_grid(epsilons: Any, repeats: Any) -> None:
         raise DataError("a sweep needs at least one epsilon and repeats of at least 2, so that there is a spread")
     if any(isinstance(epsilon, float) and math.isinf(epsilon) for epsilon in epsilons):
         raise DataError("epsilons must be finite; the point without noise is there already")
+
+
+def table(result: Sweep) -> Table:
+    """Scores with their spread, without noise first.
+
+    Example:
+        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.sweep import Sweep, table
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> points = (Point("LDA", float("inf"), 0.9, 0.0), Point("LDA", 1.0, 0.81, 0.02))
+        >>> [column.header for column in table(Sweep(plan, points, missing={}, repeats=5)).columns]
+        ['epsilon', 'LDA']
+    """
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    out.add_column("epsilon", justify="right", no_wrap=True)
+    for head in result.heads:
+        out.add_column(head, justify="right")
+    for epsilon in result.epsilons:
+        name = heading(epsilon).removeprefix("epsilon ")  # the column says it
+        out.add_row(name, *(cell(result, result.at(head, epsilon)) for head in result.heads))
+    return out
+
+
+def cell(result: Sweep, point: Point) -> str:
+    """A score for people, with its spread where there is noise, and balanced accuracy and AUC in brackets.
+
+    Example:
+        >>> from privstats.workflows.score import Point
+        >>> from privstats.workflows.sweep import Sweep, cell
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> point = Point("LDA", epsilon=1.0, mean=0.81, spread=0.02)
+        >>> cell(Sweep(plan, (point,), missing={}, repeats=5), point)
+        '81.0% ±2.0%'
+        >>> cell(Sweep(plan, (point,), missing={}, repeats=5), Point("LDA", 1.0, 0.81, 0.02, balanced=0.6))
+        '81.0% ±2.0% (60.0%)'
+        >>> cell(Sweep(plan, (point,), missing={}, repeats=5), Point("LDA", 1.0, 0.81, 0.02, balanced=0.6, auc=0.77))
+        '81.0% ±2.0% (60.0%, AUC .770)'
+    """
+    schema = result.plan.schema
+    spread = "" if math.isinf(point.epsilon) else f" ±{shown(schema, point.spread)}"
+    area = "" if point.auc is None else f", AUC {point.auc:.3f}".replace("0.", ".", 1)
+    classes = "" if point.balanced is None else f" ({shown(schema, point.balanced)}{area})"
+    return f"{shown(schema, point.mean)}{spread}{classes}"
+
+
+def means(result: Study) -> Table:
+    """Every point of a study: what was varied, the mean, its deviation and interval, balanced accuracy and AUC; of two
+    classes sensitivity and specificity by ``predict(threshold="prevalence")``.
+
+    The interval is that of a normal mean, cut to the scores that there can be; ``result.summary`` has its ends uncut.
+
+    Example:
+        >>> from privstats.workflows.sweep import means, study
+        >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 2
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAB", 8.0), cohort=ps.Cohort(2, 2, 1_000), privacy=privacy)
+        >>> found = study(plan, (X, y), (X, y), {"LDA": ps.heads.LDA}, repeats=2, with_baselines=False)
+        >>> [column.header for column in means(found).columns]
+        ['epsilon', 'accuracy', 'deviation', '95 % interval', 'balanced', 'AUC', 'sens./spec.']
+    """
+    varied = [name for name in result.axes.varied if name != "epsilon"]
+    varied += ["head"] * (len(set(result.draws["head"])) > 1)
+    out = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in varied:
+        out.add_column(name.replace("_", " "), no_wrap=True)
+    of_classes = ("balanced",) * (result.metric == "accuracy")
+    areas = ("AUC",) * len(of_classes)
+    flagged = ("sens./spec.",) * any(row["sensitivity"] is not None for row in result.summary)
+    for name in ("epsilon", result.metric, "deviation", "95 % interval", *of_classes, *areas, *flagged):
+        out.add_column(name, justify="right", no_wrap=True)
+    for row in result.summary:
+        epsilon = "no DP" if row["epsilon"] is None else f"{row['epsilon']:g}"
+        classes = (shown(result.plan.schema, row[name]) for name in of_classes)
+        auc = ("-" if row["auc"] is None else f"{row['auc']:.3f}" for _ in areas)
+        rare = (_flagged(result, row) for _ in flagged)
+        out.add_row(*(_formatted(row[name]) for name in varied), epsilon, *_scores(result, row), *classes, *auc, *rare)
+    return out
+
+
+def _scores(result: Study, row: Mapping[str, Any]) -> tuple[str, str, str]:
+    schema = result.plan.schema
+    if row["deviation"] is None:
+        return shown(schema, row["mean"]), "-", "-"
+    least = 0.0 if result.metric == "accuracy" else -math.inf
+    between = f"{shown(schema, max(row['low'], least))} to {shown(schema, min(row['high'], 1.0))}"
+    return shown(schema, row["mean"]), shown(schema, row["deviation"]), between
+
+
+def _flagged(result: Study, row: Mapping[str, Any]) -> str:
+    both = row["sensitivity"], row["specificity"]
+    return "-" if None in both else " / ".join(shown(result.plan.schema, each) for each in both)
+
+
+def _formatted(value: Any) -> str:
+    return "-" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

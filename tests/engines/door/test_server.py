@@ -4,6 +4,8 @@ import asyncio
 import math
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
@@ -45,8 +47,8 @@ class Served:
         self.server = DoorServer(config, door, self.limiter, self.kept.append)
 
     @contextmanager
-    def running(self):
-        thread = threading.Thread(target=lambda: asyncio.run(self.server.serve([])))
+    def running(self, inside=()):
+        thread = threading.Thread(target=lambda: asyncio.run(self.server.serve([*inside])))
         thread.start()
         try:
             self.until(lambda: self.kept)
@@ -108,3 +110,47 @@ def test_an_answer_that_is_taken_comes_whole(line):
     served.now = served.admitted.until - 1
     assert read(connection) >= LARGE
     assert served.limiter.status.closed == {}
+
+
+_SERVER = """
+import resource, socket, uvicorn
+resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+from privstats.engines.door.connection_limits import ConnectionLimiter, Limits
+from privstats.engines.door.server import DoorServer
+from tests.engines.door.test_server import small
+doors = [socket.create_server(("127.0.0.1", 0), backlog=512) for _ in range(2)]
+print(*(each.getsockname()[1] for each in doors), flush=True)
+limiter = ConnectionLimiter(Limits(connections=64, strangers=64))
+DoorServer(uvicorn.Config(small, http="h11", lifespan="off"), doors[0], limiter).run(sockets=doors[1:])
+"""
+
+
+async def small(scope, receive, send):
+    await send({"type": "http.response.start", "status": 204, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+
+def test_attack_idle_connections_on_a_socket_for_this_machine_leave_descriptors_for_the_door():
+    """300 of them took all 256: parties waited without an end, as did who came to that socket."""
+    words = [sys.executable, "-c", _SERVER]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as running:
+        door, inside = map(int, running.stdout.readline().split())
+        held = [socket.create_connection(("127.0.0.1", inside), 10) for _ in range(300)]
+        try:
+            for port in (door, inside):
+                with socket.create_connection(("127.0.0.1", port), 10) as line:
+                    line.sendall(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+                    assert line.recv(1 << 10).startswith(b"HTTP/1.1 204")
+        finally:
+            running.kill()
+            for each in held:
+                each.close()
+
+
+def test_a_connection_on_a_socket_for_this_machine_may_be_silent(monkeypatch):
+    monkeypatch.setattr(module, "_TICK_SECONDS", 0.01)
+    served, inside = Served(), socket.create_server(("127.0.0.1", 0))
+    with served.running([inside]), socket.create_connection(inside.getsockname(), 10):
+        served.until(lambda: served.server._inside.status.strangers == 1)
+        (admitted,) = served.server._inside._strangers
+        served.until(lambda: admitted.until == math.inf)

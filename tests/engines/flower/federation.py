@@ -4,8 +4,6 @@ Everything is started as an operator starts it, under observation (``observed``)
 started here is left when it is closed, or when the process that started it has ended (``watchdog``).
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -20,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
-from privstats.engines.flower.certificates import write_certificates, write_node_key
-from privstats.engines.flower.registering import register
+from privstats.engines.door.ports import free_port
+from privstats.engines.flower.certificates import register, write_certificates, write_node_key
 from tests.engines.flower.observed import OBSERVED
 from tests.engines.network.fake import Study
 from tests.watchdog import watch
@@ -47,7 +45,7 @@ class Federation:
         self.marks, self.certificates = place / "marks", place / "certificates"
         self.homes = [study.home(peer) for peer in range(len(study.identities) + len(study.helpers))]
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        port, self._control_port = _free_ports(2)
+        port, self._control_port = free_port(), free_port()
         self.address = f"127.0.0.1:{port}"
 
     def __enter__(self) -> Self:
@@ -282,11 +280,3 @@ class Federation:
 
 
 RUN_CONFIG = "open-seconds=120 step-seconds=120"
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports

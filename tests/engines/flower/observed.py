@@ -7,8 +7,6 @@ is a file in the folder that ``OBSERVED`` names, a gate one that a test puts the
 what has happened and never for a time.
 """
 
-from __future__ import annotations
-
 import atexit
 import inspect
 import os

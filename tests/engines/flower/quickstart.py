@@ -4,8 +4,6 @@
 for its clients, is left out. ``AtOnce`` is a grid without a runtime, whose nodes answer as they are asked.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from types import SimpleNamespace

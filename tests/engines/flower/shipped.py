@@ -6,8 +6,6 @@ Everything of Flower's is the installed one but the connection: the bundle, the 
 ``plain`` is Flower as it comes, ``entrypoint_guard`` is ours, ``hook`` is ours with the replacements left out.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """Headers by which a node signs a request, as Flower's own node makes them."""
 
-from __future__ import annotations
-
 from cryptography.hazmat.primitives.asymmetric import ec
 from flwr.supercore.primitives.asymmetric import public_key_to_bytes
 from flwr.supernode.node_auth_http_interceptor import NodeAuthHttpInterceptor

@@ -1,7 +1,5 @@
 """A study's parties in Flower's own simulation engine: the two apps as they are, a folder for each party."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket
@@ -15,6 +13,7 @@ from pathlib import Path
 import tomli_w
 
 import privstats as ps
+from privstats.engines.door.ports import free_port
 from privstats.engines.flower import client_app, server_app
 from tests.engines.network.fake import Study, study_of
 from tests.watchdog import watch
@@ -41,9 +40,7 @@ def simulation(study: Study, place: Path) -> Iterator[Callable[[], subprocess.Co
     watch()
     parties = len(study.identities)
     nodes = f"num-supernodes={parties} client-resources-num-cpus=1 init-args-num-cpus=2"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     connection = {"address": f"127.0.0.1:{port}", "insecure": True}
     (place / "flower").mkdir()
     (place / "flower" / "config.toml").write_text(tomli_w.dumps({"superlink": {"study": connection}}))

@@ -10,7 +10,8 @@ from flwr.supercore.task_identity import TaskIdentity
 from privstats.engines.flower import client_app, records, server_app
 from privstats.engines.flower.grid import GridTransport
 from privstats.engines.network import party
-from privstats.engines.network.host import Ended, Host, Waiting
+from privstats.engines.network.host import Host
+from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.transport import Answer, Deadlines
 from privstats.errors import PlanError, PrivstatsError
 

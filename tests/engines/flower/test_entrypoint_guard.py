@@ -159,8 +159,7 @@ class TestHook:
         return hook
 
     @pytest.mark.parametrize(
-        ("event", "place"),
-        [("open", 0), ("import", 1), ("ctypes.dlopen", 0), ("os.exec", 0), ("subprocess.Popen", 0)],
+        ("event", "place"), [("open", 0), ("import", 1), ("ctypes.dlopen", 0), ("os.exec", 0), ("subprocess.Popen", 0)]
     )
     def test_it_refuses_what_lies_in_the_folder(self, hook, tmp_path, event, place):
         arguments = [None, None, None]
@@ -217,12 +216,7 @@ class TestReplacedNames:
         assert named == f"{server_app.__name__}:app"
         assert ours["get_fused_config_from_dir"]("folder", {"step-seconds": 900}) == {"step-seconds": 900}
         assert ours["run_"](grid="grid", context="context", server_app_dir="shipped", server_app_attr="x:y") == "run"
-        assert ran == {
-            "grid": "grid",
-            "context": "context",
-            "server_app_dir": "",
-            "loaded_server_app": server_app.app,
-        }
+        assert ran == {"grid": "grid", "context": "context", "server_app_dir": "", "loaded_server_app": server_app.app}
 
     def test_a_name_that_is_gone_stops_the_program(self, monkeypatch):
         module = import_module("flwr.supernode.runtime.run_clientapp")

@@ -11,12 +11,10 @@ import privstats as ps
 from privstats import session
 from privstats.dp import Ledger
 from privstats.engines import flower
-from privstats.engines.network import party
 from privstats.release import Release
-from privstats.session import machines
-from tests.engines.flower import observed, shipped
+from tests.engines.flower import shipped
 from tests.engines.flower.federation import Federation
-from tests.engines.network.fake import SCHEMA, plan_of, records_of, study_of
+from tests.engines.network.fake import plan_of, study_of
 
 APP = Path(flower.__file__).parent / "template" / "app"
 STEPS = ("advertise", "share", "check", "mask", "agree", "unmask")
@@ -64,19 +62,6 @@ def next_session(federation):
     (study.host / "release.safetensors").unlink()
     federation.study = study.renewed()
     federation.clear()
-
-
-def test_what_a_party_puts_in_is_seen_where_it_is_observed(tmp_path, monkeypatch):
-    """The hook of the tests below: the machine's code moved past it, and only the night could see that."""
-    monkeypatch.setenv(observed.OBSERVED, str(tmp_path))
-    monkeypatch.setenv("PATH", str(tmp_path / "party 2" / "bin"))
-    for module, name in ((party, "answer"), (machines, "as_contribution")):
-        monkeypatch.setattr(module, name, getattr(module, name))  # put back at the end
-    observed.observe_party()
-    study = study_of(tmp_path)
-    mine = ps.measure(SCHEMA, *records_of(2))
-    session.client(study.plan, mine, index=2, identity=study.identities[2], roster=study.roster)
-    assert (tmp_path / "party 2.vector").read_bytes() == study.plan.ring.encode(study.exact([2])).pack()
 
 
 @pytest.mark.ci

@@ -9,7 +9,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from privstats.engines.flower import records
 from privstats.engines.flower.grid import GridTransport, counted
-from privstats.engines.network.retry import RequestQueue
+from privstats.engines.network.nodes import RequestQueue
 from privstats.engines.network.statements import most_bytes
 from privstats.engines.network.transport import Reply, Transport
 from tests.engines.network.fake import study_of

@@ -21,7 +21,7 @@ from flwr.common.config import parse_config_args
 from privstats.engines.flower import entrypoint_guard, launch, replaced_names
 from privstats.engines.flower.certificates import write_certificates, write_node_key
 from privstats.engines.flower.launch import Ending, next_step
-from privstats.engines.network.supervision import supervision
+from privstats.engines.network.status_file import supervision
 from privstats.errors import InUseError, PrivstatsError
 from privstats.secagg import Identity
 from tests.engines.flower.tls import showing
@@ -145,36 +145,11 @@ class TestJoin:
         launch.join(home, **given, say=said.append)
         assert (launch.no_answer("127.0.0.1:8000") in said) is heard
 
-    def test_a_clock_that_is_off_is_named(self, home, given, monkeypatch):
-        programs(monkeypatch, "print('SuperNode terminated gracefully.')")
-        said = []
-        assert launch.join(home, **given, say=said.append) == 1
-        assert said == [
-            "the SuperLink ended our connection without a reason: set this machine's clock (at most 5 s ahead)"
-        ]
-
     def test_another_flower_is_refused_before_anything_is_written(self, home, given, monkeypatch):
         monkeypatch.setattr(replaced_names.importlib.metadata, "version", lambda _: "1.43.0")
         with pytest.raises(PrivstatsError, match=r"flwr 1\.43\.0 is installed"):
             launch.join(home, **given)
         assert not list(home.iterdir())
-
-    @pytest.mark.parametrize("missing", ["root_certificates", "key"])
-    def test_a_file_that_is_missing_is_named(self, home, given, missing):
-        given[missing].unlink()
-        named = {"root_certificates": "root certificate", "key": "node key"}[missing]
-        with pytest.raises(PrivstatsError, match=f"there is no {named} at"):
-            launch.join(home, **given)
-
-    @pytest.mark.parametrize("other", ["tls/server.key", "node.pub", "empty"])
-    def test_root_certificates_that_are_none_are_refused_before_flower_starts(
-        self, home, given, tmp_path, monkeypatch, other
-    ):
-        started = programs(monkeypatch, "raise SystemExit(3)")
-        (tmp_path / "empty").touch()
-        with pytest.raises(PrivstatsError, match=f"{other} is no certificate: ask the coordinator for ca.pem"):
-            launch.join(home, **{**given, "root_certificates": tmp_path / other})
-        assert started == []
 
     def test_a_certificate_that_is_refused_starts_no_node(self, home, given, tmp_path, monkeypatch):
         started = programs(monkeypatch, "raise SystemExit(3)")
@@ -217,40 +192,51 @@ class TestJoin:
             f"the certificate that {superlink} shows",
         ]
 
-    @pytest.mark.parametrize("other", ["identity.pem", "node.pub", "tls/ca.pem", "ed25519"])
-    def test_a_key_that_is_no_nodes_is_refused_before_flower_starts(self, home, given, tmp_path, monkeypatch, other):
+    @pytest.mark.parametrize(
+        ("given_as", "values", "words"),
+        [
+            ("root_certificates", ("gone",), "there is no root certificate at"),
+            (
+                "root_certificates",
+                ("tls/server.key", "node.pub", "empty"),
+                "%s is no certificate: ask the coordinator",
+            ),
+            ("key", ("gone",), "there is no node key at"),
+            (
+                "key",
+                ("identity.pem", "node.pub", "tls/ca.pem", "ed25519"),
+                "%s is no node key: .privstats flower key NEW. makes one",
+            ),
+            ("home", ("gone",), "there is no folder"),
+            ("home", ("it's", "two\nlines"), "without quotes and line breaks"),
+            ("idle_seconds", (0.0, -1.0, 61.0, float("nan")), r"--idle-seconds must be 0\.1 to 60, not "),
+        ],
+    )
+    def test_what_it_cannot_be_given_is_named_before_flower_starts(
+        self, home, given, tmp_path, monkeypatch, given_as, values, words
+    ):
         started = programs(monkeypatch, "raise SystemExit(3)")
+        (tmp_path / "empty").touch()
+        (tmp_path / "it's").mkdir()
+        (tmp_path / "two\nlines").mkdir()
         Identity.generate(os.urandom).save(tmp_path / "identity.pem")
         kept = {"encoding": Encoding.PEM, "format": PrivateFormat.OpenSSH}
         strange = ed25519.Ed25519PrivateKey.generate().private_bytes(**kept, encryption_algorithm=NoEncryption())
         (tmp_path / "ed25519").write_bytes(strange)
-        with pytest.raises(PrivstatsError, match=rf"{other} is no node key: .privstats flower key NEW. makes one"):
-            launch.join(home, **{**given, "key": tmp_path / other})
+        for value in values:
+            changed = {given_as: tmp_path / value if isinstance(value, str) else value}
+            with pytest.raises(PrivstatsError, match=words.replace("%s", str(value))):
+                launch.join(**{"home": home, **given, **changed})
         assert started == []
-
-    def test_a_folder_that_is_missing_is_named(self, home, given):
-        with pytest.raises(PrivstatsError, match="there is no folder"):
-            launch.join(home / "nowhere", **given)
 
     def test_a_folder_that_cannot_be_written_is_one_sentence(self, home, given):
         (home / ".flower").write_text("")
         with pytest.raises(PrivstatsError, match=r"cannot write .*\.flower: File exists; nothing was started"):
             launch.join(home, **given)
 
-    @pytest.mark.parametrize("name", ["it's", "two\nlines"])
-    def test_a_folder_that_flower_cannot_be_told_is_refused(self, tmp_path, given, name):
-        (tmp_path / name).mkdir()
-        with pytest.raises(PrivstatsError, match="without quotes and line breaks"):
-            launch.join(tmp_path / name, **given)
-
     def test_a_folder_with_spaces_and_backslashes_arrives_as_it_is(self, tmp_path):
         odd = tmp_path / 'a "b" \\n c'
         assert parse_config_args([f"privstats-home={launch._quoted(odd)}"]) == {"privstats-home": str(odd)}
-
-    @pytest.mark.parametrize("seconds", [0.0, -1.0, 61.0, float("nan")])
-    def test_a_node_polls_neither_all_the_time_nor_never(self, home, given, seconds):
-        with pytest.raises(PrivstatsError, match=r"--idle-seconds must be 0.1 to 60, not "):
-            launch.join(home, **given, idle_seconds=seconds)
 
     def test_a_second_join_of_one_folder_names_the_first(self, home, given, monkeypatch):
         started = programs(monkeypatch, "raise SystemExit(3)")
@@ -286,9 +272,6 @@ class TestKeep:
 
         code, _, left = self.kept(Ending(1, refused=True), Ending(2), sleep=interrupt)
         assert (code, left) == (0, [Ending(2)])
-
-    def test_ctrl_c_while_a_node_runs_is_no_error(self):
-        assert self.kept(None) == (0, [], [])
 
     def test_it_waits_ten_seconds(self):
         waited = []

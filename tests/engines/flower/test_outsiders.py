@@ -14,6 +14,7 @@ import pytest
 from starlette.middleware import Middleware
 
 from privstats.engines import flower
+from privstats.engines.door import ports
 from privstats.engines.door.connection_limits import CONNECTION, ConnectionLimiter, Limits
 from privstats.engines.flower import addresses
 from privstats.engines.flower.addresses import FleetOnly
@@ -189,8 +190,8 @@ class TestServeBoth:
     def test_an_address_that_is_taken_is_one_sentence(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
-            with pytest.raises(PrivstatsError, match=f"cannot listen on 127.0.0.1, port {port} .*nothing was started"):
-                addresses._listening("127.0.0.1", port)
+            with pytest.raises(PrivstatsError, match=f"cannot listen on 127.0.0.1, port {port} .*give another address"):
+                ports.listening("127.0.0.1", port)
 
     def test_an_open_request_does_not_keep_a_superlink_that_is_told_to_end(self, monkeypatch, tmp_path):
         """Its app would live on, and hold the journal against the next run."""
@@ -207,7 +208,7 @@ class TestServeBoth:
 
         monkeypatch.setattr("privstats.engines.door.server.DoorServer", Server)
         monkeypatch.setattr("flwr.superlink.main.create_app", lambda *_: None)
-        monkeypatch.setattr(addresses, "_listening", lambda *_: None)
+        monkeypatch.setattr(addresses, "listening", lambda *_: None)
         monkeypatch.setattr(addresses.operator_log, "configure", lambda: None)
         config = SimpleNamespace(host="127.0.0.1", port=8001, ssl_certfile="server.pem", ssl_keyfile="server.key")
         addresses.serve_both("127.0.0.1:8000", tmp_path, lifespan_config=config)

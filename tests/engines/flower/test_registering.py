@@ -4,9 +4,8 @@ import sys
 
 import pytest
 
-from privstats.engines.flower import registering
-from privstats.engines.flower.certificates import write_node_key
-from privstats.engines.flower.registering import Registered, register
+from privstats.engines.flower import certificates
+from privstats.engines.flower.certificates import Registered, register, write_node_key
 from privstats.errors import PrivstatsError
 
 pytest.importorskip("flwr")
@@ -26,7 +25,7 @@ print(json.dumps({"success": True}))
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    monkeypatch.setattr(registering, "_FLWR", (sys.executable, "-c", FLWR))
+    monkeypatch.setattr(certificates, "_FLWR", (sys.executable, "-c", FLWR))
     (tmp_path / "host" / ".flower").mkdir(parents=True)
     (tmp_path / "host" / ".flower" / "config.toml").touch()
     (tmp_path / "keys").mkdir()

@@ -98,4 +98,4 @@ def test_the_picture_of_the_boundary_counts_the_names():
     count = sum(map(len, TESTED.values()))
     assert f"{count} names replaced" in (ROOT / "docs" / "images" / "flower-boundary.svg").read_text("utf-8")
     assert count == 18
-    assert "Eighteen names inside of Flower" in (ROOT / "docs" / "threat_model.md").read_text("utf-8")
+    assert "eighteen names inside Flower" in (ROOT / "docs" / "threat_model.md").read_text("utf-8")

@@ -1,7 +1,5 @@
 """Servers on a port of this machine, which show a certificate as a SuperLink does, or something else."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 import threading

@@ -4,12 +4,9 @@ Leader and helper are processes of their own, over loopback sockets; the leader'
 from the system. Devices' records follow from their index, so the sum is known.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -26,6 +23,7 @@ import numpy as np
 
 import privstats as ps
 from privstats.encoding import flatten
+from privstats.engines.door.ports import free_port
 from privstats.engines.http import registrar
 from privstats.engines.http.admin import ADMIN_TOKEN, ASKED, bearer
 from privstats.engines.http.dial import Dial, UnreachableError
@@ -197,11 +195,7 @@ class Crowd:
         own = list(enumerate(self.links))[number :: self.processes]
         told = {
             "client": _CLIENT.as_uri(),
-            "pins": {
-                "leader": f"http://127.0.0.1:{self.leading.port}",
-                "run": self.study.run,
-                "study": self.study.pin,
-            },
+            "pins": {"leader": f"http://127.0.0.1:{self.leading.port}", "run": self.study.run, "study": self.study.pin},
             "links": own,
             "classes": CLASSES,
             "features": self.study.plan.schema.features,
@@ -279,9 +273,9 @@ def crowd_of(
     devices together, makes entries wider; two a device where it is not given.
     """
     watch()
-    port = _free_port()
+    port = free_port()
     study, links = _invited(place, devices + 1, features, port, max_records or 2 * devices)
-    leading = Leading(study.leader, port, _free_port())
+    leading = Leading(study.leader, port, free_port())
     with ExitStack() as opened:
         leading.start()
         opened.callback(leading.stop)
@@ -331,8 +325,3 @@ def _await_panel(study: Study, leading: Leading) -> None:
             pass
         time.sleep(0.05)
     raise AssertionError("the helper has not offered its key")
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])

@@ -1,10 +1,9 @@
 """A leader's application in this process: its folders, its event loop in a thread, and requests without a socket."""
 
-from __future__ import annotations
-
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import privstats as ps
+from privstats.contrib.parts.part_sums import Cluster
 from privstats.encoding import flatten
 from privstats.engines.http.device import DeviceRun
 from privstats.engines.http.dial import Dial, Reply, UnreachableError
@@ -22,7 +22,6 @@ from privstats.engines.http.intake import REPORT, SIGNATURE
 from privstats.engines.http.invitations import study_of
 from privstats.engines.http.leader import Leader
 from privstats.engines.http.owner import Owner
-from privstats.engines.http.part_sums import Cluster, PartSums
 from privstats.engines.http.run import LeaderRun
 from privstats.engines.http.settings import Settings
 from privstats.engines.network.folder import Folder
@@ -101,18 +100,13 @@ class Desk:
     """
 
     def __init__(
-        self,
-        home: Path,
-        *,
-        clock: Callable[[], float] | None = None,
-        now: Any = None,
-        cluster: Cluster | None = None,
+        self, home: Path, *, clock: Callable[[], float] | None = None, now: Any = None, cluster: Cluster | None = None
     ) -> None:
         self._home, self._clock, self._now, self._cluster = home, clock, now, cluster
         self.lines: list[str] = []
         self.failed: list[Exception] = []
 
-    def __enter__(self) -> Desk:
+    def __enter__(self) -> "Desk":
         named = {"say": self.lines.append, "defers": self._cluster is not None}
         self.run = LeaderRun.open(self._home, **named, **({"now": self._now} if self._now else {}))
         self.loop = asyncio.new_event_loop()
@@ -121,9 +115,7 @@ class Desk:
         self.owner.start()
         self._thread = Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
-        self.sums = PartSums(self.run, self.owner, self.loop, self._cluster) if self._cluster is not None else None
-        if self.sums is not None:
-            self.sums.start()
+        self.sums = self._cluster and self._cluster.start(self.run, self.owner, self.loop)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -228,7 +220,7 @@ class Helpers:
     errors: list[BaseException] = field(default_factory=list)
     stopped: bool = False
 
-    def __enter__(self) -> Helpers:
+    def __enter__(self) -> "Helpers":
         for place in range(1, 1 + self.study.plan.helpers):
             self.start(place)
         return self
@@ -286,6 +278,23 @@ def opened(desk: Desk, study: Study) -> DeviceRun:
 
 class Paused(Exception):  # noqa: N818 - a helper that has nothing to do now
     """It would wait."""
+
+
+@contextmanager
+def reporting(
+    place: Path, clients: int, helpers: int = 2, now: Any = None, **named: Any
+) -> Iterator[tuple[Study, Desk, DeviceRun, list[bytes]]]:
+    """A new run with its step open, and the report of each device."""
+    study = study_of_devices(place, clients, helpers, **named)
+    with Desk(study.leader, now=now) as desk:
+        pumped(study, desk)
+        run = opened(desk, study)
+        yield (
+            study,
+            desk,
+            run,
+            [run.report(study.moments(index), index, study.identities[index]) for index in range(clients)],
+        )
 
 
 def pumped(study: Study, desk: Desk, places: Iterable[int] | None = None) -> None:

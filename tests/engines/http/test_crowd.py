@@ -1,7 +1,5 @@
 """A small crowd from processes of Node, and a leader that is killed while they send: nothing confirmed is lost."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Attack: strangers at a leader's public port, without any key: what their connections cost, and who is answered."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -202,7 +200,8 @@ class TestConnections:
                 with suppress(OSError):
                     line.sendall(GET % study.run.encode())
                     line.recv(1 << 16)
-            assert numbers(server, "connections")["yes"] == 0
+            # a helper that has just proved who it is counts while it is answered
+            assert any(not numbers(server, "connections")["yes"] or time.sleep(0.1) for _ in range(100))
             assert numbers(server, "connections")["no"] <= 8
             server.asked("POST", "/give-up")
             helpers.join()

@@ -1,7 +1,5 @@
 """What strangers, liars and unlucky devices hear, in this process: section 8.4 of the design."""
 
-from __future__ import annotations
-
 import asyncio
 import dataclasses
 import json
@@ -14,14 +12,14 @@ import pytest
 import privstats as ps
 from privstats.engines.http import limits
 from privstats.engines.http.device import DeviceRun
+from privstats.engines.http.exchange import CODES
+from privstats.engines.http.folders import Manifest
 from privstats.engines.http.helper_desk import NONCE, OFFER, OK, REPLY, question_of
 from privstats.engines.http.intake import REPORT, SIGNATURE
-from privstats.engines.http.manifest import Manifest
-from privstats.engines.http.problems import CODES
 from privstats.engines.network.statements import read_session_ended, sign_reply
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.secagg import Identity
-from tests.engines.http.desk import ORIGIN, Desk, DeskDial, Study, opened, pumped, study_of_devices
+from tests.engines.http.desk import ORIGIN, Desk, DeskDial, Study, opened, pumped, reporting, study_of_devices
 
 LARGE = ps.ClassSchema(2, 20_000, "NA", clip_norm=2.0)
 
@@ -31,11 +29,7 @@ def shared(tmp_path_factory):
     """A run with an open step that no test of this module closes, and one report of each sender."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("os.fsync", lambda _: None)
-        study = study_of_devices(tmp_path_factory.mktemp("run"), 12)
-        with Desk(study.leader) as desk:
-            pumped(study, desk)
-            run = opened(desk, study)
-            reports = [run.report(study.moments(index), index, study.identities[index]) for index in range(12)]
+        with reporting(tmp_path_factory.mktemp("run"), 12) as (study, desk, run, reports):
             yield study, desk, run, reports
 
 
@@ -221,11 +215,7 @@ def test_a_key_with_bodies_that_do_not_open_has_five_an_hour(calm) -> None:
 
 
 def test_500_good_senders_behind_one_address_are_all_taken(tmp_path: Path) -> None:
-    study = study_of_devices(tmp_path, 500, 1, least=400)
-    with Desk(study.leader) as desk:
-        pumped(study, desk)
-        run = opened(desk, study)
-        reports = [run.report(study.moments(index), index, study.identities[index]) for index in range(500)]
+    with reporting(tmp_path, 500, 1, least=400) as (study, desk, run, reports):
         path = f"/v1/runs/{study.run}/reports"
 
         async def all_at_once() -> list[int]:
@@ -329,11 +319,7 @@ class Gone(Slow):
 @pytest.mark.parametrize("confirmed", [False, True], ids=["broken off", "confirmed"])
 def test_attack_codes_that_come_again_leave_room_for_the_others(tmp_path: Path, monkeypatch, confirmed: bool) -> None:
     """Four codes that broke off, or whose report is here, held all the room for reports by coming again for ever."""
-    study = study_of_devices(tmp_path, 6)
-    with Desk(study.leader) as desk:
-        pumped(study, desk)
-        run = opened(desk, study)
-        reports = [run.report(study.moments(index), index, study.identities[index]) for index in range(6)]
+    with reporting(tmp_path, 6) as (study, desk, run, reports):
         size = max(map(len, reports))
         monkeypatch.setattr(desk.app.intake, "flight", limits.BytesInFlight(4 * size, 0.2))
         monkeypatch.setattr(desk.app.intake, "again", limits.BytesInFlight(size, 5.0), raising=False)
@@ -411,11 +397,7 @@ def test_of_a_large_body_a_stranger_sends_no_more_than_its_first_bytes(tmp_path:
 
 
 def test_after_the_close_a_new_report_is_late_and_a_repeat_is_confirmed(tmp_path: Path) -> None:
-    study = study_of_devices(tmp_path, 5)
-    with Desk(study.leader) as desk:
-        pumped(study, desk)
-        run = opened(desk, study)
-        reports = [run.report(study.moments(index), index, study.identities[index]) for index in range(5)]
+    with reporting(tmp_path, 5) as (study, desk, run, reports):
         assert put(desk, study, 0, reports[0]) == "201"
         with pytest.raises(PrivstatsError, match="reports stay open: .*too_few_clients"):
             desk.call(desk.run.close_reports)
@@ -438,11 +420,7 @@ def test_after_the_close_a_new_report_is_late_and_a_repeat_is_confirmed(tmp_path
 
 def ended(tmp_path: Path) -> tuple[Study, list[bytes], DeviceRun]:
     """A run with a release; of five people the last two sent nothing."""
-    study = study_of_devices(tmp_path, 5)
-    with Desk(study.leader) as desk:
-        pumped(study, desk)
-        run = opened(desk, study)
-        reports = [run.report(study.moments(index), index, study.identities[index]) for index in range(5)]
+    with reporting(tmp_path, 5) as (study, desk, run, reports):
         assert [put(desk, study, index, reports[index]) for index in range(3)] == ["201"] * 3
         desk.call(desk.run.close_reports)
         pumped(study, desk)
@@ -478,11 +456,7 @@ def test_after_the_run_another_report_of_a_sender_is_as_late_as_any(tmp_path: Pa
 
 
 def test_a_run_without_a_sum_leaves_no_list_of_who_sent(tmp_path: Path) -> None:
-    study = study_of_devices(tmp_path, 5)
-    with Desk(study.leader) as desk:
-        pumped(study, desk)
-        run = opened(desk, study)
-        report = run.report(study.moments(0), 0, study.identities[0])
+    with reporting(tmp_path, 5) as (study, desk, _, (report, *_)):
         assert put(desk, study, 0, report) == "201"
         desk.call(desk.run.give_up)
         assert put(desk, study, 0, report) == "over"
@@ -492,12 +466,9 @@ def test_a_run_without_a_sum_leaves_no_list_of_who_sent(tmp_path: Path) -> None:
 
 
 def test_the_folders_clock_closes_a_minute_late_and_only_when_enough_are_here(tmp_path: Path) -> None:
-    study, now = study_of_devices(tmp_path, 5, closes_in=100.0), [0.0]
-    with Desk(study.leader, now=lambda: now[0]) as desk:
+    now = [0.0]
+    with reporting(tmp_path, 5, now=lambda: now[0], closes_in=100.0) as (study, desk, _, reports):
         closes = desk.run.settings.closes.timestamp()
-        pumped(study, desk)
-        run = opened(desk, study)
-        reports = [run.report(study.moments(index), index, study.identities[index]) for index in range(5)]
         now[0] = closes + 61
         desk.call(desk.run.tick)
         assert put(desk, study, 0, reports[0]) == "201"  # too few: the step stays open

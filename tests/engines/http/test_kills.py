@@ -4,8 +4,6 @@
 disk. The group holds a repeat and a second report of one sender, whose answers rest on the first.
 """
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Callable, Iterator
@@ -17,10 +15,10 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.parts.part_sums import Cluster
 from privstats.engines.http.device import DeviceRun
+from privstats.engines.http.exchange import Refused
 from privstats.engines.http.intake import REPORT, SIGNATURE
-from privstats.engines.http.part_sums import Cluster
-from privstats.engines.http.problems import Refused
 from privstats.engines.journal import JournaledServer
 from tests.engines.http.desk import Desk, DeskDial, Study, one_pass, study_of_devices
 from tests.faults import Fuse, Killed, full_disk

@@ -1,7 +1,5 @@
 """The leader's application: the sum is exact, one thread calls the journal, and no helper is asked twice."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter

@@ -1,7 +1,5 @@
 """What is counted by which address."""
 
-from __future__ import annotations
-
 import pytest
 
 from privstats.engines.http.limits import peer_of

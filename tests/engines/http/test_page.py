@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 
 import pytest
@@ -24,9 +25,10 @@ def test_a_browser_that_was_here_once_asks_by_tls_alone() -> None:
 
 def test_the_policy_allows_this_script_this_style_and_this_leader_alone():
     policy = dict(part.split(" ", 1) for part in PAGE.headers["Content-Security-Policy"].split("; "))
-    (script,), (style,) = (
+    (words, script), (style,) = (
         re.findall(rf"<{tag}[^>]*>(.*?)</{tag}>", PAGE.html, re.DOTALL) for tag in ("script", "style")
     )
+    assert sorted(json.loads(words)) == ["de", "en", "es", "fr"]  # data, which no policy lets run
     assert policy.pop("script-src") == f"'{hash_of(script)}'" == f"'{PAGE.integrity}'"
     assert policy.pop("style-src") == f"'{hash_of(style)}'"
     assert policy.pop("connect-src") == "https://leader.example"

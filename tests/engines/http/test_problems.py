@@ -1,13 +1,11 @@
 """The codes of refusals: the page's table is the library's, and a machine's words are among them."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
 import msgspec
 
-from privstats.engines.http.problems import CODES, problem_of
+from privstats.engines.http.exchange import CODES, problem_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "http.md"
 

@@ -1,7 +1,5 @@
 """The registrar: codes once, a signed roster, every party its own files, a cap of runs; and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A leader on real sockets: deadlines of headers, connections of one address, TLS, the administration, and a stop."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket
@@ -18,9 +16,9 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.engines.door.ports import free_port
 from privstats.engines.http import protocol
-from privstats.engines.http.admin import ADMIN_TOKEN, ASKED, bearer
-from privstats.engines.http.asking import ask
+from privstats.engines.http.admin import ADMIN_TOKEN, ASKED, ask, bearer
 from privstats.engines.http.device import DeviceRun
 from privstats.engines.http.dial import Dial, UnreachableError
 from privstats.engines.http.helper import Dialler
@@ -74,11 +72,6 @@ class Server:
         line.request(method, path, headers={**told, **headers})
         reply = line.getresponse()
         return reply.status, reply.read()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return found.getsockname()[1]
 
 
 @contextmanager
@@ -226,10 +219,7 @@ def test_a_slow_header_ends_at_its_deadline_whatever_byte_came_last(tmp_path: Pa
 
 def test_the_second_request_of_a_connection_has_a_deadline_too(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.3)
-    with (
-        served(study_of_devices(tmp_path)) as server,
-        socket.create_connection(("127.0.0.1", server.port), 10) as line,
-    ):
+    with served(study_of_devices(tmp_path)) as server, socket.create_connection(("127.0.0.1", server.port), 10) as line:
         line.sendall(b"GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n")
         assert b"404" in line.recv(1 << 16)
         line.sendall(b"GET /no")

@@ -1,7 +1,5 @@
 """A fake network of folders: nodes that come and go, a clock that only moves when somebody waits, faults to order."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +14,13 @@ import privstats as ps
 from privstats.encoding import flatten
 from privstats.engines.faults import Direction, Fault, Network
 from privstats.engines.network.driver import SessionContext, StepReports, drive
-from privstats.engines.network.host import Ended, Host, Waiting
+from privstats.engines.network.host import Host
+from privstats.engines.network.nodes import NodeRegistry
 from privstats.engines.network.party import Party
 from privstats.engines.network.roles import answered
-from privstats.engines.network.session_history import NodeRegistry
+from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.statements import HEADER_BYTES, Envelope, sign_reply, split_helped
-from privstats.engines.network.status_codes import Declined
-from privstats.engines.network.transport import Deadlines, Reply
+from privstats.engines.network.transport import Deadlines, Declined, Reply
 from privstats.secagg import Identity, Roster
 from privstats.testing import MockTransport
 from tests import made
@@ -60,7 +58,7 @@ class Study:
         """The sum over the survivors' records, without any protocol."""
         return np.sum([flatten(ps.measure(SCHEMA, *records_of(peer))) for peer in survivors], axis=0)
 
-    def renewed(self) -> Study:
+    def renewed(self) -> "Study":
         """The same folders under the next run name."""
         after = replace(self, roster=self.roster.renewed())
         for home in (self.host, *(self.home(peer) for peer in range(len(self.peers)))):
@@ -95,17 +93,24 @@ def study_of(
         [each.public for each in clients], server=server.public, label="tests", counter=0, names=names
     )
     study = Study(place, plan_of(protocol, (server, *panel), **changes), roster, clients, server, panel)
-    for home, identity in ((study.host, server), *((study.home(i), each) for i, each in enumerate((*clients, *panel)))):
-        home.mkdir(parents=True)
-        home.chmod(0o700)
+    for home in write_folders(study, server, (*clients, *panel)):
         (home / "plan.toml").write_text(study.plan.to_toml())
-        roster.save(home / "roster.toml")
-        identity.save(home / "identity.pem")
     for peer in range(len(clients)):
         (study.home(peer) / "records.py").write_text(RECORDS)
         X, y = records_of(peer)
         np.savez(study.home(peer) / "records.npz", X=X, y=y)
     return study
+
+
+def write_folders(study: Any, server: Identity, people: Sequence[Identity]) -> list[Path]:
+    """The folders of a server, of parties and helpers, each with roster and its owner's identity."""
+    homes = [study.host, *(study.home(peer) for peer in range(len(people)))]
+    for home, identity in zip(homes, (server, *people), strict=True):
+        home.mkdir(parents=True)
+        home.chmod(0o700)
+        study.roster.save(home / "roster.toml")
+        identity.save(home / "identity.pem")
+    return homes
 
 
 def enveloped(study: Any, kind: Any, data: bytes) -> bytes:
@@ -143,6 +148,21 @@ class FakeNet(MockTransport):
 
     def deliver(self, node: int, kind: str, data: bytes) -> Reply:
         return self.answer(node, kind, data)
+
+    def instead(self, node: int, kind: str, *replies: Reply) -> None:
+        """The first answers of a node to a kind of message, in place of its own."""
+        own, left = self.answer, list(replies)
+
+        def answer(asked: int, what: str, data: bytes) -> Reply:
+            return left.pop(0) if left and (asked, what) == (node, kind) else own(asked, what, data)
+
+        self.answer = answer  # type: ignore[method-assign]
+
+    def joined_by(self, *nodes: int, code: str) -> None:
+        """More nodes, which prove no place and say one thing to everybody."""
+        own = self.answer
+        self.nodes += nodes
+        self.answer = lambda node, *message: Reply(code) if node in nodes else own(node, *message)  # type: ignore
 
     def opened(self, kind: str, data: bytes) -> tuple[str, bytes]:
         """What a message is in its session."""

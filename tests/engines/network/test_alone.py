@@ -1,7 +1,5 @@
 """A plan alone is a course of one round: its folders stay as they were, and what is no message of it is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.statements import Envelope, RoundAnnouncement, SignedAnnouncement
-from privstats.engines.network.status_codes import CODES
+from privstats.engines.network.transport import CODES
 from privstats.secagg import Identity
 from tests import made
 from tests.engines.network.fake import FolderNet, Study, enveloped, open_accounts, study_of

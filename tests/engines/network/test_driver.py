@@ -1,7 +1,5 @@
 """The loop, for every protocol: whatever network and nodes do, an exact sum, or a session that waits for a next run."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 
 from privstats.encoding import Ring
 from privstats.engines.faults import Fault
-from privstats.engines.network.driver import Shortfall
 from privstats.engines.network.statements import sign_reply
 from privstats.engines.network.transport import Deadlines, Reply
 from privstats.errors import AggregationError, PlanError
@@ -133,8 +130,7 @@ def test_too_few_at_a_deadline_lose_nothing_and_the_next_run_goes_on(protocol: s
 
         net.server.end_step = until
     outcome = net.drive()
-    assert isinstance(outcome.shortfall, Shortfall)
-    step_status = outcome.shortfall.step_status
+    step_status = outcome.shortfall
     assert step_status.step == net.server.step == step
     assert step_status.waiting_for == ((6,) if (protocol, step) in OF_HELPERS else (2, 3, 4))
     net.goes, pushed = {}, len(net.pushed)
@@ -190,28 +186,31 @@ def test_a_node_that_has_become_another_party_is_that_party() -> None:
 )
 def test_a_party_that_says_it_will_not_answer_is_not_waited_for(code: str, line: str) -> None:
     net, sum_over = network("interactive")
-    plain = net.answer
-
-    def answer(node: int, kind: str, data: bytes) -> Reply:
-        if node != 102:
-            return plain(node, kind, data)
-        return Reply(code, sign_reply(net.identities[2], 2, data, code))
-
-    net.answer = answer
+    net.instead(102, "open", signed(net, 2, code))
     net.drive()
     assert exact(net, sum_over) == (0, 1, 3, 4, 5)
     assert net.now < 10
     assert net.lines.count(line) == 1
 
 
-@pytest.mark.parametrize("code", ["wrong_plan", "wrong_roster", "wrong_course", "refused"])
-def test_two_nodes_that_prove_nothing_do_not_close_an_opening(code: str) -> None:
-    """Both honest parties are on their way; as many strangers say that they will never answer."""
+def signed(net: MachineNet, key: int, code: str) -> Reply:
+    """A refusal in party 2's name, signed by a party."""
+    return Reply(code, sign_reply(net.identities[key], 2, net.opening, code))
+
+
+@pytest.mark.parametrize("code", ["wrong_plan", "wrong_roster", "wrong_course", "refused", "stranger", "failed"])
+def test_nodes_that_prove_nothing_do_not_close_an_opening(code: str) -> None:
+    """Honest parties are on their way, or at work; as many strangers say that they will never answer."""
     net, sum_over = network("interactive")
-    net.nodes += [198, 199]
-    plain = net.answer
-    net.answer = lambda node, kind, data: Reply(code) if node in (198, 199) else plain(node, kind, data)
+    net.joined_by(197, 198, 199, code=code)
     net.comes = {102: 900.0, 103: 900.0}
+    pull = net.pull
+
+    def slowly(message: str, most: int) -> Reply | None:
+        node = net.pushed[int(message.split()[1]) - 1][0]
+        return None if node == 104 and net.now < 930 else pull(message, most)
+
+    net.pull = slowly
     net.drive(Deadlines(3600, 240))
     assert exact(net, sum_over) == tuple(range(6))
 
@@ -219,44 +218,7 @@ def test_two_nodes_that_prove_nothing_do_not_close_an_opening(code: str) -> None
 def test_a_refusal_in_nobodys_name_from_a_partys_node_is_asked_for_again() -> None:
     net, sum_over = network("interactive")
     net.context.registry.claim(102, 2)
-    plain, tries = net.answer, []
-
-    def answer(node: int, kind: str, data: bytes) -> Reply:
-        if node == 102 and not tries:
-            tries.append(node)
-            return Reply("refused", sign_reply(net.identities[3], 2, data, "refused"))
-        return plain(node, kind, data)
-
-    net.answer = answer
-    net.drive()
-    assert exact(net, sum_over) == tuple(range(6))
-
-
-@pytest.mark.parametrize("code", ["stranger", "failed"])
-def test_a_node_without_a_place_is_nobody_who_was_waited_for(code: str) -> None:
-    """Party 2 is still on its way; a stranger's word must not end the wait for it."""
-    net, sum_over = network("interactive")
-    net.nodes.append(199)
-    plain = net.answer
-    net.answer = lambda node, kind, data: Reply(code) if node == 199 else plain(node, kind, data)
-    net.comes = {102: 200.0}
-    net.drive()
-    assert exact(net, sum_over) == tuple(range(6))
-
-
-@pytest.mark.parametrize("code", ["wrong_plan", "wrong_roster"])
-def test_a_node_that_is_left_from_another_session_does_not_cost_a_party_that_is_slow(code: str) -> None:
-    """A helper of the last session is still connected: its word must not stand for party 2, which is at work."""
-    net, sum_over = network("interactive")
-    net.nodes.append(199)
-    answer, pull = net.answer, net.pull
-    net.answer = lambda node, kind, data: Reply(code) if node == 199 else answer(node, kind, data)
-
-    def slowly(message: str, most: int) -> Reply | None:
-        node = net.pushed[int(message.split()[1]) - 1][0]
-        return None if node == 102 and net.now < 30 else pull(message, most)
-
-    net.pull = slowly
+    net.instead(102, "open", signed(net, 3, "refused"))
     net.drive()
     assert exact(net, sum_over) == tuple(range(6))
 
@@ -284,19 +246,8 @@ def test_who_cannot_answer_now_is_asked_again(code: str) -> None:
 
 def test_an_answer_in_nobodys_name_is_malformed_and_accuses_a_node_only() -> None:
     net, sum_over = network("interactive")
-    plain, tries = net.answer, []
-
-    def answer(node: int, kind: str, data: bytes) -> Reply:
-        said = plain(node, kind, data)
-        if node == 102 and kind == "open":
-            tries.append(node)
-            if len(tries) == 1:
-                return Reply("ok", b"\xff" * 4 + said.data[4:])
-            if len(tries) == 2:
-                return Reply("ok", said.data[:60])
-        return said
-
-    net.answer = answer
+    true = net.answer(102, "open", net.opening).data
+    net.instead(102, "open", Reply("ok", b"\xff" * 4 + true[4:]), Reply("ok", true[:60]))
     net.drive()
     assert exact(net, sum_over) == tuple(range(6))
     assert net.lines.count("node node-102: malformed") == 1
@@ -306,23 +257,14 @@ def test_a_word_for_another_question_proves_nothing() -> None:
     """Who could show an old answer could take a party's place, and it would never be asked."""
     net, _ = network("interactive")
     old = sign_reply(net.identities[2], 2, b"yesterday's opening", "ok", b"")
-    plain = net.answer
-    net.answer = lambda node, kind, data: Reply("ok", old) if node == 102 else plain(node, kind, data)
+    net.instead(102, "open", *[Reply("ok", old)] * 9)
     net.drive(Deadlines(200, 200))
     assert net.context.registry.place_of(102) is None
 
 
 def test_an_empty_answer_is_none() -> None:
     net, sum_over = network("interactive")
-    plain, tries = net.answer, []
-
-    def answer(node: int, kind: str, data: bytes) -> Reply:
-        if node == 102 and kind == "step" and not tries:
-            tries.append(node)
-            return Reply("ok")
-        return plain(node, kind, data)
-
-    net.answer = answer
+    net.instead(102, "step", Reply("ok"))
     net.drive()
     assert exact(net, sum_over) == tuple(range(6))
 

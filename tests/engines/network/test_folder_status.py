@@ -1,7 +1,5 @@
 """The standing of a folder while a session runs, waits, has been killed, and has ended; and its Prometheus text."""
 
-from __future__ import annotations
-
 import http.client
 import json
 import re
@@ -23,12 +21,13 @@ from privstats.engines.network.status_file import (
     ConnectionStatus,
     PartyStatus,
     ServerStatus,
+    Task,
     keep_connections,
     read_status,
+    supervised,
 )
-from privstats.engines.network.supervision import Task, supervised
 from privstats.errors import LocalProtocolError, PrivstatsError
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 from tests.engines.network.courses.study import course_study
 from tests.engines.network.fake import FolderNet, study_of
 
@@ -101,8 +100,6 @@ def test_a_missing_party_keeps_the_time_since_which_it_is_missing(tmp_path: Path
     first = read_status(net.study.host, ServerStatus)
     net.run()
     again = read_status(net.study.host, ServerStatus)
-    assert first is not None
-    assert again is not None
     assert [(each.place, each.why) for each in first.missing] == [(place, "unseen") for place in (2, 3, 4)]
     assert (again.missing, again.since) == (first.missing, first.since), "another run of the server asks for the same"
     assert again.updated >= first.updated
@@ -134,7 +131,6 @@ def test_a_party_in_the_middle_names_its_step(tmp_path: Path) -> None:
     assert seen[0] == "at the opening: nothing of this session is on the disk"
     assert seen[2].startswith("with the server's next message, after step ")
     kept = read_status(net.study.home(1), PartyStatus)
-    assert kept is not None
     assert kept.answers == len(seen)
 
 

@@ -1,7 +1,5 @@
 """A run of the one upload that is given up: what it cost comes back once every helper signs that it never answered."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec
@@ -9,10 +7,11 @@ import pytest
 
 from privstats.dp import Ledger
 from privstats.engines.network import statements
-from privstats.engines.network.host import Host, Waiting
+from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.roles import HelperRole
-from privstats.engines.network.session_history import SessionHistory
+from privstats.engines.network.round_host import Waiting
+from privstats.engines.network.session_end import SessionHistory
 from privstats.errors import SessionEndedError
 from tests import made
 from tests.engines.network.courses.study import course_study

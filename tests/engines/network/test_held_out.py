@@ -1,7 +1,5 @@
 """A split under replace-one: every plan that lets a party hold records out hides what a replaced record moves."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from pathlib import Path
@@ -13,8 +11,7 @@ import pytest
 import privstats as ps
 from privstats.course import Single
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.held_out import require_hidden, require_hidden_in
-from privstats.engines.network.measuring import records_of
+from privstats.engines.network.measuring import records_of, require_hidden, require_hidden_in
 from privstats.engines.network.records_script import name_file
 from privstats.errors import DataError
 from privstats.moments import RecordFile, Records

@@ -1,7 +1,5 @@
 """A party's folder, a helper's or the host's, restored in place as a whole: nothing is answered or spent twice."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 
@@ -11,16 +9,15 @@ from typer.testing import CliRunner
 import privstats as ps
 from privstats.cli.main import app
 from privstats.dp import Ledger
-from privstats.engines.network import statements
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.host import Ended, Host
+from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
+from privstats.engines.network.round_host import Ended
 from privstats.engines.network.statements import Envelope
-from privstats.errors import LedgerError, RestoredError
+from privstats.errors import LedgerError
 from tests.engines.network.courses.study import course_study
 from tests.engines.network.fake import FolderNet, Study, study_of
 from tests.engines.network.test_withdrawn import PRIVACY, account, capped, party_at
-from tests.engines.test_journal_restored import put_back
 
 OLDER = "its folder was restored from a backup"
 
@@ -67,45 +64,6 @@ def test_attack_a_party_restored_in_place_spends_and_answers_a_second_time(tmp_p
     assert party_at(study, 0, said.append).answer("open", opening_of(study, 0)).code == "restored"
     assert "was put back from a backup or copied" in said[0]
     assert len(account(study, 0).counted) == 0, "nothing was spent or drawn for it"
-
-
-def test_attack_a_party_restored_in_place_before_its_last_answer_signs_no_second_list(tmp_path: Path) -> None:
-    """A plan without a promise: its exact vector is what a second list would show."""
-    study = study_of(tmp_path)
-    net, backup = FolderNet(study), []
-
-    def meanwhile(node: int, kind: str) -> None:
-        if node == 100 and kind == "step":
-            if backup:
-                shutil.rmtree(backup.pop())
-            backup.append(backed_up(study.home(0)))  # the last one is from before the last answer
-
-    net.meanwhile = meanwhile
-    net.ended()
-    put_back(backup[0], study.home(0))
-    with pytest.raises(RestoredError):
-        party_at(study, 0).role._journal(lambda: pytest.fail("it began anew"))
-
-
-@pytest.mark.parametrize("when", ["before the run", "once its key was offered"])
-def test_attack_a_helper_restored_in_place_answers_a_second_list(tmp_path: Path, when: str) -> None:
-    study = study_of(tmp_path, "split")
-    home, net, backup = study.home(5), FolderNet(study), []
-    if when == "before the run":
-        backup.append(backed_up(home))
-
-    def meanwhile(node: int, kind: str) -> None:
-        if node == 105 and kind == "helper" and not backup:
-            backup.append(backed_up(home))
-
-    net.meanwhile = meanwhile
-    net.ended()
-    restored(home, backup[0])
-    said: list[str] = []
-    header = party_at(study, 5).folder.header.encode()
-    assert party_at(study, 5, said.append).answer("hello", header).code == "restored"
-    offers = bytes(statements.HEADER_BYTES)
-    assert party_at(study, 5, said.append).answer("helper", offers).code != "ok"
 
 
 def test_a_host_restored_in_place_is_refused_and_releases_no_second_time(tmp_path: Path) -> None:

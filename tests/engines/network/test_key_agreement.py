@@ -1,7 +1,5 @@
 """The group that TLS agrees on keys by is read from a real first message, and printed where operators look."""
 
-from __future__ import annotations
-
 import socket
 import ssl
 

@@ -1,7 +1,5 @@
 """What operators read in their logs: levels, two forms, and nothing that belongs to a record or is a key."""
 
-from __future__ import annotations
-
 import json
 import logging
 import re
@@ -15,12 +13,12 @@ import privstats as ps
 from privstats.encoding import flatten
 from privstats.engines.network.folder_status import status_of
 from privstats.engines.network.host import Host
-from privstats.engines.network.local import LocalTransport
 from privstats.engines.network.metrics import exposition
 from privstats.engines.network.operator_log import FORM, HOST, LEVEL, PARTY, WarningLine, configure, log_line, reason_of
 from privstats.engines.network.party import Party
+from privstats.engines.network.study import LocalTransport
 from privstats.errors import DataError, PrivstatsError
-from privstats.files.jsonable import json_text
+from privstats.files.text import json_text
 from tests.engines.network.fake import DEADLINES, SCHEMA, FolderNet, Study, records_of, study_of
 
 SENTINEL = 0.7312948

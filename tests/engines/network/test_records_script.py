@@ -1,7 +1,8 @@
 """A party that names a file brings what it would bring with a function of its own."""
 
-from __future__ import annotations
-
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,10 +12,10 @@ import pytest
 import privstats as ps
 from privstats.course import Stream
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.host import Ended
 from privstats.engines.network.measuring import records_of
 from privstats.engines.network.party import Party
 from privstats.engines.network.records_script import Named, name_file
+from privstats.engines.network.round_host import Ended
 from privstats.errors import DataError, PlanError
 from privstats.moments import RecordFile
 from tests.course.cases import plan_of
@@ -147,14 +148,18 @@ def test_naming_a_corrected_file_forgets_the_sums_of_the_one_before(tmp_path: Pa
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"age": "years"}, r"patients.csv lacks 'age' of the plan's columns; name its columns like these"),
-        ({"outcome": "state"}, r"has no column 'outcome'.* which column is predicted; it has state, mass, name"),
+        (
+            lambda it: it.rename(columns={"age": "years"}),
+            r"patients.csv lacks 'age' of the plan's columns; name its col",
+        ),
+        (lambda it: it.rename(columns={"outcome": "state"}), r"has no column 'outcome'.* it has state, mass, name"),
+        (lambda it: it.replace({"outcome": {"ill": "dead"}}), "not among class_names"),
     ],
 )
-def test_columns_that_do_not_fit_are_one_sentence_and_nothing_is_written(change, words: str, tmp_path: Path) -> None:
+def test_a_file_that_does_not_fit_is_one_sentence_and_nothing_is_written(change, words: str, tmp_path: Path) -> None:
     study = study_of(tmp_path, schema=SCHEMA)
     path = csv_of(study, 0, study.home(0) / "patients.csv")
-    pandas.read_csv(path).rename(columns=change).to_csv(path, index=False)
+    change(pandas.read_csv(path)).to_csv(path, index=False)
     with pytest.raises(DataError, match=words):
         named(study, 0, RecordFile(path, "outcome"))
     assert (study.home(0) / "records.py").read_text() == RECORDS
@@ -177,14 +182,6 @@ def test_records_that_do_not_fit_a_plan_without_names_are_refused(
     with pytest.raises(DataError, match=words):
         named(study, 0, RecordFile(path, "outcome"))
     assert (study.home(0) / "records.py").read_text() == RECORDS
-
-
-def test_a_label_that_is_no_class_name_is_refused(tmp_path: Path) -> None:
-    study = study_of(tmp_path, schema=SCHEMA)
-    path = csv_of(study, 0, study.home(0) / "patients.csv")
-    pandas.read_csv(path).replace({"outcome": {"ill": "dead"}}).to_csv(path, index=False)
-    with pytest.raises(DataError, match="not among class_names"):
-        named(study, 0, RecordFile(path, "outcome"))
 
 
 def test_a_file_that_changed_its_columns_later_is_the_same_sentence_at_the_party(tmp_path: Path) -> None:
@@ -273,14 +270,10 @@ def test_a_session_of_persons_sums_what_a_session_of_measured_persons_sums(kind:
 @pytest.mark.parametrize(
     ("promise", "how", "words"),
     [
-        (PERSONS, {}, "say with --persons .* which column tells whose a record is"),
+        (PERSONS, {}, "name the column of person ids with --persons"),
         (PROMISE, {"persons": "pid"}, "the plan promises no persons, so no column of ids is read but for a split"),
-        (
-            PERSONS,
-            {"persons": "nobody"},
-            "no column 'nobody' that says whose a row is; it has age, dose, mass, outcome, pid",
-        ),
-        (PERSONS, {"persons": "age"}, "'age' says whose a record is, and the plan reads it"),
+        (PERSONS, {"persons": "nobody"}, "no column 'nobody' of person ids; it has age, dose, mass, outcome, pid"),
+        (PERSONS, {"persons": "age"}, "'age' holds the person ids, and the plan reads it"),
     ],
 )
 def test_ids_are_named_where_the_plan_promises_persons_and_nowhere_else(
@@ -341,3 +334,31 @@ def test_counts_of_persons_come_from_a_table_with_ids(tmp_path: Path) -> None:
     with pytest.warns(ps.errors.UnreadableRecordsWarning):
         moments = records_of(Folder.open(study.home(0)).round(0)).moments
     assert pytest.approx([0.7071, 1.7071, 1.7071, 0.7071], abs=1e-3) == moments.real().T
+
+
+SLOW = """
+import time
+import numpy as np
+
+def load():
+    time.sleep(0.2)  # long enough for another party's script to start
+    return np.load("rows.npy"), np.zeros(2, int)
+"""
+
+
+def test_parties_in_threads_of_one_process_read_their_own_files(tmp_path: Path) -> None:
+    """A relative path of one party never meets another party's folder, nor a current folder that was removed."""
+    study = study_of(tmp_path / "study")
+    for party in range(3):
+        np.save(study.home(party) / "rows.npy", np.full((2, 3), party / 8))
+        (study.home(party) / "records.py").write_text(SLOW)
+    before = Path.cwd()
+    (tmp_path / "gone").mkdir()
+    os.chdir(tmp_path / "gone")
+    shutil.rmtree(tmp_path / "gone")
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            sums = list(pool.map(lambda party: records_of(Folder.open(study.home(party)).round(0)).moments, range(3)))
+    finally:
+        os.chdir(before)
+    assert sums[0].A.sum() < sums[1].A.sum() < sums[2].A.sum()

@@ -1,7 +1,5 @@
 """A study's next run: what outlives a run moves, what belongs to it stays, and a ledger is never in two places."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +11,7 @@ from privstats.engines.network import renewal
 from privstats.engines.network.host import Host
 from privstats.engines.network.party import Party
 from privstats.engines.network.renewal import Renewed
-from privstats.engines.network.supervision import supervised
+from privstats.engines.network.status_file import supervised
 from privstats.errors import InUseError, LocalProtocolError, PrivstatsError
 from tests import made
 from tests.engines.network.fake import RECORDS, FolderNet, Study, open_accounts, study_of

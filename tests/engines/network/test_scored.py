@@ -1,7 +1,5 @@
 """A score over folders: a head from the records that a split leaves, scored on those that it keeps out."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +10,12 @@ import pytest
 
 import privstats as ps
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.host import Ended
 from privstats.engines.network.measuring import records_of
 from privstats.engines.network.records_script import name_file
+from privstats.engines.network.round_host import Ended
 from privstats.errors import DataError
+from privstats.intake.split_notes import notes_path
 from privstats.moments import RecordFile
-from privstats.moments.split_notes import notes_path
 from privstats.schema.public_values import beside
 from tests import made
 from tests.engines.network.fake import RECORDS, FolderNet, Study, study_of

@@ -8,10 +8,8 @@ import pytest
 import privstats as ps
 from privstats.dp import Ledger
 from privstats.engines.network import party
-from privstats.engines.network.host import Host
-from privstats.engines.network.local import LocalTransport
-from privstats.engines.network.run_releases import named_home, run_releases
-from privstats.engines.network.simulated_study import simulated_study
+from privstats.engines.network.host import Host, named_home, run_releases
+from privstats.engines.network.study import LocalTransport, simulated_study
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import DataError, PlanError, PrivstatsError, SessionEndedError
 from tests import made

@@ -1,7 +1,5 @@
 """What the coordinator hands out holds what stands in the template, and the published values of its plan."""
 
-from __future__ import annotations
-
 import os
 from importlib.resources import files
 from pathlib import Path
@@ -43,7 +41,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
 def test_a_plan_whose_cut_points_are_open_is_not_handed_out_alone(tmp_path: Path) -> None:
     given = study_of(tmp_path).host
     (given / "plan.toml").write_text(plan_of(OF_CELLS, model="distributed").to_toml())
-    with pytest.raises(SchemaError, match=r"are open: run Binned, which finds them \(`privstats course init`\)"):
+    with pytest.raises(SchemaError, match=r"are open: run Binned, which estimates them \(`privstats course init`\)"):
         write_study(given / "plan.toml", given / "roster.toml", tmp_path / "new", TEMPLATE)
     assert not (tmp_path / "new").exists()
 

@@ -1,7 +1,5 @@
 """A party remembers the list of an alignment's first sum, and is in no round over another one."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,9 @@ import pytest
 
 import privstats as ps
 from privstats.course import Alignment
-from privstats.engines.network import survivor_lists
+from privstats.engines.network import folder
 from privstats.engines.network.folder import RoundFolder
-from privstats.engines.network.host import Ended, Waiting
+from privstats.engines.network.round_host import Ended, Waiting
 from privstats.engines.network.transport import Reply
 from privstats.errors import LocalProtocolError
 from privstats.schema.public_values import Published, Values, beside
@@ -47,7 +45,6 @@ def first_sum(place: Path) -> tuple[FolderNet, Ended]:
 def next_round(study: Study, releases: list[Any], **schema: Any) -> FolderNet:
     """The folders of the round that follows, under the next run name."""
     plan = Alignment(study.plan).next(releases)
-    assert plan is not None
     plan = replace(plan, schema=replace(plan.schema, **schema))
     (study.host / "release.safetensors").rename(study.host / "first.safetensors")
     for home in (study.host, *(study.home(peer) for peer in range(9))):
@@ -61,7 +58,6 @@ def test_a_round_over_the_clients_of_the_first_sum_is_released(tmp_path: Path) -
     net, found = first_sum(tmp_path)
     assert isinstance(found, Ended), (net.lines, net.logs)
     ended = next_round(net.study, list(found.releases)).run()
-    assert isinstance(ended, Ended)
     assert ended.releases[0].survivors == tuple(range(9))
 
 
@@ -79,7 +75,6 @@ def test_attack_a_server_names_other_clients_in_a_round(tmp_path: Path, monkeypa
         forgetful.setattr(RoundFolder, "agreed", others)
         lie.nodes = lie.nodes[:8]
         ended = lie.run()
-    assert isinstance(ended, Ended)
     assert ended.releases[0].survivors == others
 
 
@@ -93,12 +88,12 @@ def test_attack_a_round_under_a_roster_with_two_clients_in_each_others_places(
         schema=replace(SCHEMA, reference=True, among=tuple(range(8))),
         published=Published.of({"S": Values.rounded(np.eye(3), 48)}, bytes(32)),
     )
-    survivor_lists.keep(tmp_path, plan, ROSTER, tuple(range(8)))
-    assert survivor_lists.kept(tmp_path, following, ROSTER) == tuple(range(8))
-    assert survivor_lists.kept(tmp_path, following, swapped) is None
-    monkeypatch.setattr(survivor_lists, "_name", lambda first, _: first.digest)  # a party that looks at places alone
-    survivor_lists.keep(tmp_path, plan, ROSTER, tuple(range(8)))
-    assert survivor_lists.kept(tmp_path, following, swapped) == tuple(range(8))
+    folder.keep_signed_list(tmp_path, plan, ROSTER, tuple(range(8)))
+    assert folder.signed_list(tmp_path, following, ROSTER) == tuple(range(8))
+    assert folder.signed_list(tmp_path, following, swapped) is None
+    monkeypatch.setattr(folder, "_list_name", lambda first, _: first.digest)  # a party that looks at places alone
+    folder.keep_signed_list(tmp_path, plan, ROSTER, tuple(range(8)))
+    assert folder.signed_list(tmp_path, following, swapped) == tuple(range(8))
 
 
 @pytest.mark.ci
@@ -107,7 +102,7 @@ def test_a_party_killed_before_it_wrote_the_list_down_writes_it_when_it_is_asked
 ) -> None:
     """Its journal has the list beside its last answer."""
     killed: list[int] = []
-    real = survivor_lists.keep
+    real = folder.keep_signed_list
 
     def keep(home: Path, *rest: Any) -> None:
         if home.name == "party 3" and not killed:
@@ -123,30 +118,28 @@ def test_a_party_killed_before_it_wrote_the_list_down_writes_it_when_it_is_asked
         except Killed:
             return Reply("error:8")
 
-    monkeypatch.setattr(survivor_lists, "keep", keep)
+    monkeypatch.setattr(folder, "keep_signed_list", keep)
     monkeypatch.setattr(FolderNet, "answer", dying)
     net, found = first_sum(tmp_path)
-    assert isinstance(found, Ended)
     assert killed == [3]
     ended = next_round(net.study, list(found.releases)).run()
-    assert isinstance(ended, Ended)
     assert 3 in ended.releases[0].survivors
 
 
 def test_a_first_list_stays_and_other_plans_have_none(tmp_path: Path) -> None:
     plan = made.plan(**FIRST)
     plain = made.plan(ps.ClassSchema(2, 3, "NA", 1.0), FIRST["cohort"])
-    survivor_lists.keep(tmp_path, plain, ROSTER, (0, 1))
-    assert survivor_lists.kept(tmp_path, plain, ROSTER) is None
+    folder.keep_signed_list(tmp_path, plain, ROSTER, (0, 1))
+    assert folder.signed_list(tmp_path, plain, ROSTER) is None
     assert not (tmp_path / "agreed").exists()
-    survivor_lists.keep(tmp_path, plan, ROSTER, tuple(range(9)))
-    survivor_lists.keep(tmp_path, plan, ROSTER.renewed(), tuple(range(8)))
+    folder.keep_signed_list(tmp_path, plan, ROSTER, tuple(range(9)))
+    folder.keep_signed_list(tmp_path, plan, ROSTER.renewed(), tuple(range(8)))
     moments = [ps.measure(SCHEMA, np.random.default_rng(k).normal(size=(20, 3))) for k in range(9)]
     first = ps.session.aggregate_unmasked(plan, moments)
     following = Alignment(plan).next([first])
     assert following is not None
-    assert survivor_lists.kept(tmp_path, following, ROSTER.renewed()) == tuple(range(9))
+    assert folder.signed_list(tmp_path, following, ROSTER.renewed()) == tuple(range(9))
     for damaged in (b"{", b'{"\xff": []}'):
         (tmp_path / "agreed").write_bytes(damaged)
         with pytest.raises(LocalProtocolError, match="is damaged: bring it back"):
-            survivor_lists.kept(tmp_path, following, ROSTER)
+            folder.signed_list(tmp_path, following, ROSTER)

@@ -1,14 +1,16 @@
-"""The noise that a class's scatter is said to hold is the noise that it holds."""
-
-from __future__ import annotations
+"""The noise that a class's scatter is said to hold is the noise that it holds; BLAS solves it in one thread."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from privstats.heads.estimates.class_covariance import _kept, _own_scatter, class_covariances
+from privstats.heads.estimates import class_covariance
+from privstats.heads.estimates.class_covariance import _own_scatter, _own_share, class_covariances, one_blas_thread
 from privstats.heads.evidence import ClassEvidence, class_evidence
-from tests.heads.conftest import class_release
+from privstats.heads.rules import LowRankRule, QuadraticRule
+from tests.heads.conftest import class_release, quick
 
 DRAWS = 400
 
@@ -46,10 +48,10 @@ def test_noise_alone_is_no_difference_between_classes(d, level, seed):
     upper = np.triu(rng.standard_normal((DRAWS // 4, d, d)))
     noise = level / 2 * (upper + upper.transpose(0, 2, 1))
     noise += level * (2**-0.5 - 0.5) * (np.triu(upper, 1) + np.triu(upper, 1).transpose(0, 2, 1))
-    assert np.mean([_kept(each, level) > 0 for each in noise]) < 0.15
+    assert np.mean([_own_share(each, level) > 0 for each in noise]) < 0.15
     signal = 10 * level * d * np.diag(rng.standard_normal(d) + 3)
-    assert _kept(noise[0] + signal, level) > 0.9
-    assert _kept(noise[0], 0.0) == 1.0
+    assert _own_share(noise[0] + signal, level) > 0.9
+    assert _own_share(noise[0], 0.0) == 1.0
 
 
 def test_without_noise_in_the_sums_the_level_is_that_of_s():
@@ -97,3 +99,48 @@ def test_squares_that_are_noise_leave_the_pooled_covariance(blobs):
     found = class_covariances(class_evidence(sums)[0], np.bincount(y).astype(float), 0.0, None)
     assert np.isfinite(found.values).all()
     np.testing.assert_allclose(found.values, 1.0, rtol=0.1)
+
+
+def blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        yield blas_threads()
+
+
+def test_the_other_threads_come_back_after_an_error_too(two_threads):
+    with one_blas_thread():
+        assert blas_threads() == {1}
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        _ = 1 / 0
+    assert blas_threads() == two_threads
+
+
+@pytest.mark.parametrize("name", ["QDA", "RDA", "LowRankQDA"])
+def test_per_class_problems_run_with_one_thread(name, blobs, monkeypatch, two_threads):
+    seen = []
+
+    def watched(original):
+        return lambda *values, **named: (seen.append(blas_threads()), original(*values, **named))[1]
+
+    monkeypatch.setattr(class_covariance, "conditioned", watched(class_covariance.conditioned))
+    monkeypatch.setattr(class_covariance, "_intensity", watched(class_covariance._intensity))
+    for rule in (QuadraticRule, LowRankRule):
+        monkeypatch.setattr(rule, "__init__", watched(rule.__init__))
+    quick(name).fit_release(class_release(*blobs(), "NAS"))
+    assert len(seen) > 4
+    assert (set(map(frozenset, seen)), blas_threads()) == ({frozenset({1})}, two_threads)
+
+
+def test_the_loop_over_classes_itself_runs_with_one_thread(blobs, monkeypatch, two_threads):
+    from privstats.heads import homogeneity
+
+    seen, original = [], class_covariance._intensity
+    monkeypatch.setattr(
+        class_covariance, "_intensity", lambda *values: (seen.append(blas_threads()), original(*values))[1]
+    )
+    assert np.isfinite(homogeneity(class_release(*blobs(), "NAS")).divergence).all()
+    assert (seen, blas_threads()) == ([{1}] * 4, two_threads)

@@ -1,7 +1,5 @@
 """Noisy weights in the directions of a site's rows: what is noise goes, what the rows cannot tell stays."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The Fisher subspace solves the generalised eigenproblem, and heads live in it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import eigh, subspace_angles
@@ -10,6 +8,7 @@ from privstats.errors import HeadError, MissingStatisticError
 from privstats.heads import LDA, QDA, RDA, LowRankQDA, NaiveBayes, fisher_subspace
 from privstats.heads.estimates.subspace import wider_directions
 from tests.heads.conftest import class_release
+from tests.made import refused
 
 
 def scatters(X, y):
@@ -34,20 +33,15 @@ def test_it_solves_the_generalised_eigenproblem(blobs):
 def test_dimension_by_count_and_by_energy(blobs):
     release = class_release(*blobs())
     two = fisher_subspace(release, 2)
-    assert two.basis.shape == (6, 2)
-    assert fisher_subspace(release, two.explained_energy).basis.shape == (6, 2)
-    assert fisher_subspace(release, 1.0).basis.shape == (6, 3)
-    assert fisher_subspace(release, 6).basis.shape == (6, 3)
-    with pytest.raises(HeadError, match="dimension=7 is more than the 6 features; give at most 6"):
-        fisher_subspace(release, 7)
+    assert two.basis.shape == fisher_subspace(release, two.explained_energy).basis.shape == (6, 2)
+    assert fisher_subspace(release, 1.0).basis.shape == fisher_subspace(release, 6).basis.shape == (6, 3)
+    refused(HeadError, "dimension=7 is more than the 6 features; give at most 6", fisher_subspace, release, 7)
     for wrong in (0, -1, 1.5, 0.0, "most", True):
-        with pytest.raises(ValueError, match="dimension must be"):
-            fisher_subspace(release, wrong)
+        refused(ValueError, "dimension must be", fisher_subspace, release, wrong)
 
 
 def test_second_moments_are_needed(blobs):
-    with pytest.raises(MissingStatisticError, match="B"):
-        fisher_subspace(class_release(*blobs(), "NAD"))
+    refused(MissingStatisticError, "B", fisher_subspace, class_release(*blobs(), "NAD"))
 
 
 def test_lda_loses_nothing_in_all_fisher_directions(blobs):
@@ -78,17 +72,14 @@ def test_projected_rule_is_the_rule_of_projected_rows(blobs):
 
 
 def test_equal_means_leave_a_defined_subspace():
-    rng = np.random.default_rng(0)
-    half = rng.standard_normal((50, 4))
+    half = np.random.default_rng(0).standard_normal((50, 4))
     X, y = np.r_[half, half], np.repeat([0, 1], 50)
-    fisher = fisher_subspace(class_release(X, y))
-    assert np.isfinite(fisher.basis).all()
+    assert np.isfinite(fisher_subspace(class_release(X, y)).basis).all()
     assert np.isfinite(LDA(subspace="auto").fit(X, y).predict_proba(X)).all()
 
 
 def test_wider_directions_find_where_covariances_differ():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((4000, 5))
+    X = np.random.default_rng(0).standard_normal((4000, 5))
     y = np.repeat([0, 1], 2000)
     X[y == 1, 0] += 3  # means differ along the first feature
     X[y == 1, 3] *= 4  # spreads differ along the fourth

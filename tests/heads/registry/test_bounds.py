@@ -1,7 +1,5 @@
 """Every parameter of every head has bounds, and what is out of them is refused before anything is fitted."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +10,7 @@ from privstats import heads
 from privstats.errors import HeadError
 from privstats.heads import registry
 from privstats.heads.estimator import ClassHead
-from privstats.heads.registry.bounds import WEIGHT, Bounds
+from privstats.heads.registry.entries import WEIGHT, Bounds
 
 NEVER = ["bogus", -1, -0.5, float("nan"), float("inf"), b"auto", 10**400, [], {}, "AUTO", np.array([[1.0]]), 1 + 2j]
 """Right for no parameter of any head."""

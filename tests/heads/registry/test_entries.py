@@ -1,7 +1,5 @@
 """The registry finds every head, and what its row says a head needs is what it needs."""
 
-from __future__ import annotations
-
 import inspect
 import pkgutil
 import subprocess
@@ -13,13 +11,15 @@ import numpy as np
 import pytest
 
 from privstats import heads
+from privstats.contrib import heads as contrib
 from privstats.errors import HeadError, MissingStatisticError
 from privstats.heads import registry
 from privstats.heads.estimator import ClassHead
 from privstats.heads.persistence import Stored
-from privstats.heads.registry.bounds import Bounds, describe
+from privstats.heads.registry.entries import Bounds, describe
 from privstats.heads.rules import LinearRule
 from tests.heads.conftest import class_release, quick
+from tests.made import refused
 
 
 @pytest.mark.parametrize("name", registry.HEADS)
@@ -39,16 +39,16 @@ def below(cls):
 
 
 def test_no_head_of_the_package_is_without_a_row():
-    for module in pkgutil.iter_modules(heads.__path__, "privstats.heads."):
+    rooms = (heads, contrib)
+    for module in (each for room in rooms for each in pkgutil.iter_modules(room.__path__, f"{room.__name__}.")):
         import_module(module.name)
-    ours = {cls for cls in below(Stored) if cls.__module__.startswith("privstats.heads.")}
+    ours = {cls for cls in below(Stored) if cls.__module__.startswith(tuple(f"{room.__name__}." for room in rooms))}
     public = {cls.__name__ for cls in ours if not cls.__name__.startswith("_")}
     assert public - {"Stored", "ClassHead", "LinearRegressor"} == set(registry.HEADS)
 
 
 def test_lists_show_closed_forms_first():
-    assert registry.named("ridge") == ("Ridge",)
-    assert registry.named("parties") == ("PartyDiscriminant",)
+    assert (registry.named("ridge"), registry.named("parties")) == (("Ridge",), ("PartyDiscriminant",))
     assert registry.named("classes")[-2:] == ("FisherMix", "ProtoHyper")
     assert registry.named("classes", trained=False) == registry.named("classes")[:-2]
 
@@ -56,8 +56,7 @@ def test_lists_show_closed_forms_first():
 def test_every_public_name_is_there_and_no_other():
     assert all(getattr(heads, name) is not None for name in heads.__all__)
     assert {"load", "to_linear", "fisher_subspace"} <= set(heads.__all__)
-    with pytest.raises(AttributeError, match="module 'privstats.heads' has no attribute 'SVM'"):
-        _ = heads.SVM
+    refused(AttributeError, "module 'privstats.heads' has no attribute 'SVM'", lambda: heads.SVM)
 
 
 def test_a_list_of_heads_loads_none_of_them():
@@ -69,8 +68,7 @@ def test_a_list_of_heads_loads_none_of_them():
 @pytest.mark.parametrize("row", ["row()", "Entry('ridge')", "Entry(any_of=LETTERS)", "Entry(letters='B')", "Other()"])
 def test_a_row_that_cannot_be_read_from_the_text_is_refused(row):
     text = f"class Late:\n    entry: ClassVar[Entry] = {row}\n"
-    with pytest.raises(HeadError, match="the row of brought.Late is .*; write Entry"):
-        list(registry.entries._heads_in("brought", text))
+    refused(HeadError, "the row of brought.Late is .*; write Entry", list, registry.entries._heads_in("brought", text))
 
 
 @pytest.mark.parametrize("statistics", ["NA", "NAB", "NAD", "NABD", "NAS"])

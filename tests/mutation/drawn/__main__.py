@@ -5,8 +5,6 @@ Needs the lines of every test, from ``pytest -n auto --cov=privstats --cov-conte
 ``equivalent.toml``.
 """
 
-from __future__ import annotations
-
 import argparse
 import datetime
 import os

@@ -3,13 +3,9 @@
 Pure: source in, edits out. Strings, annotations, decorators and what a type checker alone reads are left as they are.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-__all__ = ["Edit", "edits_of"]
 
 _SWAPPED: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,

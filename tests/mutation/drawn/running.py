@@ -1,7 +1,5 @@
 """Draws edits, finds the tests that run their lines, and runs those over a copy of the tree with the edit in it."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -18,21 +16,12 @@ from pathlib import Path
 from privstats.randomness import seeded
 from tests.mutation.drawn.edits import Edit, edits_of
 
-__all__ = ["Drawn", "Fate", "contexts_of", "drawn", "equivalents", "fates"]
-
 ROOT = Path(__file__).parents[3]
 _ROOMS = ("course", "dp", "encoding", "engines", "estimates", "files", "inference", "moments", "plan", "release.py",
           "schema", "secagg", "session", "transforms")  # fmt: skip
 _COPIED = (
-    "privstats",
-    "threat_models",
-    "tests",
-    "benchmarks",
-    "docs",
-    "README.md",
-    "pyproject.toml",
-    "constraints.txt",
-)
+    "privstats", "threat_models", "tests", "benchmarks", "docs", "README.md", "pyproject.toml", "constraints.txt",
+)  # fmt: skip
 _FIRST = 100  # tests that are run before all others of a line
 _SECONDS = 1200
 

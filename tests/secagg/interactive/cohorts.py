@@ -1,10 +1,9 @@
 """A small cohort whose randomness is fixed, and a server that says what it likes, for the tests of this room."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,7 @@ from numpy.typing import NDArray
 from privstats.encoding import Ring
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.channel import Channel
-from privstats.secagg.interactive.client_secrets import ClientSecrets
+from privstats.secagg.interactive.client_secrets import Channel, ClientSecrets
 from privstats.secagg.interactive.dealing import Public
 from privstats.secagg.interactive.state import STEPS
 from privstats.secagg.keys import public_of
@@ -57,22 +55,21 @@ class Cohort:
         self.roster = Roster.numbered(publics, server=self.aggregator.public, label="tests", counter=0)
         self.values = [rng.integers(-100, 100, self.parameters.ring.size) for _ in range(n)]
         self.clients = [self.client(i) for i in range(n)]
-        self.server = Server(
-            self.parameters, roster=self.roster, identity=self.aggregator, entropy=stream(f"{self.label} server")
-        )
+        self.server = Server(**self.place(), entropy=stream(f"{self.label} server"))
 
-    def client(self, index: int, *, parameters: Parameters | None = None, roster: Roster | None = None) -> Client:
-        """A fresh client; its randomness depends on the cohort's label and its index."""
-        vector = self.parameters.ring.encode(self.values[index])
-        return Client(
-            parameters or self.parameters,
-            vector,
-            index=index,
-            identity=self.identities[index],
-            roster=roster or self.roster,
-            entropy=stream(f"{self.label} client {index}"),
-            noise_root=self.noise_root(index) if self.parameters.levels else b"",
-        )
+    def place(self, index: int | None = None) -> dict[str, Any]:
+        """What a machine is made and resumed with: the server, or the client of this index."""
+        own = {"identity": self.aggregator} if index is None else {"identity": self.identities[index], "index": index}
+        return {"parameters": self.parameters, "roster": self.roster, **own}
+
+    def client(self, index: int, *, label: str = "", **change: Any) -> Client:
+        """A fresh client; its randomness depends on a label, by default the cohort's, and on its index."""
+        made = {
+            "vector": self.parameters.ring.encode(self.values[index]),
+            "entropy": stream(f"{label or self.label} client {index}"),
+            "noise_root": self.noise_root(index) if self.parameters.levels else b"",
+        }
+        return Client(**{**self.place(index), **made, **change})
 
     def noise_root(self, index: int) -> bytes:
         """What opens all layers of a client's noise, where the parameters have levels."""
@@ -81,11 +78,19 @@ class Cohort:
     def channel(self, client: int) -> Channel:
         """Between ``client`` and the server, from the cohort's fixed randomness: it outlives both machines."""
         if client not in self.channels:
+            if self.parameters.hybrid:  # from the server, while it lives: ciphertexts are random
+                self.channels[client] = inside(self.server).channel(client)
+                return self.channels[client]
             drawn = stream(f"{self.label} server")
             session, secret = drawn(32), drawn(32)
             shared = ClientSecrets(stream(f"{self.label} client {client}")(32)).shared_with(public_of(secret))
             self.channels[client] = Channel(shared, session=session, client=client)
         return self.channels[client]
+
+    def advertised(self, client: int, data: bytes) -> None:
+        """Let the server hear an advertisement of version 4, which no stream can make again, for :meth:`channel`."""
+        self.channels.pop(client, None)
+        self.server.receive(client, data)
 
     def sum_over(self, survivors: tuple[int, ...]) -> NDArray[np.int64]:
         """The answer, computed without any masks."""
@@ -142,12 +147,15 @@ def lie(cohort: Cohort, client: int, message: messages.ServerMessage) -> bytes:
     return inside(cohort.server).send(client, message)[1]
 
 
+UNSEALED = (messages.Open, messages.Advertise, messages.Abort, messages.HybridOpen, messages.HybridAdvertise)
+
+
 def read(cohort: Cohort, client: int, data: bytes, kind: type) -> messages.Wire:
     """What a message between ``client`` and the server says, to who knows the cohort's randomness."""
-    unsealed = kind in (messages.Open, messages.Advertise, messages.Abort)
+    unsealed = kind in UNSEALED
     return messages.decode(memoryview(data) if unsealed else cohort.channel(client).open(memoryview(data)), kind)
 
 
 def forge(cohort: Cohort, client: int, message: messages.ClientMessage) -> bytes:
     """A message of a lying client's own making, with the right tag."""
-    return cohort.channel(client).seal(messages.encode(message))
+    return cohort.channel(client).seal(messages.codec_of(cohort.parameters).encode(message))

@@ -4,8 +4,6 @@ The first byte chooses the step and the direction, the second whether the rest i
 but a ``RemoteProtocolError``, and any refused message that moves a machine, is a crash.
 """
 
-from __future__ import annotations
-
 import sys
 
 import atheris

@@ -4,14 +4,10 @@ A lying server or client is an honest machine that is made to say something else
 and its channels, and have it seal what it would not send. What they may reach is listed here.
 """
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 from privstats.secagg import Client, Server
 from privstats.secagg.interactive.client_secrets import ClientSecrets
-
-__all__ = ["inside"]
 
 CLIENT = ("state", "vector", "secrets", "channel", "secrets_cache", "channel_cache")
 SERVER = (
@@ -31,6 +27,8 @@ SERVER = (
     "rows",
     "weights",
     "weights_cache",
+    "pair_weights_cache",
+    "drawn_weights",
 )
 SECRETS = ("mask_key", "self_key")
 

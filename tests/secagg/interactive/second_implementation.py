@@ -5,12 +5,11 @@ It shares no code with ``privstats.secagg``: its own field and graph, with the m
 what it must open to go on, and nothing else; it says what an honest client must send.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import struct
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -79,6 +78,10 @@ class SecondClient:
     adverts: dict[int, list] = field(default_factory=dict)
     held: dict[int, bytes] = field(default_factory=dict)
 
+    suite = SUITE
+    version = 3
+    steps: ClassVar = {0: "advertise", 2: "share", 4: "check", 12: "mask", 6: "agree", 8: "unmask", 10: "abort"}
+
     def __post_init__(self) -> None:
         frozen = self.session
         self.n, self.t, self.k = frozen["clients"], frozen["threshold"], frozen["neighbours"]
@@ -94,18 +97,20 @@ class SecondClient:
 
     def answer(self, message: bytes) -> bytes:
         """What an honest client sends after ``message``: nothing to an abort."""
-        assert message[0] == 3
-        if message[2] == 0:
-            return self.advertise(unpack(message[1:]))
-        if message[2] == 10:
-            return self.abort(unpack(message[1:]))
-        step = {2: self.share, 4: self.check, 12: self.mask, 6: self.agree, 8: self.unmask}[message[2]]
+        assert message[0] == self.version
+        name = self.steps[message[2]]
+        step = getattr(self, name)
+        if name in ("advertise", "abort"):
+            return step(unpack(message[1:]))
         header, sealed = message[:37], message[37:]
         opened = self.key(message[2]).decrypt(bytes(12), sealed, header)
-        body = b"\x03" + pack(step(unpack(header[1:] + opened), sha(message)))
+        body = bytes([self.version]) + pack(step(unpack(header[1:] + opened), sha(message)))
         if body[2] == 5:
             return body + self.key(5).encrypt(bytes(12), b"", body)
-        return body[:37] + self.key(body[2]).encrypt(bytes(12), body[37:], body[:37])
+        return self.sealed(body[2], body[:37], body[37:])
+
+    def sealed(self, kind: int, header: bytes, content: bytes) -> bytes:
+        return header + self.key(kind).encrypt(bytes(12), content, header)
 
     def key(self, kind: int) -> AESGCM:
         return AESGCM(hkdf(self.shared, f"channel/{self.me}/{kind}", self.name))
@@ -120,7 +125,7 @@ class SecondClient:
         """Of parameters and roster, from what the parties agreed on."""
         frozen = self.session
         numbers = [frozen[name] for name in ("clients", "threshold", "min_survivors", "colluders", "neighbours")]
-        content = [SUITE, numbers, frozen["ring"], bytes.fromhex(frozen["plan_digest"])]
+        content = [self.suite, numbers, frozen["ring"], bytes.fromhex(frozen["plan_digest"])]
         content += [self.levels] if self.levels else []
         keys = [ed25519(bytes.fromhex(private)) for private in (*frozen["identities"], frozen["server_identity"])]
         members = sha(label("members"), u32(self.n), *keys)
@@ -242,11 +247,13 @@ class SecondClient:
         self.survivors = opening[2]
         return [7, self.name, self.me, reply_to, self.signer.sign(label("agree") + self.transcript + self.survivors)]
 
+    def proven(self, alive: list[int]) -> int:
+        return sum(1 for client in alive if client == self.me or client in self.held)
+
     def unmask(self, _: list, reply_to: bytes) -> list:
         alive, owners = self.listed(self.survivors), [owner for owner in self.dealers if owner in self.held]
         shares = b"".join(self.held[owner][:32] if owner in alive else self.held[owner][32:] for owner in owners)
         if self.levels:
-            proven = sum(1 for client in alive if client == self.me or client in self.held)
-            opened = max(place for place, level in enumerate(self.levels) if level <= proven)
+            opened = max(place for place, level in enumerate(self.levels) if level <= self.proven(alive))
             return [14, self.name, self.me, reply_to, self.self_key, owners, shares, self.values[opened]]
         return [9, self.name, self.me, reply_to, self.self_key, owners, shares]

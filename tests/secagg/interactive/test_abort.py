@@ -1,14 +1,12 @@
 """The end of a session that failed: the server says so in its own name, and every client that hears it wipes itself."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest
 
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.signed_statements import abort_statement
+from privstats.secagg.interactive.messages import abort_statement
 from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, play_until, read
 from tests.secagg.interactive.inside import inside

@@ -4,8 +4,6 @@ Under version 1 one such client made every honest one end the session and call t
 learned whose boxes were bad. Who lies, the owner of a box or whoever says that it does not open, nobody can prove.
 """
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest
@@ -129,9 +127,7 @@ def test_shares_of_a_box_that_was_called_unusable_are_refused(cohort: Cohort) ->
 def test_accusations_survive_a_restart_of_the_server(cohort: Cohort) -> None:
     outbox = answered(cohort, spoilt(cohort))
     sealed = cohort.server.export(b"k" * 32)
-    cohort.server = type(cohort.server).resume(
-        sealed, b"k" * 32, parameters=cohort.parameters, roster=cohort.roster, identity=cohort.aggregator
-    )
+    cohort.server = type(cohort.server).resume(sealed, b"k" * 32, **cohort.place())
     assert [fault.peer for fault in cohort.server.faults] == [LIAR]
     total, survivors = finish(cohort, outbox)
     assert np.array_equal(total, cohort.sum_over(survivors))

@@ -1,7 +1,5 @@
 """Who goes on after the dealings: liars may accuse and spoil as they like, honest clients are not left out for it."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Who is said to have broken the protocol: nobody, for bytes that anybody on the way could have made."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -41,6 +39,7 @@ def test_a_strangers_bytes_are_not_said_to_be_a_clients_or_the_servers_doing(ste
     error = refused(cohort.server.receive, 0, FORGERIES[forgery](answer))
     assert (error.peer, error.proven) == (0, False)
     assert "unproven" in str(error)
+    assert cohort.server.faults == ()
     cohort.server.receive(0, answer)
 
 
@@ -53,6 +52,7 @@ def test_a_late_answer_and_one_of_a_stranger_prove_nothing() -> None:
     assert not refused(cohort.server.receive, 17, answers[0]).proven
     cohort.server.end_step()
     assert not refused(cohort.server.receive, 5, answers[5]).proven
+    assert cohort.server.faults == ()
     assert not refused(cohort.clients[0].receive, outbox[1]).proven
 
 

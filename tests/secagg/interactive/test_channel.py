@@ -1,12 +1,10 @@
 """The channel: what one end seals the other opens, and nobody else, nowhere else, not even its own sender."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.secagg.interactive.channel import Channel
+from privstats.secagg.interactive.client_secrets import Channel
 from privstats.secagg.interactive.messages import VERSION, Agree, Mask, Unmask, encode
 from privstats.secagg.wire import HEADER_BYTES, TAG_BYTES, Refusal
 

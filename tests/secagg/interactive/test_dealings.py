@@ -4,8 +4,6 @@ Under version 2 one client that dealt shares of nothing, or of another key, ende
 uploaded. Now the dealing proves itself before anybody uploads.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 
@@ -15,13 +13,24 @@ import pytest
 
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg import wire
-from privstats.secagg.interactive import client_secrets, dealing, messages, server
+from privstats.secagg.interactive import client_secrets, dealing, messages
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.dealing import part
-from privstats.secagg.interactive.signed_statements import dealing_statement, share_commitment
+from privstats.secagg.interactive.messages import dealing_statement, share_commitment
 from privstats.secagg.keys import derive, public_of
-from privstats.secagg.scalars import ORDER, KeyPair, challenge, exchange, key_pair, point_of, to_bytes, uniform
-from privstats.secagg.shamir import checks, combine, split
+from privstats.secagg.scalars import (
+    ORDER,
+    KeyPair,
+    challenge,
+    checks,
+    combine,
+    exchange,
+    key_pair,
+    point_of,
+    split,
+    to_bytes,
+    uniform,
+)
 from tests.secagg import edwards
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, forge, play_until, read, stream
 from tests.secagg.interactive.inside import inside
@@ -260,7 +269,7 @@ class TestHolders:
     def test_a_server_that_looks_at_commitments_alone_ends(self, monkeypatch: pytest.MonkeyPatch) -> None:
         cohort = cohort_of()
         outbox = self.play(cohort)
-        monkeypatch.setattr(server, "fits_share", lambda *_, **__: True)
+        monkeypatch.setattr(dealing, "fits_share", lambda *_, **__: True)
         for client in (1, 2, 3, 4):
             cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
         with pytest.raises(AggregationError, match="misdealt"):
@@ -336,9 +345,11 @@ class TestSecrecy:
     ) -> None:
         """The double blinds with what follows from its root alone."""
         if careless:
-            monkeypatch.setattr(
-                client_secrets, "derive", lambda secret, label, salt=b"": derive(secret, label, salt=b"")
-            )
+
+            def unsalted(secret: bytes, label: str, salt: bytes = b"") -> bytes:
+                return derive(secret, label, salt=salt if label.startswith("channel/") else b"")
+
+            monkeypatch.setattr(client_secrets, "derive", unsalted)
         cohort, other = cohort_of(), cohort_of()
         shown = play_until(cohort, "share"), play_until(other, "share", {"advertise": {4}})
         made = [

@@ -4,8 +4,6 @@ The attack is the server's own arithmetic on what was recorded. Under version 1 
 unmask messages travelled in the clear; the control shows that it still does for whoever holds the session's key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -15,11 +13,10 @@ from numpy.typing import NDArray
 
 from privstats.secagg import Parameters, Roster, wire
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.channel import Channel
-from privstats.secagg.interactive.client_secrets import ClientSecrets
+from privstats.secagg.interactive.client_secrets import Channel, ClientSecrets
 from privstats.secagg.interactive.dealing import part
 from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.signed_statements import advert_leaf, context_of, transcript_of
+from privstats.secagg.interactive.messages import advert_leaf, context_of, transcript_of
 from privstats.secagg.interactive.state import STEPS, ServerState
 from privstats.secagg.interactive.unmasking import unmask
 from privstats.secagg.keys import agree

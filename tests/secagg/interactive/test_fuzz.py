@@ -1,10 +1,10 @@
 """Garbage, truncation, flipped bits and well-sealed nonsense: only RemoteProtocolError, quickly, in little memory."""
 
-from __future__ import annotations
-
+import os
 import subprocess
 import sys
 import tracemalloc
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import get_args
@@ -17,13 +17,17 @@ from hypothesis import strategies as st
 
 from privstats.encoding import Ring
 from privstats.errors import RemoteProtocolError
-from privstats.secagg import Parameters, wire
+from privstats.secagg import Parameters, kem, wire
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
-from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
+from privstats.secagg.keys import HYBRID
+from tests.secagg.interactive.cohorts import UNSEALED, Cohort, cohort_of, play_until
 from tests.secagg.interactive.inside import inside
 
 steps = st.sampled_from(list(STEPS))
+
+
+_INPUTS = int(os.environ.get("PRIVSTATS_INPUTS", "2000000"))
 
 
 @cache
@@ -145,6 +149,20 @@ def test_a_length_that_promises_more_than_it_brings_costs_no_memory(step: str) -
     assert peak < 1 << 20
 
 
+def hybrid_messages(k: int, last: int, siblings: int) -> list[messages.Wire]:
+    """The largest of version 4, of a complete graph."""
+    b32, b64, key, ciphertext = bytes(32), bytes(64), bytes(kem.PUBLIC_BYTES), bytes(kem.CIPHERTEXT_BYTES)
+    known, names = messages.KnownAdvertise(b32, last, b32, key, b32, b64), k * (last,)
+    return [
+        messages.HybridOpen(b32, b32, b32, b32, key, b64),
+        messages.HybridAdvertise(b32, last, b32, key, ciphertext, b64),
+        messages.HybridAdverts(b32, k * (known,), siblings * b32),
+        messages.HybridCheck(b32, last, b32, names, k * b32),
+        messages.HybridCheckWithCommitment(b32, last, b32, names, k * b32, b32),
+        messages.HybridDealers(b32, bytes((k + 8) // 8), names),
+    ]
+
+
 @pytest.mark.parametrize(("clients", "neighbours"), [(3, 2), (17, 16), (140, 139), (256, 255), (70_000, 100)])
 @pytest.mark.parametrize("size", [1, 200, 60_000, 70_000])
 def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, neighbours: int, size: int) -> None:
@@ -171,17 +189,34 @@ def test_a_limit_is_the_size_of_the_largest_message_to_the_byte(clients: int, ne
         messages.CheckWithCommitment(b32, last, b32, k * (last,), b32),
         messages.UnmaskWithOpening(b32, last, b32, b32, k * (last,), k * b32, b32),
     ]
-    assert {type(message) for message in largest} == set(get_args(messages.Wire))
+    if neighbours == clients - 1:
+        again, hybrid = replace(parameters, key_agreement=HYBRID), hybrid_messages(k, last, siblings)
+        assert {type(message) for message in (*largest, *hybrid)} == set(get_args(messages.Wire))
+        share, boxes = b32 + b32, k * bytes(messages.box_bytes(again))
+        for message in (
+            messages.Share(b32, last, b32, boxes, k * b64, k * b64, share),
+            messages.Deliver(b32, k * (last,), boxes, k * b64, k * b64, k * b64),
+            *hybrid,
+        ):
+            beside = messages.NONCE_BYTES if isinstance(message, messages.Share) else 0
+            beside += 0 if isinstance(message, UNSEALED) else wire.TAG_BYTES
+            size = len(messages.encode(message)) + beside
+            assert messages.size_limit(type(message), again) == size
     for message in largest:
-        tag = 0 if isinstance(message, messages.Open | messages.Advertise | messages.Abort) else wire.TAG_BYTES
+        tag = 0 if isinstance(message, UNSEALED) else wire.TAG_BYTES
         assert messages.size_limit(type(message), parameters) == len(messages.encode(message)) + tag
 
 
 @pytest.mark.slow
-def test_coverage_guided_fuzzing_finds_no_other_exception() -> None:
-    """Twenty thousand inputs here; the command in the target's docstring goes on for as long as one likes."""
+@pytest.mark.parametrize(
+    ("runs", "seed"), [(20_000, 1), pytest.param(_INPUTS, 2, marks=pytest.mark.nightly)], ids=["day", "night"]
+)
+def test_coverage_guided_fuzzing_finds_no_other_exception(runs: int, seed: int) -> None:
+    """PRIVSTATS_INPUTS says how many inputs by night; the command in the target's docstring goes on for ever."""
     pytest.importorskip("atheris", reason="atheris is not installed: it has wheels for few platforms")
-    command = [sys.executable, "-m", "tests.secagg.interactive.fuzz_target", "-runs=20000", "-max_len=600", "-seed=1"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False)
+    command = [sys.executable, "-m", "tests.secagg.interactive.fuzz_target", f"-runs={runs}", "-max_len=600"]
+    done = subprocess.run(
+        [*command, f"-seed={seed}"], capture_output=True, text=True, cwd=Path(__file__).parents[3], check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "Done 20000 runs" in done.stderr
+    assert f"Done {runs} runs" in done.stderr

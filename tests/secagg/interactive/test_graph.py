@@ -1,15 +1,11 @@
 """The sparse graph: regular, symmetric, fixed by plan and roster, and connected wherever nobody is isolated."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np
-import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from privstats.errors import LocalProtocolError
 from privstats.secagg import Parameters, Roster
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.prg import reference_keystream
@@ -124,17 +120,6 @@ def test_least_degree_is_what_counting_gives(graph, data) -> None:
     n = graph.parameters.clients
     survivors = data.draw(st.frozensets(st.integers(0, n - 1), min_size=1))
     assert graph.least_degree(survivors) == min(len(survivors.intersection(graph.neighbours(i))) for i in survivors)
-
-
-def test_a_roster_of_another_size_is_refused() -> None:
-    with pytest.raises(LocalProtocolError, match="the roster lists 39 clients, the parameters 40"):
-        Graph(graph_of(40, 6).parameters, numbered(graph_of(40, 6).roster.publics[1:]))
-
-
-@pytest.mark.parametrize("publics", [(b"short",), (b"k" * 32, b"k" * 32)])
-def test_a_roster_with_a_short_or_repeated_key_is_refused(publics: tuple[bytes, ...]) -> None:
-    with pytest.raises(LocalProtocolError, match="a roster"):
-        Roster(publics, server=SERVER)
 
 
 @given(st.integers(1, 100), st.data())

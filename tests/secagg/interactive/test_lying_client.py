@@ -1,7 +1,5 @@
 """What a lying client tries, check by check: the server names it, goes on without it, and the sum stays exact."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from privstats.errors import AggregationError, RemoteProtocolError
 from privstats.secagg import Identity, wire
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.signed_statements import advert_statement, context_of, open_statement
+from privstats.secagg.interactive.messages import advert_statement, context_of, open_statement
 from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import RING, Cohort, cohort_of, finish, forge, play_until, read, stream
 from tests.secagg.interactive.inside import inside

@@ -1,7 +1,5 @@
 """A client measures a message before it hashes it: the hash reads every byte, whoever sent them."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 

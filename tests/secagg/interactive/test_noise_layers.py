@@ -1,14 +1,12 @@
 """Openings of noise in layers: one per client, for the survivors that proved to it that they take part."""
 
-from __future__ import annotations
-
 import pytest
 
 from privstats.encoding import Ring
 from privstats.errors import LocalProtocolError, PlanError, RemoteProtocolError
 from privstats.secagg import Client, Parameters, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.noise_layers import layer_seeds, opened_layers, opening
+from privstats.secagg.machines import layer_seeds, opened_layers, opening
 from tests.secagg.interactive.cohorts import PLAN, Cohort, cohort_of, finish, forge, play_until, read
 from tests.secagg.interactive.inside import inside
 from tests.secagg.interactive.transcripts import spoil
@@ -122,8 +120,7 @@ def test_a_resumed_client_commits_to_and_opens_the_same_chain(step: str) -> None
     cohort = layered()
     outbox = play_until(cohort, step)
     sealed = cohort.clients[0].export(KEY)
-    place = {"index": 0, "identity": cohort.identities[0], "roster": cohort.roster}
-    cohort.clients[0] = Client.resume(sealed, KEY, parameters=cohort.parameters, **place)
+    cohort.clients[0] = Client.resume(sealed, KEY, **cohort.place(0))
     finish(cohort, outbox)
     assert cohort.server.openings[0].seeds == layer_seeds(cohort.noise_root(0), LAYERS)
 
@@ -178,7 +175,5 @@ def test_a_graph_in_which_a_client_does_not_see_all_others_has_no_layers() -> No
 @pytest.mark.parametrize(("levels", "root"), [((), bytes(32)), (LEVELS, b""), (LEVELS, bytes(31))])
 def test_a_client_has_a_root_exactly_where_there_are_layers(levels: tuple[int, ...], root: bytes) -> None:
     cohort = cohort_of(6, 4, 1, levels=levels)
-    vector = cohort.parameters.ring.encode(cohort.values[0])
-    place = {"index": 0, "identity": cohort.identities[0], "roster": cohort.roster}
     with pytest.raises(LocalProtocolError, match="noise_root is 32 bytes where"):
-        Client(cohort.parameters, vector, noise_root=root, **place)
+        cohort.client(0, noise_root=root)

@@ -1,7 +1,5 @@
 """What proves that an upload of the interactive protocol is in no sum, and the lies that do not."""
 
-from __future__ import annotations
-
 import os
 from types import SimpleNamespace
 
@@ -13,8 +11,8 @@ from privstats.engines.journal import JournaledClient
 from privstats.engines.journal.client_file import forget_answer, left_by
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
+from privstats.secagg.interactive.messages import survivors_statement
 from privstats.secagg.interactive.non_inclusion import Receipt, prove_excluded
-from privstats.secagg.interactive.signed_statements import survivors_statement
 from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import RING
 

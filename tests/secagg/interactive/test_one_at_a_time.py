@@ -1,7 +1,5 @@
 """A machine is one party in one session: two calls at once, a copy or a fork would be a second one, and are refused."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import os

@@ -4,8 +4,6 @@ Clients notice a phantom only among their neighbours, so several of them, far ap
 the server ends with a sum over fewer than the plan promises. A run name that is never repeated ends the attack.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -30,18 +28,8 @@ def roster_of(cohort: Cohort, counter: int) -> Roster:
 
 def machines(cohort: Cohort, roster: Roster, label: str) -> tuple[Server, list[Client]]:
     """Fresh clients, and a server that draws the same session name and key as ever."""
-    clients = [
-        Client(
-            PARAMETERS,
-            RING.encode(cohort.values[i]),
-            index=i,
-            identity=cohort.identities[i],
-            roster=roster,
-            entropy=stream(f"{label} client {i}"),
-        )
-        for i in range(PARAMETERS.clients)
-    ]
-    return Server(PARAMETERS, roster=roster, identity=cohort.aggregator, entropy=stream("repeating")), clients
+    clients = [cohort.client(i, label=label, roster=roster) for i in range(PARAMETERS.clients)]
+    return Server(**cohort.place() | {"roster": roster}, entropy=stream("repeating")), clients
 
 
 def far_apart(graph: Graph, count: int) -> list[int]:

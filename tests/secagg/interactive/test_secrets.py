@@ -1,7 +1,5 @@
 """What a debugger, a log or an error report would print shows no secret."""
 
-from __future__ import annotations
-
 import io
 import pprint
 from collections.abc import Iterator
@@ -15,13 +13,18 @@ from privstats.errors import LocalProtocolError
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive import state as states
 from privstats.secagg.interactive.client_secrets import ClientSecrets
+from privstats.secagg.keys import KEY_AGREEMENTS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until, read
 from tests.secagg.interactive.inside import inside
 
 
 def secrets_of(cohort: Cohort) -> list[bytes]:
     """Everything of client 0 that nobody else may know while the session runs."""
-    root = bytes(inside(cohort.clients[0]).state.root)
+    state = inside(cohort.clients[0]).state
+    root = bytes(state.root)
+    if cohort.parameters.hybrid:
+        own = inside(cohort.clients[0]).secrets().revealed(state.transcript)
+        return [root, bytes(state.kem_secret), own, *state.held.values()]
     material = ClientSecrets(root)
     return [root, material.self_key, inside(material).mask_key.private, *inside(cohort.clients[0]).state.held.values()]
 
@@ -63,11 +66,12 @@ def test_no_message_and_no_state_shows_a_field_to_any_printer(kind: type[msgspec
 def test_the_walk_meets_them_all() -> None:
     names = {kind.__name__ for kind in structs()}
     assert {"Open", "Unmask", "Abort", "ClientState", "ServerState"} <= names
-    assert len(names) == 15 + 2 + 2
+    assert len(names) == 15 + 7 + 2 + 2
 
 
-def test_reprs_of_machines_states_and_vectors_show_no_secret() -> None:
-    cohort = cohort_of()
+@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
+def test_reprs_of_machines_states_and_vectors_show_no_secret(key_agreement: str) -> None:
+    cohort = cohort_of(key_agreement=key_agreement)
     outbox = play_until(cohort, "unmask")
     client, server = cohort.clients[0], cohort.server
     secrets = secrets_of(cohort)

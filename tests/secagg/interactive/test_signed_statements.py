@@ -1,7 +1,5 @@
 """Everything that is signed, hashed or authenticated says what it is about: another field makes another statement."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -10,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from privstats.secagg import Parameters, Roster
-from privstats.secagg.interactive import signed_statements as said
+from privstats.secagg.interactive import messages as said
 from privstats.secagg.interactive.client_secrets import ClientSecrets
 from privstats.secagg.interactive.graph import Graph
 from privstats.secagg.interactive.messages import Advertise

@@ -1,7 +1,5 @@
 """The sparse graph's parameters: the published table, brute-force bounds, and contradictions refused."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from itertools import product
 from math import comb, inf, isclose, log2
@@ -14,6 +12,7 @@ from privstats.encoding import Ring
 from privstats.errors import PlanError
 from privstats.secagg import Parameters
 from privstats.secagg.interactive.parameters import failure_bounds, solve_sparse
+from privstats.secagg.keys import HYBRID
 
 
 @pytest.mark.parametrize(("clients", "k", "t"), [(100, 32, 22), (1000, 114, 78), (10_000, 144, 98)])
@@ -167,6 +166,7 @@ def test_every_number_and_the_plan_are_in_the_digest() -> None:
         "ring": Parameters(10, 7, 8, 2, 9, Ring(((1, 9),)), bytes(32)),
         "plan_digest": Parameters(10, 7, 8, 2, 9, RING, b"p" * 32),
         "levels": Parameters(10, 7, 8, 2, 9, RING, bytes(32), levels=(8, 10)),
+        "key_agreement": Parameters(10, 7, 8, 2, 9, RING, bytes(32), key_agreement=HYBRID),
     }
     assert {*others, "server_may_lie"} == {each.name for each in fields(Parameters)}
-    assert len({base.digest, *(other.digest for other in others.values())}) == 9
+    assert len({base.digest, *(other.digest for other in others.values())}) == 10

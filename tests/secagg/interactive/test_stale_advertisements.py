@@ -4,16 +4,12 @@ The old signature is valid and the server knows the old mask key, because that c
 recovered. Without a proof of taking part *now*, the phantom would count as a survivor and stand in for an honest one.
 """
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 
-from privstats.errors import LocalProtocolError, RemoteProtocolError
+from privstats.errors import RemoteProtocolError
 from privstats.secagg import Client, Roster, Server
 from privstats.secagg.interactive import messages
-from privstats.secagg.interactive.graph import Graph
-from privstats.secagg.interactive.signed_statements import context_of
 from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, lie, nothing, play_until, read, stream
 from tests.secagg.interactive.inside import inside
@@ -24,19 +20,8 @@ PHANTOM = 5
 def repeated(cohort: Cohort, label: str, run: bytes = b"") -> tuple[Server, list[Client]]:
     """The cohort's clients afresh, and a server that draws the same session name and key as ever."""
     roster = Roster(cohort.roster.publics, server=cohort.aggregator.public, run=run)
-    clients = [
-        Client(
-            cohort.parameters,
-            cohort.parameters.ring.encode(cohort.values[i]),
-            index=i,
-            identity=cohort.identities[i],
-            roster=roster,
-            entropy=stream(f"{label} client {i}"),
-        )
-        for i in range(cohort.parameters.clients)
-    ]
-    entropy = stream("repeating server")
-    return Server(cohort.parameters, roster=roster, identity=cohort.aggregator, entropy=entropy), clients
+    clients = [cohort.client(i, label=label, roster=roster) for i in range(cohort.parameters.clients)]
+    return Server(**cohort.place() | {"roster": roster}, entropy=stream("repeating server")), clients
 
 
 def advertised(server: Server, clients: list[Client], phantom: bytes) -> dict[int, bytes]:
@@ -88,22 +73,3 @@ def test_keys_under_another_session_label_are_refused() -> None:
     forged = msgspec.structs.replace(honest, adverts=(relabelled, *others))
     with pytest.raises(RemoteProtocolError, match="wrong_session"):
         cohort.clients[0].receive(lie(cohort, 0, forged))
-
-
-@pytest.mark.parametrize("run", ["text", b"x" * 65])
-def test_a_run_name_that_does_not_fit_is_refused(run) -> None:
-    with pytest.raises(LocalProtocolError, match="a run is named by at most 64 bytes"):
-        Roster((b"c" * 32,), server=b"s" * 32, run=run)
-
-
-def test_a_run_name_changes_every_signature_context() -> None:
-    cohort = cohort_of()
-    contexts = {
-        context_of(
-            Graph(cohort.parameters, Roster(cohort.roster.publics, server=cohort.aggregator.public, run=run)),
-            bytes(32),
-            bytes(32),
-        )
-        for run in (b"", b"a", b"b")
-    }
-    assert len(contexts) == 3

@@ -3,8 +3,6 @@
 Five thousand schedules in the nightly profile, a hundred and fifty in CI.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from threading import Thread
@@ -253,22 +251,13 @@ class Session(RuleBasedStateMachine):
     @precondition(lambda self: self.running())
     @rule()
     def restart_the_server(self) -> None:
-        sealed = self.server.export(KEY)
-        self.server = Server.resume(
-            sealed, KEY, parameters=self.cohort.parameters, roster=self.cohort.roster, identity=self.cohort.aggregator
-        )
+        self.server = Server.resume(self.server.export(KEY), KEY, **self.cohort.place())
 
     @rule(client=st.integers(0, CLIENTS - 1))
     def restart_a_client(self, client: int) -> None:
         if self.clients[client].step not in ENDS:
-            self.clients[client] = Client.resume(
-                self.clients[client].export(KEY),
-                KEY,
-                parameters=self.cohort.parameters,
-                index=client,
-                identity=self.cohort.identities[client],
-                roster=self.cohort.roster,
-            )
+            sealed = self.clients[client].export(KEY)
+            self.clients[client] = Client.resume(sealed, KEY, **self.cohort.place(client))
 
     @invariant()
     def no_sum_is_ever_wrong(self) -> None:

@@ -1,7 +1,5 @@
 """The count of challenges for which a lying dealer passes (docs/theorems.md, 1), exhaustively in a small field."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from math import comb, log2
 

@@ -1,20 +1,19 @@
 """The wire format is what it was when it was frozen, and a second implementation agrees with it to the byte."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
 
+from tests.secagg.interactive.second_hybrid import SecondHybridClient
 from tests.secagg.interactive.second_implementation import SecondClient, chain
-from tests.secagg.interactive.transcripts import LAYERED, SESSIONS, record
+from tests.secagg.interactive.transcripts import HYBRID_SESSIONS, LAYERED, SESSIONS, randomness, record
 
 ABORT = 10
-ALL = {**SESSIONS, **LAYERED}
+ALL = {**SESSIONS, **LAYERED, **HYBRID_SESSIONS}
 FROZEN = {
     session["name"]: session
-    for vectors in ("transcripts.json", "noise_layers.json")
+    for vectors in ("transcripts.json", "noise_layers.json", "hybrid.json")
     for session in json.loads((Path(__file__).parents[1] / "vectors" / vectors).read_text())
 }
 
@@ -35,6 +34,9 @@ def test_a_frozen_total_is_the_plain_sum(name: str) -> None:
 def test_a_second_implementation_sends_the_same_bytes(name: str) -> None:
     session = FROZEN[name]
     clients = [SecondClient(session, index) for index in range(session["clients"])]
+    if name in HYBRID_SESSIONS:
+        random = randomness()
+        clients = [SecondHybridClient(session, index, random=random) for index in range(session["clients"])]
     expected = {(message["step"], message["from"]): message["bytes"] for message in session["messages"]}
     compared = aborts = 0
     for message in session["messages"]:

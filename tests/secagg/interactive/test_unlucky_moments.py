@@ -1,7 +1,5 @@
 """A signal or another thread at the worst moment: between what a call has done and its note that it has done it."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

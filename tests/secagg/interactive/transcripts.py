@@ -2,23 +2,25 @@
 
 ``python -m tests.secagg.interactive.transcripts`` prints them; ``vectors/transcripts.json``, beside this
 room, holds what it printed when the wire format was fixed, and ``vectors/noise_layers.json`` what it prints with the
-word ``layers``. A change there is a new protocol version.
+word ``layers``, ``vectors/hybrid.json`` with the word ``hybrid``. A change there is a new protocol version.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
 from privstats.encoding import Ring
-from privstats.secagg import Client, Identity, Parameters, Roster, Server
+from privstats.secagg import Client, Identity, Parameters, Roster, Server, kem
 from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
+from privstats.secagg.keys import HYBRID
+from tests.secagg import mlkem
 from tests.secagg.interactive.inside import inside
 
 PLAN = hashlib.sha256(b"frozen transcripts").digest()
@@ -43,8 +45,7 @@ SESSIONS = {
         spoilt=(1, 3),
     ),
     "sparse graph, clients 1 and 5 vanish, one of them before sharing": Script(
-        Parameters(9, 4, 6, 0, 6, Ring(((3, 32),)), PLAN),
-        {"share": {1}, "mask": {5}},
+        Parameters(9, 4, 6, 0, 6, Ring(((3, 32),)), PLAN), {"share": {1}, "mask": {5}}
     ),
     "complete graph, two boxes of client 4 do not open, and it is left out": Script(
         Parameters(6, 4, 4, 1, 5, Ring(((3, 17),)), PLAN), left_out=(4, (0, 2))
@@ -54,6 +55,26 @@ SESSIONS = {
     ),
 }
 
+
+HYBRID_SESSIONS = {
+    "version 4, client 2 vanishes before masking, client 0 before unmasking, one box does not open": Script(
+        Parameters(5, 3, 3, 0, 4, Ring(((2, 12), (9, 33), (1, 64), (8, 29))), PLAN, key_agreement=HYBRID),
+        {"mask": {2}, "unmask": {0}},
+        spoilt=(1, 3),
+    ),
+    "version 4, two boxes of client 4 do not open, and it is left out": Script(
+        Parameters(6, 4, 4, 1, 5, Ring(((3, 17),)), PLAN, key_agreement=HYBRID), left_out=(4, (0, 2))
+    ),
+    "version 4 with layers of noise, one box does not open, and the server gives up before the clients unmask": Script(
+        Parameters(5, 4, 4, 1, 4, Ring(((3, 20),)), PLAN, levels=(4, 5), key_agreement=HYBRID),
+        spoilt=(1, 3),
+        abandoned="unmask",
+    ),
+    "version 4 with layers of noise": Script(
+        Parameters(4, 3, 3, 1, 3, Ring(((3, 20),)), PLAN, levels=(3, 4), key_agreement=HYBRID)
+    ),
+}
+"""In ``vectors/hybrid.json``: ciphertexts are made from fixed randomness, in order of the calls."""
 
 LAYERED = {
     "layers of noise, all clients stay, one box does not open": Script(
@@ -79,7 +100,29 @@ def replies(*parts: bytes) -> Callable[[int], bytes]:
 
 def record(name: str) -> dict:
     """Play one session and write down everything."""
-    script = {**SESSIONS, **LAYERED}[name]
+    script = {**SESSIONS, **LAYERED, **HYBRID_SESSIONS}[name]
+    with encapsulating(randomness()) if script.parameters.hybrid else nullcontext():
+        return _record(name, script)
+
+
+def randomness() -> Callable[[], bytes]:
+    """What encapsulations of a frozen session draw, in order."""
+    calls = count()
+    return lambda: fixed(f"encapsulation {next(calls)}")
+
+
+@contextmanager
+def encapsulating(random: Callable[[], bytes]) -> Iterator[None]:
+    """``kem`` encapsulates from this randomness: with the second implementation, as the library takes none."""
+    drawn = kem.encapsulate
+    kem.encapsulate = lambda public: mlkem.encapsulate(public, random())
+    try:
+        yield
+    finally:
+        kem.encapsulate = drawn
+
+
+def _record(name: str, script: Script) -> dict:
     parameters = script.parameters
     places = range(parameters.clients)
     identities = [fixed(f"identity {i}") for i in places]
@@ -165,8 +208,10 @@ def played(script: Script, server: Server, clients: list[Client]) -> Iterator[di
 
 def spoil(server: Server, owner: int, holder: int) -> None:
     """Damage the owner's box for one holder, in the server's hands."""
-    inside(server).inbox(holder)[messages.BOX_BYTES * inside(server).receivers(holder).index(owner)] ^= 1
+    size = messages.box_bytes(server.parameters)
+    inside(server).inbox(holder)[size * inside(server).receivers(holder).index(owner)] ^= 1
 
 
 if __name__ == "__main__":
-    json.dump([record(name) for name in (LAYERED if sys.argv[1:] == ["layers"] else SESSIONS)], sys.stdout, indent=1)
+    told = {"layers": LAYERED, "hybrid": HYBRID_SESSIONS}.get("".join(sys.argv[1:]), SESSIONS)
+    json.dump([record(name) for name in told], sys.stdout, indent=1)

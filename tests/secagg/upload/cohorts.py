@@ -1,19 +1,18 @@
 """A small cohort with a panel, whose randomness is fixed, for the tests of this room."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from hashlib import sha256
 
 import msgspec
 import numpy as np
 import pytest
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from numpy.typing import NDArray
 
 from privstats.encoding import Ring, RingVector
 from privstats.errors import RemoteProtocolError
-from privstats.secagg import Identity, Roster, hpke
+from privstats.secagg import Identity, Roster
+from privstats.secagg.hpke import open_into
+from privstats.secagg.keys import CLASSICAL
 from privstats.secagg.upload import messages
 from privstats.secagg.upload.checks import rows, stated
 from privstats.secagg.upload.client import Client
@@ -22,18 +21,13 @@ from privstats.secagg.upload.helper_keys import HelperKeys
 from privstats.secagg.upload.leader import Leader
 from privstats.secagg.upload.panel import Panel
 from privstats.secagg.upload.parameters import UploadParameters
-from privstats.secagg.upload.signed_statements import (
-    batch_statement,
-    box_info,
-    proofs,
-    roll_of,
-    survivors_statement,
-)
+from privstats.secagg.upload.signed_statements import batch_statement, box_info, proofs, roll_of, survivors_statement
 from privstats.secagg.wire import to_bitmap
 from tests.secagg.interactive.cohorts import PLAN, RING, stream
 
 RUN = b"the first run 01"
 UNTIL = 1 << 40  # of every box key here
+SUITE = {"key_agreement": CLASSICAL}  # what runs agree on keys by; a fixture changes it
 
 
 @dataclass
@@ -56,6 +50,7 @@ class Uploads:
         self.roster = Roster(
             tuple(each.public for each in self.identities), server=self.members[0].public, run=self.run
         )
+        self.privates = [stream(f"{self.label} box {place}")(32) for place in range(h + 1)]
         self.keys = [self.key(place) for place in range(h + 1)]
         self.panel = Panel(tuple(each.public for each in self.members), tuple(keys.offer for keys in self.keys))
         self.context = self.panel.context(self.parameters, self.roster)
@@ -125,6 +120,29 @@ class Uploads:
         total, survivors = self.leader.result
         return total.lift(), survivors
 
+    def boxes(self, report: bytes) -> list[bytes]:
+        """The boxes of a report, lowest place first."""
+        return rows(self._report(report).boxes, self.parameters.suite.box_bytes)
+
+    def seed(self, sender: int, report: bytes, place: int) -> bytes:
+        """What a helper opens of a report."""
+        suite, box = self.parameters.suite, self.boxes(report)[self.parameters.boxed.index(place)]
+        return suite.open_box(self.private(place), box, box_info(self.context, sender, place))
+
+    def body(self, sender: int, report: bytes) -> bytearray:
+        """What the leader opens of a report."""
+        suite, said, out = self.parameters.suite, self._report(report), bytearray(self.parameters.upload_bytes)
+        keys = suite.opening(self.private(0), said.boxes, said.body, box_info(self.context, sender, 0))
+        open_into(out, keys, said.body[suite.head_bytes :])
+        return out
+
+    def private(self, place: int):
+        """A member's private key."""
+        return self.parameters.suite.private_of(self.privates[place])
+
+    def _report(self, data: bytes) -> messages.Wire:
+        return self.read(data, messages.kinds_of(self.parameters).report)
+
     def read(self, data: bytes, kind: type) -> messages.Wire:
         """What a message says."""
         return messages.decode(memoryview(data), kind, self.parameters, self.context)
@@ -144,6 +162,7 @@ def uploads_of(
         ring=ring,
         plan_digest=PLAN,
         noisy_helpers=noisy,
+        **SUITE,
     )
     return Uploads(parameters, label, **other)
 
@@ -151,14 +170,15 @@ def uploads_of(
 def batch_of(run: Uploads, place: int, senders: tuple[int, ...], *, part: int = 0, **change) -> bytes:
     """A batch of the leader's own making, well signed: these reports, with columns changed as it likes."""
     reports = [run.read(run.report(sender), messages.Report) for sender in senders]
-    boxes = [rows(report.boxes, messages.BOX_BYTES) for report in reports]
+    suite, row = run.parameters.suite, run.parameters.boxed.index(place)
+    boxes = [rows(report.boxes, suite.box_bytes) for report in reports]
     batch = messages.Batch(
         run.context,
         part,
         senders,
-        b"".join(bytes(report.body[:32]) for report in reports),
-        b"".join(proofs(each)[place - 1] for each in boxes),
-        b"".join(each[place - 1] for each in boxes),
+        b"".join(bytes(report.body[: suite.head_bytes]) for report in reports),
+        b"".join(proofs(each, suite.first)[row] for each in boxes),
+        b"".join(each[row] for each in boxes),
         b"".join(report.signature for report in reports),
         bytes(64),
     )
@@ -199,14 +219,7 @@ def streams_of(scheme, ring: Ring, pieces: list[tuple[int, bytes]]) -> RingVecto
 
 def body_of(run: Uploads, sender: int, report: bytes | None = None) -> RingVector:
     """What the leader opens of a report."""
-    return run.parameters.ring.unpack(opened_by_leader(run, sender, report))
-
-
-def opened_by_leader(run: Uploads, sender: int, report: bytes | None = None) -> bytes:
-    """The bytes in a report's body box."""
-    box = run.read(report or run.report(sender), messages.kinds_of(run.parameters).report).body
-    private = X25519PrivateKey.from_private_bytes(stream(f"{run.label} box 0")(32))
-    return hpke.open_box(private, box, box_info(run.context, sender, 0))
+    return run.parameters.ring.unpack(run.body(sender, report or run.report(sender)))
 
 
 def refused(code: str):

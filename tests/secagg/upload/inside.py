@@ -3,16 +3,12 @@
 What they may reach is listed here; how is said in ``tests/secagg/interactive/inside.py``.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
 from tests.secagg.interactive.inside import Inside
-
-__all__ = ["inside"]
 
 
 class UploadInside(Inside):

@@ -5,20 +5,19 @@ over the primitives of ``cryptography`` and ``hashlib``. It says what honest par
 what it needs.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass, field
+from hashlib import sha3_256, shake_256
+from typing import ClassVar
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from tests.secagg.plainly import ctr, exchange, pack, pack_tile, proof_of, public_of, sha, tree, u8, u32, unpack
-
-SUITE = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
 
 
 def label(purpose: str) -> bytes:
@@ -35,16 +34,22 @@ def hmac(key: bytes, content: bytes) -> bytes:
     return mac.finalize()
 
 
+def extract(about: bytes, salt: bytes, purpose: bytes, content: bytes) -> bytes:
+    return hmac(salt, b"HPKE-v1" + about + purpose + content)
+
+
+def expand(about: bytes, key: bytes, purpose: bytes, context: bytes, size: int) -> bytes:
+    return hmac(key, struct.pack(">H", size) + b"HPKE-v1" + about + purpose + context + b"\1")[:size]
+
+
 def hpke_key(exchanged: bytes, enc: bytes, public: bytes, info: bytes) -> tuple[bytes, bytes]:
-    kem, suite = b"KEM\x00\x20", b"HPKE\x00\x20\x00\x01\x00\x02"
-
-    def extract(about: bytes, salt: bytes, purpose: bytes, content: bytes) -> bytes:
-        return hmac(salt, b"HPKE-v1" + about + purpose + content)
-
-    def expand(about: bytes, key: bytes, purpose: bytes, context: bytes, size: int) -> bytes:
-        return hmac(key, struct.pack(">H", size) + b"HPKE-v1" + about + purpose + context + b"\1")[:size]
-
+    kem = b"KEM\x00\x20"
     shared = expand(kem, extract(kem, b"", b"eae_prk", exchanged), b"shared_secret", enc + public, 32)
+    return schedule(b"\x00\x20", shared, info)
+
+
+def schedule(kem: bytes, shared: bytes, info: bytes) -> tuple[bytes, bytes]:
+    suite = b"HPKE" + kem + b"\x00\x01\x00\x02"
     context = b"\0" + extract(suite, b"", b"psk_id_hash", b"") + extract(suite, b"", b"info_hash", info)
     secret = extract(suite, shared, b"secret", b"")
     return expand(suite, secret, b"key", context, 32), expand(suite, secret, b"base_nonce", context, 12)
@@ -61,6 +66,29 @@ def open_box(private: bytes, box: bytes, info: bytes) -> bytes:
     return AESGCM(key).decrypt(nonce, box[32:], None)
 
 
+def xwing_halves(seed: bytes) -> tuple[MLKEM768PrivateKey, bytes]:
+    expanded = shake_256(seed).digest(96)
+    return MLKEM768PrivateKey.from_seed_bytes(expanded[:64]), expanded[64:]
+
+
+def xwing_public(seed: bytes) -> bytes:
+    post_quantum, classical = xwing_halves(seed)
+    return post_quantum.public_key().public_bytes_raw() + public_of(classical)
+
+
+def xwing_secret(seed: bytes, enc: bytes) -> bytes:
+    """The draft's Decapsulate: SHA3-256 of both secrets, the ephemeral and the public X25519 key, and a label."""
+    post_quantum, classical = xwing_halves(seed)
+    exchanged = exchange(classical, enc[1088:])
+    combined = post_quantum.decapsulate(enc[:1088]) + exchanged + enc[1088:] + public_of(classical) + b"\\.//^\\"
+    return sha3_256(combined).digest()
+
+
+def xwing_open(seed: bytes, box: bytes, info: bytes) -> bytes:
+    key, nonce = schedule(b"\x64\x7a", xwing_secret(seed, box[:1120]), info)
+    return AESGCM(key).decrypt(nonce, box[1120:], None)
+
+
 def bitmap(members: list[int], size: int) -> bytes:
     return sum(1 << member for member in members).to_bytes((size + 7) // 8, "little")
 
@@ -68,6 +96,11 @@ def bitmap(members: list[int], size: int) -> bytes:
 @dataclass
 class Second:
     """All parties of one frozen run."""
+
+    SUITE: ClassVar[bytes] = b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM"
+    FIRST: ClassVar[int] = 1  # the first place that has a box
+    box_key = staticmethod(public_of)
+    open_box = staticmethod(open_box)
 
     frozen: dict
     heads: dict[int, tuple] = field(default_factory=dict)  # sender: enc, boxes, signature, statement's hash
@@ -79,12 +112,12 @@ class Second:
         self.box_keys = [bytes.fromhex(raw) for raw in frozen["box_keys"]]
         keys = [each.public_key().public_bytes_raw() for each in (*self.signers, *self.seats)]
         numbers = [self.n, frozen["min_survivors"], frozen["colluders"], self.h, self.h - 1]
-        content = [SUITE, "split", numbers, self.ring, bytes.fromhex(frozen["plan_digest"])]
+        content = [self.SUITE, "split", numbers, self.ring, bytes.fromhex(frozen["plan_digest"])]
         self.parameters = sha(b"privstats/upload/parameters", pack(content))
         inner = b"privstats/secagg/2/"
         members = sha(inner + b"members\0", u32(self.n), *keys[: self.n], keys[self.n])
         self.roster = sha(inner + b"roster\0", members, bytes.fromhex(frozen["run"]))
-        panel = sha(label("panel"), *(k + public_of(b) for k, b in zip(keys[self.n :], self.box_keys, strict=True)))
+        panel = sha(label("panel"), *(k + self.box_key(b) for k, b in zip(keys[self.n :], self.box_keys, strict=True)))
         self.context = sha(label("context"), self.parameters, self.roster, panel)
 
     @staticmethod
@@ -120,15 +153,19 @@ class Second:
         for seed in seeds:
             for lane, stream in zip(lanes, self.keystream(seed, me), strict=True):
                 lane[:] = [value - word for value, word in zip(lane, stream, strict=True)]
+        enc, body, boxes = self.sealed(me, secret, self.packed(lanes), seeds)
+        levels = tree([sha(label("box-hash"), u8(r), box) for r, box in enumerate(boxes, start=self.FIRST)])
+        statement = label("report") + self.context + u32(me) + enc + levels[-1][0]
+        signature = self.signers[me].sign(statement)
+        self.heads[me] = enc, boxes, levels, signature, sha(statement)
+        return self.message(0, me, b"".join(boxes), body, signature)
+
+    def sealed(self, me: int, secret: bytes, packed: bytes, seeds: list[bytes]) -> tuple[bytes, bytes, list[bytes]]:
         body, *boxes = (
             seal(public_of(self.box_keys[r]), kdf(secret, f"ephemeral/{r}", self.context), content, self.info(me, r))
-            for r, content in enumerate([self.packed(lanes), *seeds])
+            for r, content in enumerate([packed, *seeds])
         )
-        levels = tree([sha(label("box-hash"), u8(r), box) for r, box in enumerate(boxes, start=1)])
-        statement = label("report") + self.context + u32(me) + body[:32] + levels[-1][0]
-        signature = self.signers[me].sign(statement)
-        self.heads[me] = body[:32], boxes, levels, signature, sha(statement)
-        return self.message(0, me, b"".join(boxes), body, signature)
+        return body[:32], body, boxes
 
     def batch(self, place: int, part: int, senders: list[int]) -> bytes:
         heads = [self.heads[sender] for sender in senders]
@@ -136,8 +173,8 @@ class Second:
             part,
             senders,
             b"".join(enc for enc, *_ in heads),
-            b"".join(proof_of(levels, place - 1) for _, _, levels, _, _ in heads),
-            b"".join(boxes[place - 1] for _, boxes, *_ in heads),
+            b"".join(proof_of(levels, place - self.FIRST) for _, _, levels, _, _ in heads),
+            b"".join(boxes[place - self.FIRST] for _, boxes, *_ in heads),
             b"".join(signature for *_, signature, _ in heads),
         )
         unsigned = self.message(1, *elements, bytes(64))[:-66]
@@ -159,9 +196,27 @@ class Second:
         total = [[0] * size for size, _ in self.ring]
         for sender in range(self.n):
             if bits[sender // 8] >> sender % 8 & 1:
-                seed = open_box(self.box_keys[place], self.heads[sender][1][place - 1], self.info(sender, place))
+                box = self.heads[sender][1][place - self.FIRST]
+                seed = self.open_box(self.box_keys[place], box, self.info(sender, place))
                 for lane, stream in zip(total, self.keystream(seed, sender), strict=True):
                     lane[:] = [value + word for value, word in zip(lane, stream, strict=True)]
         answer = self.packed(total)
         statement = label("reveal") + self.context + u8(place) + roll + sha(answer)
         return self.message(6, roll, answer, self.seats[place].sign(statement))
+
+
+class SecondXWing(Second):
+    """With X-Wing, whose boxes cannot be made twice: those of the frozen run, opened by what is written here."""
+
+    SUITE = b"privstats/upload/3 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM"
+    FIRST = 0
+    box_key = staticmethod(xwing_public)
+    open_box = staticmethod(xwing_open)
+
+    def sealed(self, me: int, secret: bytes, packed: bytes, seeds: list[bytes]) -> tuple[bytes, bytes, list[bytes]]:
+        (frozen,) = (told["bytes"] for told in self.frozen["messages"] if told["from"] == me)
+        column, key = unpack(bytes.fromhex(frozen)[1:])[3], kdf(secret, "body", self.context)
+        boxes = [column[at : at + 1168] for at in range(0, len(column), 1168)]
+        opened = [xwing_open(self.box_keys[r], box, self.info(me, r)) for r, box in enumerate(boxes)]
+        assert opened == [key, *seeds]
+        return b"", AESGCM(key).encrypt(bytes(12), packed, None), boxes

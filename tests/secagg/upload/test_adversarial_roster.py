@@ -3,8 +3,6 @@
 What enters an answer is counted by index, and a box is bound to its index: no signature is part of the argument.
 """
 
-from __future__ import annotations
-
 from hashlib import sha256
 
 import msgspec
@@ -14,10 +12,12 @@ import pytest
 import privstats as ps
 from privstats.errors import RemoteProtocolError
 from privstats.secagg.upload import messages
-from privstats.secagg.upload.checks import rows, stated
+from privstats.secagg.upload.checks import stated
 from privstats.secagg.upload.signed_statements import proofs, roll_of, survivors_statement
 from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.upload.cohorts import Uploads, answer_of, body_of, refused, signed_batch, uploads_of
+
+pytestmark = pytest.mark.usefixtures("both_suites")
 
 VICTIM, OTHER = 0, 3
 
@@ -25,10 +25,11 @@ VICTIM, OTHER = 0, 3
 def entry(run: Uploads, sender: int, report: bytes) -> tuple[bytes, ...]:
     """What the leader tells helper 1 of a report, in ``sender``'s place and signed by the key there."""
     said = run.read(report, messages.Report)
-    boxes = rows(said.boxes, messages.BOX_BYTES)
+    boxes, suite = run.boxes(report), run.parameters.suite
     moved = msgspec.structs.replace(said, sender=sender)
     signature = run.identities[sender].sign(stated(moved, run.parameters))
-    return bytes(said.body[:32]), proofs(boxes)[0], boxes[0], signature
+    row = run.parameters.boxed.index(1)
+    return bytes(said.body[: suite.head_bytes]), proofs(boxes, suite.first)[row], boxes[row], signature
 
 
 def batch(run: Uploads, placed: dict[int, bytes], part: int = 0) -> bytes:

@@ -4,8 +4,6 @@ The attacker is the leader, with all helpers but those that a test calls honest.
 double, or the test that it fails here would show nothing.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -20,14 +18,11 @@ from privstats.encoding import RingVector
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.plan import check_plausible
 from privstats.randomness import seeded
-from privstats.secagg import HelperKeys, Offer, Panel, hpke
+from privstats.secagg import HelperKeys, Offer, Panel
 from privstats.secagg.prg import masked_tiles
-from privstats.secagg.upload import messages
-from privstats.secagg.upload.checks import rows
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.masking_scheme import Streams
-from privstats.secagg.upload.signed_statements import box_info
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import (
     UNTIL,
@@ -41,6 +36,8 @@ from tests.secagg.upload.cohorts import (
     uploads_of,
 )
 from tests.secagg.upload.inside import inside
+
+pytestmark = pytest.mark.usefixtures("both_suites")
 
 EVERYBODY, WITHOUT = (0, 1, 2, 3, 4), (0, 1, 3, 4)
 VICTIM = 2
@@ -157,19 +154,12 @@ def test_a_panel_that_the_leader_made_up_reads_everything() -> None:
     run = uploads_of(helpers=2)
     panel, private = own_panel(run)
     client = run.client(VICTIM, panel=panel)
-    report = messages.decode(
-        memoryview(client.start()[0][1]), messages.Report, run.parameters, panel.context(run.parameters, run.roster)
-    )
-    boxes = [report.body, *rows(report.boxes, messages.BOX_BYTES)]
-    context = inside(client).context
-    opened = [
-        hpke.open_box(hpke.X25519PrivateKey.from_private_bytes(key), box, box_info(context, VICTIM, place))
-        for place, (key, box) in enumerate(zip(private, boxes, strict=True))
-    ]
-    vector = run.parameters.ring.unpack(opened[0])
-    scheme = Streams(run.parameters.ring, 2, context)
-    for seed in opened[1:]:
-        vector.add(streams_of(scheme, run.parameters.ring, [(VICTIM, seed)]))
+    run.context, run.privates = inside(client).context, private
+    report = client.start()[0][1]
+    vector = run.parameters.ring.unpack(run.body(VICTIM, report))
+    scheme = Streams(run.parameters.ring, 2, run.context)
+    for place in (1, 2):
+        vector.add(streams_of(scheme, run.parameters.ring, [(VICTIM, run.seed(VICTIM, report, place))]))
     assert reads(run, vector.lift())
 
 

@@ -1,7 +1,5 @@
 """Whatever arrives, in whatever order: a refusal by name or an answer, never another error."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from random import Random
 
@@ -10,8 +8,8 @@ import pytest
 
 from privstats.errors import RemoteProtocolError
 from privstats.secagg.upload import messages
+from tests.contrib.proofs.proved import proved_of
 from tests.secagg.upload.cohorts import Uploads, uploads_of
-from tests.secagg.upload.proved import proved_of
 
 MAKERS = {"": uploads_of, "proved ": proved_of}
 

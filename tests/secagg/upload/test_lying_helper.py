@@ -1,7 +1,5 @@
 """A helper that lies to the leader: what it signed is held against it, what it did not is not."""
 
-from __future__ import annotations
-
 import msgspec
 import numpy as np
 import pytest
@@ -11,6 +9,8 @@ from privstats.secagg.upload import messages
 from privstats.secagg.upload.signed_statements import checked_statement, reveal_statement
 from tests.secagg.upload.cohorts import Uploads, refused, uploads_of
 from tests.secagg.upload.inside import inside
+
+pytestmark = pytest.mark.usefixtures("both_suites")
 
 
 def reveal_of(run: Uploads, place: int, roll: bytes, answer: bytes) -> bytes:

@@ -1,7 +1,5 @@
 """A leader that lies to a helper: each test is one row of the table in docs/one_upload.md."""
 
-from __future__ import annotations
-
 import sys
 from contextlib import suppress
 
@@ -18,6 +16,8 @@ from tests.faults import interrupted
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import batch_of, list_of, refused, signed_batch, uploads_of
 from tests.secagg.upload.inside import inside
+
+pytestmark = pytest.mark.usefixtures("both_suites")
 
 EVERYBODY = (0, 1, 2, 3, 4, 5)
 
@@ -97,7 +97,8 @@ def test_a_sender_twice_in_one_part(senders: tuple[int, ...]) -> None:
 def test_a_sender_in_two_parts_accepted_there_or_not() -> None:
     run = uploads_of()
     batch = run.read(batch_of(run, 1, (0, 1)), messages.Batch)
-    spoilt = bytes(80) + batch.boxes[80:]
+    size = run.parameters.suite.box_bytes
+    spoilt = bytes(size) + batch.boxes[size:]
     answer(run.helpers[0], signed_batch(run, 1, msgspec.structs.replace(batch, boxes=spoilt)))
     for sender in (0, 1):
         with refused("out_of_order"):
@@ -129,7 +130,7 @@ def test_the_batch_of_another_helper() -> None:
 def test_columns_of_another_height(column: str) -> None:
     run = uploads_of()
     batch = run.read(batch_of(run, 1, (0, 1)), messages.Batch)
-    lie = signed_batch(run, 1, msgspec.structs.replace(batch, **{column: getattr(batch, column)[:-1]}))
+    lie = signed_batch(run, 1, msgspec.structs.replace(batch, **{column: getattr(batch, column)[:-1] or b"\0"}))
     with refused("wrong_length"):
         run.helpers[0].receive(lie)
 
@@ -234,7 +235,7 @@ def test_a_helper_that_has_answered_and_is_discarded_cannot_say_that_it_did_not(
         helper.abandon()
 
 
-_ANSWERING = ("receive", "_receive_message", "_whole", "_reveal", "_wipe")
+_ANSWERING = ("receive", "_receive_message", "_guarded", "_reveal", "_wipe")
 
 
 def _interrupted_at(line: int, helper, message: bytes) -> bool:

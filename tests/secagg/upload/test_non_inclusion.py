@@ -1,7 +1,5 @@
 """A second run is no second release only where every helper has signed that the first is over without an answer."""
 
-from __future__ import annotations
-
 import msgspec
 import pytest
 
@@ -11,6 +9,8 @@ from privstats.secagg.upload import messages
 from privstats.secagg.upload.client import Client
 from privstats.secagg.upload.non_inclusion import prove_excluded
 from tests.secagg.upload.cohorts import Uploads, refused, uploads_of
+
+pytestmark = pytest.mark.usefixtures("both_suites")
 
 
 def abandoned(run: Uploads) -> dict[int, bytes]:
@@ -154,3 +154,16 @@ def test_a_list_and_a_helper_that_gave_up_free_the_report_that_is_on_no_list() -
     named = {"roster": run.roster, "panel": run.panel}
     assert twin.context == run.context
     assert prove_excluded(run.parameters, client.receipt, told, **named) == client.upload
+
+
+def test_a_second_report_of_a_client_that_is_in_the_sum_frees_nothing_where_reports_are_not_made_twice() -> None:
+    """The client is put back to before it made its report: of the same root and vector it makes another."""
+    run, _ = late()
+    named = {"roster": run.roster, "panel": run.panel}
+    again = run.client(0)
+    again.start()
+    assert (again.upload != run.clients[0].upload) is run.parameters.suite.redrawn
+    with pytest.raises(LocalProtocolError, match="has this report on it: it is in the sum"):
+        prove_excluded(run.parameters, again.receipt, run.leader.statements, **named)
+    with pytest.raises(LocalProtocolError, match="has this report on it: it is in the sum"):
+        prove_excluded(run.parameters, again.start()[0][1], run.leader.statements, **named)

@@ -7,8 +7,6 @@ list, and none answers two queries about one report. So every *report* that is n
 keeps a stream that nobody has.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from functools import cache
 from hashlib import sha256
@@ -20,18 +18,18 @@ import numpy as np
 import pytest
 
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
-from privstats.secagg import HelperKeys, hpke, wire
+from privstats.secagg import HelperKeys, wire
 from privstats.secagg.upload import batching, messages
-from privstats.secagg.upload.checks import rows, stated
-from privstats.secagg.upload.field_streams import scheme_of
+from privstats.secagg.upload.checks import stated
 from privstats.secagg.upload.helper import Helper
 from privstats.secagg.upload.leader import Leader
-from privstats.secagg.upload.signed_statements import box_info, roll_of, survivors_statement
+from privstats.secagg.upload.masking_scheme import scheme_of
+from privstats.secagg.upload.signed_statements import roll_of, survivors_statement
 from privstats.secagg.wire import members, to_bitmap
+from tests.contrib.proofs.proved import doubled, proved_of, with_client
 from tests.secagg.interactive.cohorts import stream
 from tests.secagg.upload.cohorts import UNTIL, Uploads, body_of, signed_batch, streams_of, uploads_of
 from tests.secagg.upload.inside import inside
-from tests.secagg.upload.proved import doubled, proved_of, with_client
 
 KEY = b"k" * 32
 ABORTS = {"too_few_clients", "too_few_helpers"}
@@ -85,10 +83,7 @@ class Script:
         return self.run.values[(index + life) % len(self.run.values)]
 
     def stream(self, index: int, report: bytes, place: int):
-        kind = messages.kinds_of(self.run.parameters).report
-        box = rows(self.run.read(report, kind).boxes, messages.BOX_BYTES)[place - 1]
-        private = hpke.X25519PrivateKey.from_private_bytes(self.private(place))
-        seed = hpke.open_box(private, box, box_info(self.run.context, index, place))
+        seed = self.run.seed(index, report, place)
         scheme = scheme_of(self.run.parameters, self.run.context)
         return streams_of(scheme, self.run.parameters.ring, [(index, seed)])
 

@@ -4,8 +4,6 @@ Five thousand in the nightly profile, a hundred and fifty in CI, and every night
 invariants are those of the schedules, after every message; at the end the exact sum or a named abort.
 """
 
-from __future__ import annotations
-
 from random import Random
 from typing import ClassVar
 from unittest.mock import patch

@@ -1,17 +1,24 @@
 """Freezes whole runs: every message, byte for byte, under fixed randomness.
 
 python -m tests.secagg.upload.transcripts > tests/secagg/vectors/uploads.json
-"""
+python -m tests.secagg.upload.transcripts mlkem768-x25519 > tests/secagg/vectors/uploads_xwing.json
 
-from __future__ import annotations
+The library draws what X-Wing boxes are sealed with. So a run of theirs is recorded once, and repeated with its boxes.
+"""
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from unittest.mock import patch
 
 from privstats.encoding import Ring
+from privstats.secagg import xwing
 from privstats.secagg.upload import batching
+from privstats.secagg.upload.checks import rows
 from tests.secagg.interactive.cohorts import PLAN, stream
-from tests.secagg.upload.cohorts import Uploads, uploads_of
+from tests.secagg.plainly import unpack
+from tests.secagg.upload.cohorts import SUITE, Uploads, uploads_of
 
 RUNS = {
     "one helper": {"helpers": 1},
@@ -74,5 +81,33 @@ def passed(run: Uploads, outbox):
         yield from passed(run, run.leader.receive(peer, answer))
 
 
+@contextmanager
+def recorded(frozen: dict) -> Iterator[None]:
+    """The boxes of a frozen run in place of fresh ones, where each opens to what is to be sealed."""
+    boxes = iter(
+        box
+        for told in frozen["messages"]
+        if isinstance(told["from"], int)
+        for box in boxes_of(bytes.fromhex(told["bytes"]))
+    )
+    keys = [bytes.fromhex(raw) for raw in frozen["box_keys"]]
+    held = {xwing.public_of(raw): xwing.private_of(raw) for raw in keys}
+
+    def seal(public: bytes, content: bytes, info: bytes) -> bytes:
+        box = next(boxes)
+        assert xwing.open_box(held[public], box, info) == content
+        return box
+
+    with patch.object(xwing, "seal", seal):
+        yield
+    assert not list(boxes)
+
+
+def boxes_of(report: bytes) -> Sequence[bytes]:
+    """The X-Wing boxes of a report's bytes."""
+    return rows(unpack(report[1:])[3], xwing.ENC_BYTES + 48)
+
+
 if __name__ == "__main__":
+    SUITE["key_agreement"] = sys.argv[1] if sys.argv[1:] else SUITE["key_agreement"]
     json.dump({name: record(name) for name in RUNS}, sys.stdout, indent=1)

@@ -10,6 +10,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from privstats import heads as ours
 from privstats.errors import DataError
+from tests.made import refused
 from threat_models.attacks.heads import (
     baseline,
     from_quadratic_rule,
@@ -79,8 +80,7 @@ def test_our_quadratic_head_is_its_moments_from_what_its_file_holds():
 def test_our_automatic_shrinkage_is_no_protection():
     X, y = blobs(seed=4)
     N, A, S, _ = sums(X, y)
-    arrays = ours.QDA().fit(X, y).rule_.arrays()
-    shrunk = from_quadratic_rule(arrays, len(X))
+    shrunk = from_quadratic_rule(ours.QDA().fit(X, y).rule_.arrays(), len(X))
     assert error(shrunk.second, S) > 1e-3
     means = shrunk.A / shrunk.N[:, None]
     covariances = shrunk.second / shrunk.N[:, None, None] - means[:, :, None] * means[:, None, :]
@@ -101,8 +101,7 @@ def test_our_naive_bayes_and_linear_discriminants_are_their_moments():
 def test_a_head_in_a_subspace_keeps_what_it_dropped():
     X, y = blobs(d=8, seed=6)
     arrays = ours.QDA(subspace=2).fit(X, y).rule_.arrays()
-    with pytest.raises(DataError, match="keeps 2 of 8"):
-        from_quadratic_rule(arrays, len(X))
+    refused(DataError, "keeps 2 of 8", from_quadratic_rule, arrays, len(X))
 
 
 @pytest.mark.parametrize("n", [30, 200])
@@ -124,8 +123,7 @@ def test_of_few_records_the_intensity_need_not_be_published():
 
 
 def test_an_intensity_of_one_leaves_nothing():
-    with pytest.raises(DataError, match="nothing but the trace"):
-        unshrink(np.eye(3), 1.0)
+    refused(DataError, "nothing but the trace", unshrink, np.eye(3), 1.0)
 
 
 def test_a_path_of_penalties_is_the_gram_matrix():
@@ -153,8 +151,7 @@ def test_too_few_penalties_give_the_gram_matrix_only_where_the_weights_point():
     helped = ridge_sums(np.array([1.0, 10.0]), path, prior=public)
     assert error(helped.G @ change, G @ change) < 1e-6
     assert error(helped.G, G) < error(public, G)
-    with pytest.raises(DataError, match="two different numbers"):
-        ridge_sums(np.array([1.0]), path[:1])
+    refused(DataError, "two different numbers", ridge_sums, np.array([1.0]), path[:1])
 
 
 def test_a_target_that_is_nothing_adds_nothing():

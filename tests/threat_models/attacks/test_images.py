@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from privstats.errors import DataError, MissingExtraError
+from tests.made import refused
 from threat_models.attacks.constraints import NONNEGATIVE
 from threat_models.attacks.deep_prior import deep_images
 from threat_models.attacks.encoder import conv_features, digit_images, torch_features
@@ -43,8 +44,7 @@ def test_ssim_is_the_published_formula():
     assert ssim(x, y, top=255.0) == pytest.approx(written_out(x, y, 255.0), rel=1e-10)
     assert ssim(x[:8, :8], y[:8, :8], top=255.0) == pytest.approx(written_out(x[:8, :8], y[:8, :8], 255.0, radius=3))
     assert ssim(x, x) == pytest.approx(1)
-    with pytest.raises(DataError, match="one shape"):
-        ssim(x, y[:8])
+    refused(DataError, "one shape", ssim, x, y[:8])
 
 
 def test_psnr_is_twenty_decibels_at_a_tenth_of_the_range():
@@ -68,8 +68,7 @@ def test_four_samples_of_a_class_are_seen_with_secure_aggregation_and_without(de
     mine = images[1000:][y[1000:] == 3][:4]
     rows = conv_features(mine)
     found = recover(4, rows.sum(axis=0), rows.T @ rows, constraints=NONNEGATIVE, rng=np.random.default_rng(0))
-    order = match(rows, found.rows).order
-    pictures = four_samples(decoder, rows, found.rows[order])
+    pictures = four_samples(decoder, rows, found.rows[match(rows, found.rows).order])
     for truth, wholly, partly in zip(mine, pictures.wholly, pictures.partly, strict=True):
         assert psnr(truth, wholly) > 20
         assert psnr(truth, partly) > 20
@@ -79,8 +78,7 @@ def test_four_samples_of_a_class_are_seen_with_secure_aggregation_and_without(de
 
 @pytest.mark.parametrize(("rows", "penalty", "says"), [(3, 0.0, "penalty"), (2, 1.0, "equally many")])
 def test_a_decoder_without_what_it_needs_is_refused(rows, penalty, says):
-    with pytest.raises(DataError, match=says):
-        Decoder.fit(np.ones((rows, 2)), np.ones((3, 4, 4)), penalty=penalty)
+    refused(DataError, says, Decoder.fit, np.ones((rows, 2)), np.ones((3, 4, 4)), penalty=penalty)
 
 
 def test_a_net_that_saw_no_image_draws_what_features_show():
@@ -99,5 +97,4 @@ def test_a_net_that_saw_no_image_draws_what_features_show():
 
 def test_without_torch_the_deep_prior_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(MissingExtraError, match=r"privstats\[torch\]"):
-        deep_images(np.ones((1, 4)), lambda batch: batch, (8, 8), seed=0)
+    refused(MissingExtraError, r"privstats\[torch\]", deep_images, np.ones((1, 4)), lambda batch: batch, (8, 8), seed=0)

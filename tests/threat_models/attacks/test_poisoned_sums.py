@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.encoding import flatten
-from privstats.plan import Validity
 from privstats.randomness import seeded
 from privstats.secagg.upload.leader import Leader
 from tests.threat_models.conftest import PANEL
@@ -19,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:validity is experimental")
 
 CLASSES = ps.ClassSchema(3, 6, "NAB", clip_norm=1.0)
 RIDGE = ps.RidgeSchema(5, clip_norm=1.0, target_bound=1.0)
-MOMENTS, NORM = (Validity(level, most_records=12) for level in ("moments", "norm"))
+MOMENTS, NORM = (ps.plan.Validity(level, most_records=12) for level in ("moments", "norm"))
 
 
 def plan_of(validity, schema=CLASSES, **more):
@@ -87,7 +85,7 @@ def test_a_climb_never_ends_worse_than_it_began():
     assert start.weights[0].sum() == 12
     assert not (start.weights % 1).any()
     assert (np.linalg.norm(start.X, axis=1) <= 1 + 1e-9).all()
-    assert set(beyond(CLASSES, flatten(ps.measure(CLASSES, [[0.1] * 6], [0])))) >= {"sums times 100"}
+    assert set(beyond(CLASSES, ps.encoding.flatten(ps.measure(CLASSES, [[0.1] * 6], [0])))) >= {"sums times 100"}
 
 
 def test_slopes_are_those_of_differences_and_the_best_record_beats_random_ones():

@@ -34,8 +34,7 @@ def test_a_class_of_one_names_its_label():
 
 def test_two_counts_name_the_label_of_whoever_joined_between_them():
     before = np.array([30, 12, 8])
-    assert label_between(before, before + np.array([0, 0, 1])) == 2
-    assert label_baseline(before) == 0
+    assert (label_between(before, before + np.array([0, 0, 1])), label_baseline(before)) == (2, 0)
 
 
 def test_label_inference_fails_as_noise_says_and_is_at_chance_in_much_of_it():

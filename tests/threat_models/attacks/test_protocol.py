@@ -2,16 +2,16 @@
 
 import pytest
 
-from privstats import session
-from privstats.errors import AggregationError
+import privstats as ps
 from privstats.randomness import seeded
 from privstats.secagg import Client
 from privstats.secagg.interactive import checks as machine
 from threat_models.attack import attacks_named
 from threat_models.attacks import protocol, ring_wrap
-from threat_models.attacks.protocol import LIES, Cohort, colluders
+from threat_models.attacks.protocol import LIES, colluders
+from threat_models.attacks.staged import Cohort
 from threat_models.attacks.unmasking import tried
-from threat_models.data import made_up
+from threat_models.data import synthetic_pool
 from threat_models.evaluate import Effort, evaluate
 
 from ..conftest import plan_of, promise, ridge_plan
@@ -70,7 +70,7 @@ def test_colluders_beyond_the_plan_unmask_a_client():
 def test_the_rows_say_that_masks_promise_nothing_ever_comes_out(monkeypatch):
     few = {name: LIES[name] for name in ("equivocation", "replayed keys")}
     monkeypatch.setattr(protocol, "LIES", few)
-    pool = made_up(plan_of(), seeded(0))
+    pool = synthetic_pool(plan_of(), seeded(0))
     rows = evaluate(plan_of(), attacks_named(["protocol-lies"]), pool, Effort(trials=8, seed=1)).rows
     assert [row.metric for row in rows] == list(few)
     assert {(row.measured, row.ceiling, row.verdict) for row in rows} == {(0.0, 0.0, "no evidence")}
@@ -78,13 +78,13 @@ def test_the_rows_say_that_masks_promise_nothing_ever_comes_out(monkeypatch):
 
 def test_one_success_is_a_violation(monkeypatch):
     monkeypatch.setattr(protocol, "LIES", {"told": lambda cohort: cohort.values[protocol.VICTIM]})
-    pool = made_up(plan_of(), seeded(0))
+    pool = synthetic_pool(plan_of(), seeded(0))
     assert evaluate(plan_of(), attacks_named(["protocol-lies"]), pool, Effort(trials=8, seed=1)).violated
 
 
 def wrapped(plan, trials=120):
     attack = attacks_named(["ring-wrap"])
-    return evaluate(plan, attack, made_up(plan, seeded(0)), Effort(trials=trials, seed=1)).rows[0]
+    return evaluate(plan, attack, synthetic_pool(plan, seeded(0)), Effort(trials=trials, seed=1)).rows[0]
 
 
 @pytest.mark.parametrize("plan", [plan_of(promise()), ridge_plan(promise())], ids=["classes", "ridge"])
@@ -96,26 +96,23 @@ def test_a_client_that_fills_the_ring_learns_nothing(plan):
 
 def test_a_client_that_fills_the_ring_wins_where_the_sum_is_lifted_before_the_noise(monkeypatch):
     """The broken double: the order of two steps exchanged. No check of the sum's size is in its way."""
-    honest = session.release
+    honest = ps.session.release
 
     class Lifted:
         def __init__(self, vector):
             self.vector = vector
 
     def lift_first(plan, total, survivors, rng, **how):
-        exact = total.lift()
-        noise = honest(plan, plan.ring.zeros(), survivors, rng, **how).vector
-        return Lifted(exact + noise)
+        return Lifted(total.lift() + honest(plan, plan.ring.zeros(), survivors, rng, **how).vector)
 
     monkeypatch.setattr(ring_wrap.session, "release", lift_first)
     row = wrapped(plan_of(promise(epsilon=0.5)))
-    assert row.measured == 1.0
-    assert row.verdict == "violates ceiling"
+    assert (row.measured, row.verdict) == (1.0, "violates ceiling")
 
 
 def test_an_abort_tells_nothing_either(monkeypatch):
     def refuse(*args, **how):
-        raise AggregationError("unmask", "implausible", "too large")
+        raise ps.AggregationError("unmask", "implausible", "too large")
 
     monkeypatch.setattr(ring_wrap.session, "release", refuse)
     assert wrapped(plan_of(promise()), 60).verdict in ("no evidence", "underpowered")

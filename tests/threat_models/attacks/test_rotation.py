@@ -6,6 +6,7 @@ from sklearn.datasets import load_digits
 
 from privstats import ClassSchema, measure
 from privstats.errors import DataError
+from tests.made import refused
 from threat_models.attacks.constraints import NONNEGATIVE, Constraints
 from threat_models.attacks.matching import match
 from threat_models.attacks.rotation import baseline, certify, recover
@@ -95,8 +96,7 @@ def test_noise_in_the_moments_ends_the_certificate_and_at_enough_of_it_the_attac
         assert not found.certified
         return match(rows, found.rows).within(0.25)
 
-    assert share(1e-3) == 1.0
-    assert share(30.0) == 0.0
+    assert (share(1e-3), share(30.0)) == (1.0, 0.0)
 
 
 def test_sums_that_no_records_have_are_never_certified():
@@ -132,14 +132,12 @@ def test_the_public_sample_alone_gets_no_row():
     rows = digits(10, 2, "mixed")
     others = np.array([row for row in load_digits().data if not (row == rows).all(axis=1).any()])
     assert match(rows, baseline(others, 10, np.random.default_rng(0))).within() == 0.0
-    with pytest.raises(DataError, match="fewer than the 10"):
-        baseline(others[:9], 10, np.random.default_rng(0))
+    refused(DataError, "fewer than the 10", baseline, others[:9], 10, np.random.default_rng(0))
 
 
 def test_fewer_guesses_than_records_count_as_missed():
     matching = match(np.eye(3), np.eye(3)[:2])
-    assert sorted(matching.order) == [-1, 0, 1]
-    assert matching.within() == pytest.approx(2 / 3)
+    assert (sorted(matching.order), matching.within()) == ([-1, 0, 1], pytest.approx(2 / 3))
 
 
 @pytest.mark.parametrize(
@@ -151,16 +149,13 @@ def test_fewer_guesses_than_records_count_as_missed():
     ],
 )
 def test_constraints_that_contradict_themselves_are_refused(bad, says):
-    with pytest.raises(DataError, match=says):
-        Constraints(**bad)
+    refused(DataError, says, Constraints, **bad)
 
 
 def test_an_attack_without_knowledge_is_refused():
     rows = digits(4, 0)
-    with pytest.raises(DataError, match="give lower, upper or step"):
-        attack(rows, Constraints(norm=1.0))
-    with pytest.raises(DataError, match="at least 1 record"):
-        recover(0.2, rows.sum(axis=0), rows.T @ rows, rng=np.random.default_rng(0))
+    refused(DataError, "give lower, upper or step", attack, rows, Constraints(norm=1.0))
+    refused(DataError, "at least 1 record", recover, 0.2, rows.sum(axis=0), rows.T @ rows, rng=np.random.default_rng(0))
 
 
 @pytest.mark.nightly

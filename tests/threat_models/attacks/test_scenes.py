@@ -12,7 +12,7 @@ from tests import made
 from threat_models.adversary import Adversary
 from threat_models.attack import attacks_named
 from threat_models.attacks.attribute_inference import AttributeInference, _public
-from threat_models.data import made_up, people
+from threat_models.data import people, synthetic_pool
 from threat_models.evaluate import Effort, evaluate
 from threat_models.pictures import figures
 from threat_models.scene import Scene
@@ -27,7 +27,7 @@ RIDGE = made.plan(RidgeSchema(6, clip_norm=1.0, target_bound=1.0), COHORT)
 
 
 def played(name, plan, trials=40):
-    return evaluate(plan, attacks_named([name]), made_up(plan, seeded(0)), Effort(trials=trials, seed=1)).rows
+    return evaluate(plan, attacks_named([name]), synthetic_pool(plan, seeded(0)), Effort(trials=trials, seed=1)).rows
 
 
 @pytest.mark.parametrize("plan", [BARE, RIDGE, replace(BARE, schema=ClassSchema(2, 12, "NAB", 1.0))], ids="SGB")
@@ -95,7 +95,7 @@ def test_four_samples_are_recognised_unless_secure_aggregation_is_on():
     assert [row.measured > 0.8 for row in rows] == [True, True, False]
     assert all(row.baseline < 0.2 for row in rows)
     assert [len(row.example.attack) for row in rows] == [4, 4, 4]
-    report = evaluate(BARE, attacks_named(["four-samples"]), made_up(BARE, seeded(0)), Effort(trials=8, seed=1))
+    report = evaluate(BARE, attacks_named(["four-samples"]), synthetic_pool(BARE, seeded(0)), Effort(trials=8, seed=1))
     drawn = figures(report)
     assert set(drawn) == {"matrix", "samples"}
     titles = [axes.get_title() for axes in drawn["samples"].axes[:5]]
@@ -109,8 +109,7 @@ def test_local_noise_hides_each_sample_from_a_server_that_does_not_mask():
     rows = played("four-samples", replace(BARE, privacy=promise("local", epsilon=1.0)))
     assert all(row.measured <= row.ceiling for row in rows)
     assert max(row.measured for row in rows) < 0.3
-    pooled = played("four-samples", replace(BARE, schema=ClassSchema(2, 6, "NAB", 1.0)))
-    assert pooled[1].measured > 0.8
+    assert played("four-samples", replace(BARE, schema=ClassSchema(2, 6, "NAB", 1.0)))[1].measured > 0.8
 
 
 @pytest.mark.parametrize("name", ["four-samples", "deep-prior", "unshrunk-model"])
@@ -135,6 +134,5 @@ def test_without_torch_the_deep_prior_is_underpowered_and_says_what_to_install(m
 
 def test_a_scene_has_the_attacked_plans_promise_and_its_kind_of_second_moment():
     scene = Scene.under(NOISY, seeded(0))
-    assert scene.plan.privacy == NOISY.privacy
-    assert scene.plan.schema.statistics == "NAS"
+    assert (scene.plan.privacy, scene.plan.schema.statistics) == (NOISY.privacy, "NAS")
     assert Scene.under(plan_of(statistics="NAB"), seeded(0)).plan.schema.statistics == "NAB"

@@ -1,7 +1,5 @@
 """Too many pulls over too few sites give every site's means away; at the edge of the counting rule none comes out."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -9,23 +7,20 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import PlanError
-from privstats.plan.review import facts
-from privstats.randomness import seeded
-from privstats.transforms import ConstantFeature
+from privstats.review.facts import facts
 from threat_models.attack import attacks_named
-from threat_models.attacks.site_means import SiteMeans, _constant, _measured, _site, share_found, solve_sites
+from threat_models.attacks.site_means import SiteMeans, _constant, _measured, _site, recovered_share, solve_sites
 from threat_models.data import bundled
 from threat_models.evaluate import Effort, evaluate
 
 
 def schema(features, *pulls):
-    return ps.SitesSchema(features, 4.0, pulls=pulls, transform=(ConstantFeature(1.0),))
+    return ps.SitesSchema(features, 4.0, pulls=pulls, transform=(ps.transforms.ConstantFeature(1.0),))
 
 
 def rebuilt(features, pulls, sites, seed, plain=False, starts=20):
     """Share of sites whose means come out, from sums that no plan would release."""
-    chosen, rng = schema(features, *pulls), seeded(seed)
+    chosen, rng = schema(features, *pulls), ps.randomness.seeded(seed)
     world = [_site(chosen, rng) for _ in range(sites)]
     sums, levels = sum(_measured(chosen, rows) for rows in world).real(), pulls
     Q = sums.Q
@@ -33,11 +28,11 @@ def rebuilt(features, pulls, sites, seed, plain=False, starts=20):
         grid = [np.rint(rows * chosen.scale) / chosen.scale for rows in world]
         Q, levels = np.concatenate([Q, [sum(rows.T @ rows for rows in grid)]]), (*pulls, math.inf)
     found = solve_sites(Q, sums.N, levels, sites, _constant(chosen), rng, starts=starts)
-    return share_found(np.array([rows.mean(axis=0) for rows in world]), found.means)
+    return recovered_share(np.array([rows.mean(axis=0) for rows in world]), found.means)
 
 
 def refused(features, pulls, sites):
-    with pytest.raises(PlanError, match="for exact sums within sites"):
+    with pytest.raises(ps.PlanError, match="for exact sums within sites"):
         ps.Plan(schema=schema(features, *pulls), cohort=ps.Cohort(sites, sites, 9_000), privacy=ps.NoPrivacy())
 
 
@@ -64,7 +59,9 @@ def test_counting_the_constant_s_row_matters():
 def test_at_the_edge_of_the_rule_they_do_not(features, pulls, sites):
     plan = ps.Plan(schema=schema(features, *pulls), cohort=ps.Cohort(sites, sites, 9_000), privacy=ps.NoPrivacy())
     refused(features, pulls, sites - 1)
-    (row,) = evaluate(plan, attacks_named(["site-means"]), bundled(plan, seeded(0))[0], Effort(trials=8, seed=1)).rows
+    (row,) = evaluate(
+        plan, attacks_named(["site-means"]), bundled(plan, ps.randomness.seeded(0))[0], Effort(trials=8, seed=1)
+    ).rows
     assert row.metric == "site means rebuilt"
     assert row.measured < 0.35
     assert row.ceiling is None
@@ -85,8 +82,6 @@ def test_the_command_and_what_a_reviewer_is_told(privstats, tmp_path):
     assert any("one more pull" in fact for fact in facts(plan))
     (tmp_path / "plan.toml").write_text(plan.to_toml())
     options = ("--attack", "site-means", "--attack", "informed", "--trials", "8", "--seed", "1", "--json")
-    done = privstats("attack", "run", "plan.toml", *options, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    sites, informed = json.loads(done.stdout)["rows"]
+    sites, informed = json.loads(privstats("attack", "run", "plan.toml", *options, cwd=tmp_path, code=0).stdout)["rows"]
     assert sites["measured"] < 0.35
     assert "plays over records" in informed["note"]

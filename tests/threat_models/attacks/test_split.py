@@ -14,7 +14,7 @@ from threat_models.attacks import ring_wrap, split
 from threat_models.attacks.heads import ridge_sums
 from threat_models.attacks.split import LIES, Uploads
 from threat_models.attacks.unmasking import tried
-from threat_models.data import made_up
+from threat_models.data import synthetic_pool
 from threat_models.evaluate import Effort, evaluate, matrix
 
 from ..conftest import plan_of, promise
@@ -91,7 +91,7 @@ def test_a_double_lacks_the_one_rule_only(lie):
 def test_the_rows_say_that_nothing_ever_comes_out_and_one_success_is_a_violation(monkeypatch):
     few = {"unpinned panel": LIES["unpinned panel"]}
     monkeypatch.setattr(split, "LIES", few)
-    pool, attack = made_up(split_plan(), seeded(0)), attacks_named(["split-lies"])
+    pool, attack = synthetic_pool(split_plan(), seeded(0)), attacks_named(["split-lies"])
     rows = evaluate(split_plan(), attack, pool, Effort(trials=8, seed=1)).rows
     assert [row.metric for row in rows] == list(few)
     assert {(row.measured, row.ceiling, row.verdict) for row in rows} == {(0.0, 0.0, "no evidence")}
@@ -101,9 +101,9 @@ def test_the_rows_say_that_nothing_ever_comes_out_and_one_success_is_a_violation
 
 def test_each_protocol_is_lied_to_by_its_own_attack():
     """A plan's report never shows lies to machines that the plan does not use."""
-    for plan, refused in ((split_plan(), "protocol-lies"), (plan_of(), "split-lies")):
+    for plan, refused in ((split_plan(), {"protocol-lies", "recorded"}), (plan_of(), {"split-lies"})):
         silent = {each.name for each in attacks() if each.goal == "unmasking" and each.refusal(plan)}
-        assert silent == {refused}
+        assert silent == refused
 
 
 def test_every_attack_runs_on_a_split_plan(monkeypatch):
@@ -111,13 +111,15 @@ def test_every_attack_runs_on_a_split_plan(monkeypatch):
     monkeypatch.setattr(split, "LIES", {"unpinned panel": LIES["unpinned panel"]})
     plan = split_plan(promise())
     chosen = attacks_named(["split-lies", "protocol-lies", "mean-ratio", "ring-wrap", "sum-check"])
-    report = matrix(plan, chosen, made_up(plan, seeded(0)), Effort(trials=8, records=2, seed=1))
+    report = matrix(plan, chosen, synthetic_pool(plan, seeded(0)), Effort(trials=8, records=2, seed=1))
     assert not report.violated
     assert all(row.note for row in report.rows if row.metric == "-")
 
 
 def checked(plan, trials=120):
-    return evaluate(plan, attacks_named(["sum-check"]), made_up(plan, seeded(0)), Effort(trials=trials, seed=1)).rows[0]
+    return evaluate(
+        plan, attacks_named(["sum-check"]), synthetic_pool(plan, seeded(0)), Effort(trials=trials, seed=1)
+    ).rows[0]
 
 
 def test_a_client_that_fills_the_sum_learns_nothing_of_one_record():

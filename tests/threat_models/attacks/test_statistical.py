@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from privstats import ClassSchema, Cohort, NoPrivacy, Plan
-from privstats.dp import Guarantee
+import privstats as ps
 from privstats.randomness import seeded
 from threat_models.adversary import Adversary
 from threat_models.attack import attacks_named
@@ -20,11 +19,10 @@ D = 16
 
 @pytest.fixture(scope="module")
 def gaussian():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((6000, D)) / (np.sqrt(D) * 2)
+    X = np.random.default_rng(0).standard_normal((6000, D)) / (np.sqrt(D) * 2)
     y = np.r_[np.zeros(5996, int), np.ones(4, int)]
-    schema = ClassSchema(2, D, "NAS", 1.0, grid_bits=14)
-    plan = Plan(schema=schema, cohort=Cohort(2, 2, 20_000), privacy=NoPrivacy())
+    schema = ps.ClassSchema(2, D, "NAS", 1.0, grid_bits=14)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 20_000), privacy=ps.NoPrivacy())
     return Pool.split(X, y, seeded(0), public=0.6).of(plan)
 
 
@@ -37,7 +35,7 @@ def play(field, name, n, trials=30):
 @pytest.mark.parametrize("n", [4, 16, 100])
 def test_the_likelihood_ratio_on_sums_is_at_its_theory(gaussian, n):
     row = play(gaussian, "mean-ratio", n)
-    assert row.measured == pytest.approx(Guarantee(np.sqrt(D / n)).auc, abs=0.035)
+    assert row.measured == pytest.approx(ps.dp.Guarantee(np.sqrt(D / n)).auc, abs=0.035)
     assert row.baseline == pytest.approx(0.5, abs=0.06)
 
 
@@ -45,7 +43,7 @@ def test_the_likelihood_ratio_on_sums_is_at_its_theory(gaussian, n):
 @pytest.mark.parametrize("n", [60, 400])
 def test_the_quadratic_attack_is_at_its_theory(gaussian, n):
     assert play(gaussian, "quadratic", n).measured == pytest.approx(
-        Guarantee(np.sqrt(D * (D + 1) / 2 / n)).auc, abs=0.05
+        ps.dp.Guarantee(np.sqrt(D * (D + 1) / 2 / n)).auc, abs=0.05
     )
 
 
@@ -61,8 +59,7 @@ def test_members_lie_in_the_span_until_there_are_more_than_dimensions(gaussian):
 
 def test_differencing_finds_the_absent_clients_record_exactly():
     pool = Pool.split(*records(160, 6), seeded(0))
-    report = evaluate(plan_of(), attacks_named(["differencing"]), pool, Effort(trials=16, seed=1))
-    row = report.rows[0]
+    row = evaluate(plan_of(), attacks_named(["differencing"]), pool, Effort(trials=16, seed=1)).rows[0]
     assert (row.measured, row.verdict) == (1.0, "leaks")
     noisy = evaluate(plan_of(promise()), attacks_named(["differencing"]), pool, Effort(trials=60, seed=1)).rows[0]
     assert noisy.measured == 0.0
@@ -71,13 +68,13 @@ def test_differencing_finds_the_absent_clients_record_exactly():
 
 def test_many_random_cohorts_give_everybodys_sums():
     pool = Pool.split(*records(160, 6), seeded(0))
-    plan = plan_of(cohort=Cohort(6, 4, 200))
+    plan = plan_of(cohort=ps.Cohort(6, 4, 200))
     row = evaluate(plan, attacks_named(["random-cohorts"]), pool, Effort(trials=160, seed=1)).rows[0]
     assert row.measured > 0.9
 
 
 def test_attacks_on_sessions_do_not_apply_where_nobody_may_vanish():
-    plan = plan_of(cohort=Cohort(3, 3, 200))
+    plan = plan_of(cohort=ps.Cohort(3, 3, 200))
     pool = Pool.split(*records(160, 6), seeded(0))
     for row in evaluate(plan, attacks_named(["differencing", "random-cohorts"]), pool, Effort(trials=8, seed=1)).rows:
         assert (row.verdict, row.measured) == ("underpowered", None)
@@ -91,7 +88,7 @@ def test_many_releases_add_up():
 
     pool = Pool.split(*records(40, 6), seeded(0))
     attack = attacks_named(["repeated-releases"])
-    plan = plan_of(promise(), statistics="NA", cohort=Cohort(2, 2, 100))
+    plan = plan_of(promise(), statistics="NA", cohort=ps.Cohort(2, 2, 100))
     report = sweep(plan, attack, pool, "releases", [1, 4, 64], Effort(trials=90, records=3, seed=1))
     one, _, many = (row.measured for row in report.rows)
     assert one < 0.7 < many
@@ -118,10 +115,10 @@ def test_whitening_a_class_that_the_sample_lacks_uses_the_mean_of_all(gaussian):
 
 
 def test_ridge_sums_have_a_span_and_a_second_moment_too():
-    from threat_models.data import made_up
+    from threat_models.data import synthetic_pool
 
     plan = ridge_plan()
-    field = made_up(plan, seeded(0)).of(plan)
+    field = synthetic_pool(plan, seeded(0)).of(plan)
     for name in ("span-leverage", "quadratic"):
         attack = attacks_named([name])[0]
         assert Game(field, Setting(plan, 6, 3), 20, 1).play([attack], attack.needs)[0].measured > 0.6

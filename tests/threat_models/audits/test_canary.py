@@ -7,12 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from privstats import ClassSchema, Cohort, PartySchema, RidgeSchema
-from privstats.dp import gaussian_epsilon, gaussian_mu, joint_mu
-from privstats.dp.models import MODELS
-from privstats.encoding import flatten
-from privstats.errors import AggregationError, PlanError
-from privstats.plan import check_plausible
+import privstats as ps
+from privstats.dp.privacy import MODELS
 from privstats.plan.plan import calibrate
 from privstats.randomness import seeded
 from privstats.session import unmasked
@@ -24,7 +20,7 @@ from threat_models.audits.canary_unit import canary_shift
 from threat_models.audits.edges import edge_cases
 from threat_models.audits.records import copies_of
 
-PARTIES = PartySchema(3, 8)
+PARTIES = ps.PartySchema(3, 8)
 PARTY = {"unit": "client", "max_records_per_client": 1}
 
 
@@ -47,28 +43,20 @@ def test_on_digits_at_epsilon_one_the_bound_is_nine_tenths_of_the_claim_and_neve
 @pytest.mark.parametrize(
     ("schema", "change"),
     [
-        (ClassSchema(3, 8, "NAS", 2.0), {"model": "distributed"}),
-        pytest.param(
-            ClassSchema(3, 8, "NAD", 2.0), {"model": "local", "adjacency": "replace-one"}, marks=pytest.mark.nightly
-        ),
-        pytest.param(
-            ClassSchema(3, 8, "NABD", 1.0, nonnegative=True),
-            {"adjacency": "replace-one", "epsilon": 8.0},
-            marks=pytest.mark.nightly,
-        ),
-        (RidgeSchema(6, 2, clip_norm=1.5, target_bound=3.0, folds=3), {}),
-        pytest.param(
-            RidgeSchema(6, clip_norm=1.5, target_bound=3.0),
-            {"adjacency": "replace-one", "epsilon": 0.3},
-            marks=pytest.mark.nightly,
-        ),
-        pytest.param(
-            ClassSchema(3, 8, "NAB", 1.0), {"unit": "client", "max_records_per_client": 30}, marks=pytest.mark.nightly
-        ),
+        (ps.ClassSchema(3, 8, "NAS", 2.0), {"model": "distributed"}),
+        pytest.param(ps.ClassSchema(3, 8, "NAD", 2.0), {"model": "local", "adjacency": "replace-one"},
+            marks=pytest.mark.nightly),
+        pytest.param(ps.ClassSchema(3, 8, "NABD", 1.0, nonnegative=True), {"adjacency": "replace-one", "epsilon": 8.0},
+            marks=pytest.mark.nightly),
+        (ps.RidgeSchema(6, 2, clip_norm=1.5, target_bound=3.0, folds=3), {}),
+        pytest.param(ps.RidgeSchema(6, clip_norm=1.5, target_bound=3.0), {"adjacency": "replace-one", "epsilon": 0.3},
+            marks=pytest.mark.nightly),
+        pytest.param(ps.ClassSchema(3, 8, "NAB", 1.0), {"unit": "client", "max_records_per_client": 30},
+            marks=pytest.mark.nightly),
         (PARTIES, {**PARTY, "model": "distributed", "adjacency": "replace-one"}),
         pytest.param(PARTIES, PARTY, marks=pytest.mark.nightly),
     ],
-)
+)  # fmt: skip
 def test_every_statistic_of_every_model_is_bounded_close_to_its_claim(schema, change):
     report = audit_canary(target(schema, **change), seeded(5), trials=1500)
     ratios = column(report, "ratio")
@@ -81,7 +69,7 @@ def test_every_statistic_of_every_model_is_bounded_close_to_its_claim(schema, ch
 @pytest.mark.ci
 def test_a_clipped_client_is_bounded_close_to_its_claim():
     """Of one statistic alone less is seen: the copies of one record spend their norm on all of them."""
-    private = target(ClassSchema(3, 8, "NAB", 1.0), unit="client", max_records_per_client=30, client_clip=4.0)
+    private = target(ps.ClassSchema(3, 8, "NAB", 1.0), unit="client", max_records_per_client=30, client_clip=4.0)
     report = audit_canary(private, seeded(5), trials=2000)
     assert 0.85 < column(report, "ratio")["joint"] <= 1
     assert not report.violated
@@ -91,7 +79,7 @@ def test_a_clipped_client_is_bounded_close_to_its_claim():
 def test_a_person_of_many_rows_moves_as_far_as_the_promise_and_its_bystanders_not_at_all(adjacency, least):
     """Without the clip the canary's rows, four times those that count in full, would move ten times as far."""
     terms = {"unit": "person", "max_records_per_person": 5, "person_clip": 2.0, "adjacency": adjacency}
-    private = target(ClassSchema(3, 8, "NAB", 1.0), **terms)
+    private = target(ps.ClassSchema(3, 8, "NAB", 1.0), **terms)
     shift = canary_shift(private, private.sigma, seeded(4))
     assert least < float(np.linalg.norm(shift / private.levels())) / private.promise.mu <= 1 + 1e-9
 
@@ -99,16 +87,15 @@ def test_a_person_of_many_rows_moves_as_far_as_the_promise_and_its_bystanders_no
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_a_person_whose_rows_are_averaged_moves_as_far_as_one_record(adjacency):
     """Two hundred equal rows of it; a sum of them would move two hundred times as far."""
-    private = target(ClassSchema(3, 8, "NAB", 1.0), unit="person", person_clip="average", adjacency=adjacency)
+    private = target(ps.ClassSchema(3, 8, "NAB", 1.0), unit="person", person_clip="average", adjacency=adjacency)
     shift = canary_shift(private, private.sigma, seeded(4))
     assert 0.98 < float(np.linalg.norm(shift / private.levels())) / private.promise.mu <= 1 + 1e-9
 
 
 @pytest.mark.parametrize("swap", [False, True])
 def test_pairs_that_change_fold_are_found_for_ridge(swap):
-    schema = RidgeSchema(4, clip_norm=1.0, target_bound=2.0, folds=2, nonnegative=swap)
-    shares = {"G": 0.1, "h": 0.1, "q": 0.8}
-    private = target(schema, adjacency="replace-one", shares=shares)
+    schema = ps.RidgeSchema(4, clip_norm=1.0, target_bound=2.0, folds=2, nonnegative=swap)
+    private = target(schema, adjacency="replace-one", shares={"G": 0.1, "h": 0.1, "q": 0.8})
     shift = canary_shift(private, private.sigma, seeded(4))
     assert float(np.linalg.norm(shift / private.levels())) <= private.promise.mu * (1 + 1e-9)
 
@@ -130,7 +117,7 @@ def test_noise_that_is_too_small_where_it_is_calibrated_is_flagged(factor, monke
 
 @pytest.mark.parametrize(
     ("schema", "promise"),
-    [(ClassSchema(3, 4, "NA", 1.0), {"unit": "client", "max_records_per_client": 30}), (PARTIES, PARTY)],
+    [(ps.ClassSchema(3, 4, "NA", 1.0), {"unit": "client", "max_records_per_client": 30}), (PARTIES, PARTY)],
 )
 def test_a_client_that_may_hold_more_than_it_should_is_flagged(schema, promise, monkeypatch):
     """The canary asks for twice the limit, and takes it where nobody refuses."""
@@ -152,8 +139,7 @@ def test_an_abort_that_hangs_on_a_record_is_flagged(monkeypatch):
         return "aborted" if plan.min_count and exact_count >= 5 else right(plan, total, survivors, rng)
 
     monkeypatch.setattr(target_module, "publish", oracle)
-    report = audit_canary(private, seeded(1), trials=400)
-    assert column(report, "verdict")["min count"] == "violates"
+    assert column(audit_canary(private, seeded(1), trials=400), "verdict")["min count"] == "violates"
 
 
 def test_a_check_of_what_is_plausible_before_the_noise_is_an_oracle(monkeypatch):
@@ -161,12 +147,11 @@ def test_a_check_of_what_is_plausible_before_the_noise_is_an_oracle(monkeypatch)
     right = unmasked.with_central_noise
 
     def noisy(plan, total, rng):
-        check_plausible(plan, total.lift())
+        ps.plan.check_plausible(plan, total.lift())
         return right(plan, total, rng)
 
     monkeypatch.setattr(unmasked, "with_central_noise", noisy)
-    report = audit_canary(target(), seeded(1), trials=400)
-    verdicts = column(report, "verdict")
+    verdicts = column(audit_canary(target(), seeded(1), trials=400), "verdict")
     assert [name for name, verdict in verdicts.items() if verdict == "violates"] == ["plausible"]
 
 
@@ -189,8 +174,7 @@ def test_a_wrap_before_the_noise_is_flagged_where_nothing_is_refused(monkeypatch
 @pytest.mark.parametrize("model", made.MODELS)
 def test_the_edges_of_a_sound_plan_tell_nothing(model):
     private = target(model=model, min_count=5)
-    shift = canary_shift(private, private.sigma, seeded(2))
-    cases = edge_cases(private, shift, seeded(3), 300)
+    cases = edge_cases(private, canary_shift(private, private.sigma, seeded(2)), seeded(3), 300)
     assert [case.name for case in cases] == ["wrap", "plausible", "min count"]
     for case in cases:
         assert lower_bounds(case.out, case.present, 0.99, DELTA).mu < private.promise.mu
@@ -200,10 +184,10 @@ def test_an_aborting_session_is_seen_as_such(monkeypatch):
     private = target()
 
     def abort(*_, **__):
-        raise AggregationError("unmask", "implausible", "an entry is beyond what the plan admits")
+        raise ps.AggregationError("unmask", "implausible", "an entry is beyond what the plan admits")
 
     monkeypatch.setattr("privstats.session.release", abort)
-    with pytest.raises(PlanError, match="aborts although no client holds a record"):
+    with pytest.raises(ps.PlanError, match="aborts although no client holds a record"):
         private.draw(1, seeded(0))
 
 
@@ -222,7 +206,7 @@ def test_the_ridge_papers_algorithm_2_is_flagged_at_its_claimed_epsilon(epsilon)
     """Definition 3 and theorem 6: ||a|| <= 1, |b| <= 1, one record added or removed."""
     rng = np.random.default_rng(42)
     a, b = np.eye(5)[0], 1.0
-    claimed = gaussian_mu(epsilon, DELTA)
+    claimed = ps.dp.gaussian_mu(epsilon, DELTA)
     copies = max(1, round(GROUP_MU / claimed))
     scores = []
     for present in (0, copies):
@@ -230,7 +214,7 @@ def test_the_ridge_papers_algorithm_2_is_flagged_at_its_claimed_epsilon(epsilon)
         scores.append(np.einsum("nij,i,j->n", G, a, a) + h @ a)
     bound = lower_bounds(*scores, confidence=0.95, delta=DELTA).mu / copies
     assert bound > claimed
-    assert gaussian_epsilon(bound, DELTA) > epsilon
+    assert ps.dp.gaussian_epsilon(bound, DELTA) > epsilon
 
 
 @pytest.mark.parametrize(
@@ -242,9 +226,11 @@ def test_the_ridge_papers_algorithm_2_is_flagged_at_its_claimed_epsilon(epsilon)
 )  # fmt: skip
 def test_what_algorithm_2_really_spends(claimed, add, replace_one):
     tau = math.sqrt(2 * math.log(1.25 / DELTA)) / claimed
-    schema, sigmas = RidgeSchema(5, clip_norm=1.0, target_bound=1.0), {"G": tau, "h": tau}
+    schema, sigmas = ps.RidgeSchema(5, clip_norm=1.0, target_bound=1.0), {"G": tau, "h": tau}
     for adjacency, truth in (("add-remove", add), ("replace-one", replace_one)):
-        assert gaussian_epsilon(joint_mu(schema, sigmas, adjacency), DELTA) == pytest.approx(truth, rel=6e-3)
+        assert ps.dp.gaussian_epsilon(ps.dp.joint_mu(schema, sigmas, adjacency), DELTA) == pytest.approx(
+            truth, rel=6e-3
+        )
 
 
 def test_bounds_hold_at_their_confidence_for_known_gaussians():
@@ -275,25 +261,23 @@ def test_indistinguishable_scores_prove_nothing():
 def test_a_canary_moves_the_release_by_the_promised_mu():
     """One copy, measured by the library itself: at most the promise, and short of it only by the grid's margin."""
     for change in ({}, {"adjacency": "replace-one"}):
-        private = target(ClassSchema(3, 6, "NAB", 1.3, 14), **change)
-        shift = canary_shift(private, private.sigma, seeded(2))
-        distance = float(np.linalg.norm(shift / private.levels()))
+        private = target(ps.ClassSchema(3, 6, "NAB", 1.3, 14), **change)
+        distance = float(np.linalg.norm(canary_shift(private, private.sigma, seeded(2)) / private.levels()))
         assert 0.998 * private.promise.mu < distance <= private.promise.mu
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
 def test_a_party_moves_the_release_by_the_promised_mu(adjacency):
     """One party in or out, or exchanged, whatever its rows: short of the promise only by the grid's cut."""
-    private = target(PartySchema(3, 8, 1.3, grid_bits=16), **{**PARTY, "adjacency": adjacency})
-    shift = canary_shift(private, private.sigma, seeded(2))
-    distance = float(np.linalg.norm(shift / private.levels()))
+    private = target(ps.PartySchema(3, 8, 1.3, grid_bits=16), **{**PARTY, "adjacency": adjacency})
+    distance = float(np.linalg.norm(canary_shift(private, private.sigma, seeded(2)) / private.levels()))
     assert 0.998 * private.promise.mu < distance <= private.promise.mu
 
 
 def test_copies_are_made_by_doubling():
     one = target_module.moments_of(SMALL, np.eye(12)[:1], np.array([1]))
     for count in (1, 2, 7, 64):
-        np.testing.assert_array_equal(flatten(copies_of(one, count)), count * flatten(one))
+        np.testing.assert_array_equal(ps.encoding.flatten(copies_of(one, count)), count * ps.encoding.flatten(one))
 
 
 def test_the_target_draws_the_noise_of_the_worst_session():
@@ -301,7 +285,7 @@ def test_the_target_draws_the_noise_of_the_worst_session():
     assert private.honest_shares == private.worst_noise == 3
     spread = private.draw(300, seeded(0)) / private.levels()
     assert spread.std() == pytest.approx(1, abs=0.01)
-    alone = target(model="local", cohort=Cohort(6, 5, 2000))
+    alone = target(model="local", cohort=ps.Cohort(6, 5, 2000))
     assert alone.worst_noise == 1
     assert (alone.draw(300, seeded(0)) / alone.levels()).std() == pytest.approx(1, abs=0.01)
 
@@ -310,5 +294,5 @@ def test_the_audits_have_a_rule_of_their_own_for_every_model(monkeypatch):
     """A model that they did not know was taken for one whose clients draw."""
     assert set(target_module._DRAWS) == set(MODELS)
     monkeypatch.delitem(target_module._DRAWS, "central")
-    with pytest.raises(PlanError, match="know the noise of the models distributed, .*this plan's is 'central'"):
+    with pytest.raises(ps.PlanError, match="know the noise of the models distributed, .*this plan's is 'central'"):
         target_module.target_of(target().plan)

@@ -1,24 +1,19 @@
 """A server that lies wherever it can gets no more of a record than the course promises, and more where marks fail."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import privstats as ps
-from privstats.course import Single
 from privstats.course.promise import Promise
-from privstats.dp import gaussian_epsilon
-from privstats.errors import PlanError
+from privstats.ledger.charges import RoundCharge
 from privstats.randomness import seeded
-from privstats.session.charges import RoundCharge
 from tests.course.cases import HELPERS, RIDGE, SOFTMAX, parties_plan, plan_of, rounds
 from threat_models.audits.course import audit_course, joined
 
 CLAIMED = 0.8
-EPSILON = gaussian_epsilon(CLAIMED, 1e-5)
+EPSILON = ps.dp.gaussian_epsilon(CLAIMED, 1e-5)
 
 
 def lenient(charge: RoundCharge, plan: ps.Plan, run: bytes) -> Any:
@@ -41,8 +36,7 @@ def row(report: Any) -> dict[str, Any]:
     ],
 )
 def test_a_canary_over_a_whole_course_ends_at_or_below_the_claim(schema: Any, terms: dict[str, Any]) -> None:
-    course = rounds(schema, 2, epsilon=EPSILON, **terms)
-    found = row(audit_course(course, seeded(1), asks=3, trials=200))
+    found = row(audit_course(rounds(schema, 2, epsilon=EPSILON, **terms), seeded(1), asks=3, trials=200))
     assert (found["sessions"], found["refused"]) == (3, 6)
     assert found["mu claimed"] == pytest.approx(CLAIMED, rel=1e-6)
     assert 0.75 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
@@ -65,8 +59,7 @@ def test_a_canary_over_cut_points_and_what_follows_ends_at_or_below_the_claim(th
     schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,))
     course = ps.Binned.within(plan_of(schema, epsilon=EPSILON, **terms), then, expected_records=600)
     found = row(audit_course(course, seeded(1), asks=2, trials=200))
-    assert found["sessions"] == course.most
-    assert found["mu claimed"] == pytest.approx(CLAIMED, rel=1e-6)
+    assert (found["sessions"], found["mu claimed"]) == (course.most, pytest.approx(CLAIMED, rel=1e-6))
     assert 0.75 * CLAIMED < found["mu moved"] <= found["mu claimed"] * (1 + 1e-9)
     assert 0.4 * CLAIMED < found["mu at least"] <= found["mu claimed"]
 
@@ -128,9 +121,7 @@ OF_PERSONS = {
 
 @pytest.mark.parametrize(("adjacency", "least"), [("add-remove", 0.999), ("replace-one", 0.8)])
 @pytest.mark.parametrize("name", OF_PERSONS)
-def test_a_person_over_a_whole_course_takes_all_of_the_claim_and_no_more(
-    name: str, adjacency: Any, least: float
-) -> None:
+def test_a_person_over_a_whole_course_takes_all_of_the_claim_and_no_more(name: str, adjacency: Any, least: float):
     """Of many more rows than count in full, in every round that the server asks for, at values that it invents."""
     course = OF_PERSONS[name](epsilon=EPSILON, adjacency=adjacency, **PERSONS)
     report = audit_course(course, seeded(1), asks=2, trials=200)
@@ -162,17 +153,14 @@ def test_nodes_that_cost_more_than_was_promised_as_a_whole_violate_it(part: floa
 
 @pytest.mark.ci
 @pytest.mark.parametrize(("extra", "moved"), [(1, 1.13), pytest.param(3, 1.61, marks=pytest.mark.nightly)])
-def test_with_the_mark_disabled_every_extra_session_is_another_release(
-    extra: int, moved: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_the_mark_disabled_every_extra_session_is_another_release(extra, moved, monkeypatch):
     """With as many extra sessions of every node: sqrt 2 and 2 times the claim."""
     monkeypatch.setattr(RoundCharge, "spend", lenient)
     course = rounds(rounds=2, epsilon=EPSILON, model="distributed")
     report = audit_course(course, seeded(2), asks=1 + extra, trials=250)
     found = row(report)
     assert report.violated
-    assert found["sessions"] == 3 * (1 + extra)
-    assert found["mu moved"] == pytest.approx(moved, rel=0.02)
+    assert (found["sessions"], found["mu moved"]) == (3 * (1 + extra), pytest.approx(moved, rel=0.02))
     assert CLAIMED < found["mu at least"] < moved * 1.02
 
 
@@ -180,8 +168,7 @@ def test_retries_that_the_budget_holds_are_inside_the_claim() -> None:
     """The server says that every round failed; it gets the rounds and retries that were paid for, each once."""
     course = rounds(rounds=1, retries=2, epsilon=EPSILON, model="distributed")
     sessions, refused = joined(course, seeded(3), 2)
-    assert [each.place for each in sessions] == [0, 1, 2, 3]
-    assert refused == 4
+    assert ([each.place for each in sessions], refused) == ([0, 1, 2, 3], 4)
     assert 0.9 * CLAIMED < sum(each.square for each in sessions) ** 0.5 <= course.mu
 
 
@@ -236,24 +223,20 @@ def test_helpers_of_the_servers_own_give_it_no_second_upload(terms: dict[str, An
         pytest.param({"unit": "client", "max_records_per_client": 6}, id="client"),
     ],
 )
-def test_with_the_mark_disabled_other_offers_are_another_release(
-    terms: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_with_the_mark_disabled_other_offers_are_another_release(terms, monkeypatch):
     monkeypatch.setattr(RoundCharge, "spend", lenient)
     report = audit_course(rounds(epsilon=EPSILON, **SPLIT, **terms), seeded(2), asks=4, trials=250)
     assert report.violated
-    assert row(report)["sessions"] == 12
-    assert row(report)["mu moved"] == pytest.approx(1.6, rel=0.15)
+    assert (row(report)["sessions"], row(report)["mu moved"]) == (12, pytest.approx(1.6, rel=0.15))
 
 
 def test_a_course_without_a_promise_is_refused() -> None:
-    with pytest.raises(PlanError, match="without DP promises nothing"):
-        audit_course(Single(replace(plan_of(), privacy=ps.NoPrivacy())), seeded(1))
+    with pytest.raises(ps.PlanError, match="without DP promises nothing"):
+        audit_course(ps.course.Single(replace(plan_of(), privacy=ps.NoPrivacy())), seeded(1))
 
 
 def test_the_command_reads_a_course_file(tmp_path: Any, privstats: Any) -> None:
     ps.course.write(tmp_path / "study.toml", rounds(rounds=1, model="distributed"))
-    done = privstats("audit", "course", "study.toml", "--trials", "100", "--seed", "1", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats("audit", "course", "study.toml", "--trials", "100", "--seed", "1", "--json", cwd=tmp_path, code=0)
     assert '"violated": false' in done.stdout
     assert "sessions" in done.stdout

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import PlanError
 from privstats.randomness import seeded
-from privstats.session import helper_noise
 from tests.plan.devices import PERSON, devices_plan, sample_devices
 from threat_models.audits.devices import audit_devices
 from threat_models.audits.target import target_of
@@ -19,18 +17,12 @@ PLANS = {
     "a survey": NOISY,
     "replaced": devices_plan(
         privacy=ps.Privacy(model="panel", unit="record", adjacency="replace-one", epsilon=1.0, delta=1e-6),
-        devices=sample_devices(words="per record", stated_epsilon=1.1),
-    ),
-    "two helpers": devices_plan(
-        panel=tuple(letter * 64 for letter in "abd"),
-        devices=sample_devices(organisations=("Ulm", "Bonn", "Bern"), stated_epsilon=1.6),
-    ),
-    "several answers, clipped": devices_plan(
-        schema=ps.ClassSchema(2, 3, "NAB", 1.0),
-        privacy=replace(PERSON, max_records_per_client=3, client_clip=2.0),
-        devices=sample_devices(stated_epsilon=9.0),
-    ),
-}
+        devices=sample_devices(words="per record", stated_epsilon=1.1)),
+    "two helpers": devices_plan(panel=tuple(letter * 64 for letter in "abd"),
+        devices=sample_devices(organisations=("Ulm", "Bonn", "Bern"), stated_epsilon=1.6)),
+    "several answers, clipped": devices_plan(schema=ps.ClassSchema(2, 3, "NAB", 1.0),
+        privacy=replace(PERSON, max_records_per_client=3, client_clip=2.0), devices=sample_devices(stated_epsilon=9.0)),
+}  # fmt: skip
 
 
 def column(report, name):
@@ -67,23 +59,20 @@ def test_ten_thousand_runs_stay_below_the_promise_and_half_the_noise_does_not(na
     report = audit_devices(target, seeded(7), runs=10_000, confidence=0.9999)
     assert not report.violated
     assert min(column(report, "mu at least")) > 0.7 * max(column(report, "mu claimed"))
-    whole = helper_noise(target.plan)
+    whole = ps.session.helper_noise(target.plan)
     halved = audit_devices(target, seeded(7), runs=2_000, draw=lambda seed: whole(seed).lift() // 2)
     assert column(halved, "verdict") == ["violates", "no evidence"]
 
 
 REFUSED = {
-    "central noise": (
-        lambda: target_of(devices_plan(privacy=replace(PERSON, model="central"), devices=None)),
-        400,
-        "no member of a panel adds noise under model='central'",
-    ),
+    "central noise": (lambda: target_of(devices_plan(privacy=replace(PERSON, model="central"), devices=None)), 400,
+        "no member of a panel adds noise under model='central'"),
     "few runs": (lambda: target_of(NOISY), 10, "runs must be at least 80, got 10"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_it_cannot_measure_is_refused(case):
     make, runs, told = REFUSED[case]
-    with pytest.raises(PlanError, match=told):
+    with pytest.raises(ps.PlanError, match=told):
         audit_devices(make(), seeded(7), runs=runs)

@@ -1,19 +1,16 @@
 """The search over records and published values comes to the claimed sensitivity and never beyond it."""
 
-from __future__ import annotations
-
-import importlib
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import privstats as ps
-from privstats.errors import PlanError
-from privstats.moments import calibration as calibration_moments
-from privstats.moments import gradient_map, parties
-from privstats.randomness import seeded
-from privstats.schema import GradientSchema
+from privstats.kinds import KINDS
+from privstats.kinds import calibration as calibration_moments
+from privstats.kinds import party as parties
+from privstats.moments import gradient_map
 from privstats.schema.public_values import beside
 from tests.course.cases import RIDGE, SOFTMAX, parties_plan, plan_of, rounds, shards
 from tests.mutation import bugs
@@ -22,7 +19,7 @@ from threat_models.audits.target import target_of
 
 
 def found(course: ps.Rounds, seed: int = 1, plan: str = "template") -> dict[tuple[str, str], tuple[float, bool]]:
-    report = audit_gradients(target_of(getattr(course, plan)), seeded(seed), steps=25, starts=4)
+    report = audit_gradients(target_of(getattr(course, plan)), ps.randomness.seeded(seed), steps=25, starts=4)
     assert report.violated == any(row[-1] for row in report.rows)
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 
@@ -59,9 +56,12 @@ def test_a_module_whose_gradients_are_not_shortened_is_found(monkeypatch: pytest
 
 @pytest.mark.ci
 def test_a_claim_that_forgets_that_two_records_oppose_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    formulas = importlib.import_module("privstats.dp.closed_forms")
-    right = formulas._gradient_square
-    monkeypatch.setitem(formulas.SQUARES, "gradients", lambda schema, weights, _: right(schema, weights, "add-remove"))
+    right = KINDS["gradients"].square
+    monkeypatch.setitem(
+        KINDS,
+        "gradients",
+        replace(KINDS["gradients"], square=lambda schema, weights, _: right(schema, weights, "add-remove")),
+    )
     assert found(rounds())["g", "replace-one"][1]
 
 
@@ -86,15 +86,14 @@ def test_a_calibration_that_sends_confidences_instead_of_gains_is_found(monkeypa
 
 @pytest.mark.ci
 def test_a_claim_that_prices_two_records_of_a_calibration_as_one_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    formulas = importlib.import_module("privstats.dp.closed_forms")
-    monkeypatch.setitem(formulas.SQUARES, "calibration", bugs.calibration_as_added)
+    monkeypatch.setitem(KINDS, "calibration", replace(KINDS["calibration"], square=bugs.calibration_as_added))
     assert found(calibration(), plan="calibration")["t", "replace-one"][1]
 
 
 def of_parties(seed: int = 1, *, updates: bool = False) -> dict[tuple[str, str], tuple[float, bool]]:
     course = ps.PartyRounds.within(parties_plan())
     plan = course.update if updates else course.first
-    report = audit_gradients(target_of(plan), seeded(seed), steps=5, starts=2)
+    report = audit_gradients(target_of(plan), ps.randomness.seeded(seed), steps=5, starts=2)
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 
 
@@ -106,15 +105,18 @@ def test_the_claim_for_parties_is_nearly_attained_and_never_beaten(updates: bool
 
 
 def test_a_claim_that_prices_an_exchange_of_parties_as_one_that_comes_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    formulas = importlib.import_module("privstats.dp.closed_forms")
-    monkeypatch.setitem(formulas.SQUARES, "party-softmax", bugs.parties_as_added(formulas._party_square))
+    monkeypatch.setitem(
+        KINDS,
+        "party-softmax",
+        replace(KINDS["party-softmax"], square=bugs.parties_as_added(KINDS["party-softmax"].square)),
+    )
     assert of_parties()["P", "replace-one"][1]
 
 
 def test_a_party_that_may_be_twice_as_long_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = parties.cut
     monkeypatch.setattr(parties, "cut", lambda V, steps: 2 * right(V, steps))
-    monkeypatch.setattr(parties, "_square", lambda ray: 0)  # nor does the container refuse it
+    monkeypatch.setattr(parties, "_squared_length", lambda ray: 0)  # nor does the container refuse it
     for updates in (False, True):
         found = of_parties(updates=updates)
         assert found["P", "add-remove"][1]
@@ -129,22 +131,21 @@ def test_a_map_whose_rows_are_not_shortened_is_found(monkeypatch: pytest.MonkeyP
 
 
 def test_plans_of_records_have_another_search() -> None:
-    with pytest.raises(PlanError, match="audit sensitivity"):
-        audit_gradients(target_of(plan_of()), seeded(1))
+    with pytest.raises(ps.PlanError, match="audit sensitivity"):
+        audit_gradients(target_of(plan_of()), ps.randomness.seeded(1))
 
 
 @pytest.mark.nightly
 def test_the_command_searches_a_rounds_plan_and_the_others_say_what_they_take(tmp_path: Any, privstats: Any) -> None:
     course = rounds(model="distributed")
     plan = course.next(ps.simulate(course, shards())[:1])
-    assert plan is not None
-    assert isinstance(plan.schema, GradientSchema)
+    assert isinstance(plan.schema, ps.GradientSchema)
     (tmp_path / "round.toml").write_text(plan.to_toml())
     plan.published.save(beside(tmp_path / "round.toml"))
-    done = privstats("audit", "sensitivity", "round.toml", "--starts", "1", "--seed", "1", "--json", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = privstats(
+        "audit", "sensitivity", "round.toml", "--starts", "1", "--seed", "1", "--json", cwd=tmp_path, code=0
+    )
     assert '"audit": "gradients"' in done.stdout
     for words in ("budget", "noise", "canary"):
-        done = privstats("audit", words, "round.toml", cwd=tmp_path)
-        assert done.returncode == 2
+        done = privstats("audit", words, "round.toml", cwd=tmp_path, code=2)
         assert re.search("GradientSchema; give a (ClassSchema|plan of records)", done.stderr), done.stderr

@@ -7,8 +7,6 @@ import pytest
 from typer.testing import CliRunner
 
 import privstats as ps
-from privstats.dp import Ledger, NoPrivacy, Privacy, calibrate
-from privstats.errors import LedgerError
 from threat_models import cli
 from threat_models.audits.ledger import audit_history, audit_ledger
 
@@ -18,15 +16,15 @@ PLAN = "ab" * 32
 
 
 def spend(ledger, run, epsilon=2.6, **more):
-    privacy = Privacy(model="distributed", **CAP, epsilon=epsilon, delta=1e-6)
-    noise = calibrate(SCHEMA, privacy, honest_shares=3)
+    privacy = ps.Privacy(model="distributed", **CAP, epsilon=epsilon, delta=1e-6)
+    noise = ps.dp.calibrate(SCHEMA, privacy, honest_shares=3)
     return ledger.spend("ward", plan=PLAN, run=run, schema=SCHEMA, privacy=privacy, noise=noise, **more)
 
 
 @pytest.fixture
 def ledger(tmp_path):
     days = (datetime(2031, 5, 4, tzinfo=UTC) + timedelta(days=day) for day in range(99))
-    ledger = Ledger.create(tmp_path / "spent.db", clock=lambda: next(days))
+    ledger = ps.dp.Ledger.create(tmp_path / "spent.db", clock=lambda: next(days))
     ledger.set_cap("ward", **CAP, epsilon=3.0, delta=1e-6)
     ledger.finish(spend(ledger, b"may"))
     ledger.set_cap("ward", **CAP, epsilon=50.0, delta=1e-2)
@@ -51,7 +49,7 @@ def test_a_cap_that_moved_does_not_make_the_spent_look_smaller(ledger):
 
 def test_a_clock_that_was_set_back_does_not_turn_the_history_around(tmp_path):
     days = (datetime(2031, 5, 4, tzinfo=UTC) - timedelta(days=day) for day in range(99))
-    ledger = Ledger.create(tmp_path / "spent.db", clock=lambda: next(days))
+    ledger = ps.dp.Ledger.create(tmp_path / "spent.db", clock=lambda: next(days))
     ledger.set_cap("ward", **CAP, epsilon=3.0, delta=1e-6)
     spend(ledger, b"may")
     ledger.set_cap("ward", **CAP, epsilon=50.0, delta=1e-2)
@@ -81,7 +79,7 @@ def test_the_history_shows_every_cap_and_every_spend_in_order(ledger):
 
 
 def test_exact_releases_are_shown_for_what_they_are(ledger):
-    ledger.spend("open", plan=PLAN, run=b"x", schema=SCHEMA, privacy=NoPrivacy(), noise=None)
+    ledger.spend("open", plan=PLAN, run=b"x", schema=SCHEMA, privacy=ps.NoPrivacy(), noise=None)
     report = audit_ledger(ledger, "open")
     assert table(report)[0]["epsilon"] == float("inf")
     assert not report.violated
@@ -98,8 +96,7 @@ def test_the_command_prints_both_tables_and_the_head(ledger):
     assert max(map(len, done.output.splitlines())) <= 80
     assert "…" not in done.output
     totals, history = json.loads(command(ledger, "--json").output)
-    assert totals["rows"][-1]["epsilon"] == pytest.approx(2.6)
-    assert history["rows"][1]["plan digest"] == PLAN
+    assert (totals["rows"][-1]["epsilon"], history["rows"][1]["plan digest"]) == (pytest.approx(2.6), PLAN)
     assert ledger.head in totals["notes"]
 
 
@@ -108,5 +105,5 @@ def test_the_command_refuses_an_older_copy(ledger):
     assert command(ledger, "--expected-head", head).exit_code == 0
     newer = f"{int(head.split('-')[0]) + 1}-{'0' * 64}"
     error = command(ledger, "--expected-head", newer).exception
-    assert isinstance(error, LedgerError)
+    assert isinstance(error, ps.LedgerError)
     assert "older copy" in str(error)

@@ -10,13 +10,12 @@ import pytest
 
 import privstats as ps
 from privstats.dp import mechanisms
-from privstats.encoding import flatten
-from privstats.errors import DataError
 from privstats.randomness import Generator, seeded
-from privstats.secagg.noise_layers import Opening, layer_seeds
+from privstats.secagg.machines import Opening, layer_seeds
 from privstats.workflows.report import Search
 from privstats.workflows.simulate import run
 from tests import made
+from tests.made import refused
 from tests.threat_models.audits.plans import SMALL, plan, target
 from threat_models.audits import noise as noise_module
 from threat_models.audits.budget import audit_budget
@@ -53,8 +52,7 @@ def released(private, gone=(2,), rng=None):
 def test_sound_noise_passes_with_the_power_that_was_asked_for(model, schema):
     report = audit_noise(target(schema, model=model, cohort=COHORT), seeded(3))
     assert not report.violated
-    sees = [row[report.columns.index("sees")] for row in report.rows]
-    assert min(sees) >= SEES
+    assert min([row[report.columns.index("sees")] for row in report.rows]) >= SEES
     assert {row[-1] for row in report.rows} == {"no evidence"}
 
 
@@ -107,8 +105,7 @@ def test_an_audit_of_few_sessions_says_that_it_is_underpowered():
 
 
 def test_clients_that_may_hold_one_record_or_none_are_audited_too():
-    crowded = ps.Cohort(6, 4, 5, colluders=1)
-    assert not audit_noise(target(cohort=crowded), seeded(1), trials=30).violated
+    assert not audit_noise(target(cohort=ps.Cohort(6, 4, 5, colluders=1)), seeded(1), trials=30).violated
     single = target(cohort=COHORT, unit="client", max_records_per_client=1)
     assert not audit_noise(single, seeded(1), trials=30).violated
 
@@ -227,10 +224,10 @@ def test_a_declared_noise_that_breaks_the_promise_is_named(monkeypatch):
 
 def test_inputs_that_do_not_belong_to_the_release_are_refused():
     release, parties = released(plan(SMALL, cohort=COHORT))
-    with pytest.raises(DataError, match=r"lack the survivors \[0, 1\]"):
+    with pytest.raises(ps.DataError, match=r"lack the survivors \[0, 1\]"):
         audit_release(release, {k: parties[k] for k in (3, 4, 5)}, seeded(1))
     other = ps.measure(replace(SMALL, clip_norm=2.0), *records(SMALL)[3])
-    with pytest.raises(DataError, match=r"clients \[3\] were measured under another schema"):
+    with pytest.raises(ps.DataError, match=r"clients \[3\] were measured under another schema"):
         audit_release(release, {**parties, 3: other}, seeded(1))
 
 
@@ -259,7 +256,7 @@ def test_records_and_moments_in_a_file_are_the_same_inputs(schema, tmp_path):
 )
 def test_a_file_that_holds_no_inputs_is_one_sentence(arrays, message, tmp_path):
     np.savez(tmp_path / "known.npz", **arrays)
-    with pytest.raises(DataError, match=message) as refused:
+    with pytest.raises(ps.DataError, match=message) as refused:
         known_inputs(tmp_path / "known.npz", SMALL)
     assert "\n" not in str(refused.value)
 
@@ -268,21 +265,19 @@ def test_a_file_that_holds_no_inputs_is_one_sentence(arrays, message, tmp_path):
 def test_a_file_that_is_no_archive_is_one_sentence(content, tmp_path):
     path = tmp_path / "known.npz"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="as an npz file of plain arrays"):
-        known_inputs(path, SMALL)
+    refused(ps.DataError, "as an npz file of plain arrays", known_inputs, path, SMALL)
 
 
 def test_an_archive_that_unpacks_to_more_than_a_machine_holds_is_not_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr("privstats.files.arrays.MOST_BYTES", 1000)
     np.savez_compressed(tmp_path / "known.npz", X_0=np.zeros((10_000, 12)))
-    with pytest.raises(DataError, match="X_0 hold 960,128 bytes, and at most 1,000 are read"):
+    with pytest.raises(ps.DataError, match="X_0 hold 960,128 bytes, and at most 1,000 are read"):
         known_inputs(tmp_path / "known.npz", SMALL)
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("X_0.npy", b"no array at all")
     (tmp_path / "known.npz").write_bytes(buffer.getvalue())
-    with pytest.raises(DataError, match="as an npz file of plain arrays"):
-        known_inputs(tmp_path / "known.npz", SMALL)
+    refused(ps.DataError, "as an npz file of plain arrays", known_inputs, tmp_path / "known.npz", SMALL)
 
 
 def test_a_generator_of_the_system_that_starts_from_zero_is_seen(monkeypatch):
@@ -301,7 +296,7 @@ def test_a_session_that_takes_a_generator_that_others_know_is_a_violation(monkey
 
 
 def test_a_contribution_that_serves_two_sessions_is_a_violation(monkeypatch):
-    monkeypatch.setattr("privstats.session.vector.Contribution.take", lambda self: self.vector)
+    monkeypatch.setattr("privstats.session.machines.Contribution.take", lambda self: self.vector)
     report = audit_noise(target(cohort=COHORT), seeded(1), trials=2)
     assert report.violated
     assert "one contribution served two sessions" in report.notes[-1]
@@ -316,8 +311,7 @@ def test_a_release_of_many_entries_is_not_underpowered():
 
 def test_a_plan_without_a_promise_is_no_target():
     bare = ps.Plan(schema=SMALL, cohort=COHORT, privacy=ps.NoPrivacy())
-    with pytest.raises(ps.PlanError, match="no claim to audit"):
-        target_of(bare)
+    refused(ps.PlanError, "no claim to audit", target_of, bare)
 
 
 def test_the_mechanisms_own_name_is_what_the_session_draws_by(monkeypatch):
@@ -354,4 +348,4 @@ def test_tables_and_whole_parties_have_the_audits_of_noise_and_budget(monkeypatc
 
 def test_parties_of_tables_may_hold_no_record():
     parties = known_parties(target(COUNTS, cohort=ps.Cohort(6, 4, 3, colluders=1)), seeded(1))
-    assert [int(np.abs(flatten(each)).sum()) for each in parties] == [0] * 6
+    assert [int(np.abs(ps.encoding.flatten(each)).sum()) for each in parties] == [0] * 6

@@ -7,7 +7,6 @@ import pytest
 
 import privstats as ps
 from privstats.dp import grid_sensitivity, mechanisms, samplers
-from privstats.errors import PlanError, SchemaError
 from privstats.randomness import seeded
 from privstats.workflows.report import Search
 from tests import made
@@ -171,7 +170,7 @@ def test_every_audit_of_a_pure_plan_is_a_section_of_its_page(schema):
 def test_one_release_and_the_row_in_mu_are_refused_by_name():
     plan = pure_target().plan
     release = ps.simulate(plan, [(np.zeros((3, 4)), [0, 1, 2])] * 6, rng=seeded(1))
-    with pytest.raises(PlanError, match="`audit noise` tests that of its plan"):
+    with pytest.raises(ps.PlanError, match="`audit noise` tests that of its plan"):
         audit_release(release, {}, seeded(1))
     (attack,) = attacks_named(["canary-audit"])
     assert "the plan promises a pure epsilon" in attack.refusal(plan)
@@ -180,5 +179,5 @@ def test_one_release_and_the_row_in_mu_are_refused_by_name():
 
 def test_a_kind_without_a_search_is_refused():
     other = made.plan(ps.RidgeSchema(4, clip_norm=1.0, target_bound=1.0), ps.Cohort(3, 3, 50), made.promise())
-    with pytest.raises(SchemaError, match="no search in L1 is written for a RidgeSchema"):
+    with pytest.raises(ps.SchemaError, match="no search in L1 is written for a RidgeSchema"):
         pure._records(target_of(other), np.random.default_rng(0), 1)

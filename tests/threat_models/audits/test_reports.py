@@ -9,11 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 import privstats as ps
-from privstats.dp import Ledger, calibrate, gaussian_epsilon
-from privstats.errors import LedgerError, PlanError
-from privstats.plan import facts
-from privstats.randomness import seeded
 from tests import made
+from tests.made import refused
 from tests.threat_models.audits.plans import SMALL
 from tests.threat_models.audits.plans import plan as plan_of
 from threat_models.audits.budget import audit_budget, audit_dropouts
@@ -54,8 +51,7 @@ def test_the_one_row_that_is_promised_has_a_star(unit, most):
     report = audit_budget(target_of(plan(unit=unit, max_records_per_client=most)), client_records=most or 20)
     between, epsilon = report.columns.index("between"), report.columns.index("epsilon")
     (row,) = [row for row in report.rows if row[between].endswith("*")]
-    assert row[:4] == ("joint", f"{unit} +/- *", unit, "add-remove")
-    assert row[epsilon] == pytest.approx(1.0)
+    assert (row[:4], row[epsilon]) == (("joint", f"{unit} +/- *", unit, "add-remove"), pytest.approx(1.0))
 
 
 def test_an_attackers_gain_is_the_trade_off_curve():
@@ -67,8 +63,7 @@ def test_an_attackers_gain_is_the_trade_off_curve():
 
 
 def test_a_clipped_client_is_pointed_out():
-    private = plan(unit="client", max_records_per_client=50, client_clip=5.0)
-    report = audit_budget(target_of(private))
+    report = audit_budget(target_of(plan(unit="client", max_records_per_client=50, client_clip=5.0)))
     assert any("clipped" in note for note in report.notes)
     assert not report.violated
 
@@ -84,43 +79,36 @@ def test_noise_below_the_promise_is_a_violation(monkeypatch):
 def test_fewer_dropouts_leave_more_noise_and_too_many_end_the_session():
     report = audit_dropouts(target_of(plan()))
     epsilons = [row[report.columns.index("epsilon")] for row in report.rows]
-    assert epsilons[:3] == sorted(epsilons[:3])
-    assert epsilons[3] == pytest.approx(1.0, rel=1e-9)
-    assert [row[0] for row in report.rows] == [0, 1, 2, 3, 4]
-    assert report.rows[-1][3:] == (None, "aborted")
+    assert (epsilons[:3], epsilons[3]) == (sorted(epsilons[:3]), pytest.approx(1.0, rel=1e-9))
+    assert ([row[0] for row in report.rows], report.rows[-1][3:]) == ([0, 1, 2, 3, 4], (None, "aborted"))
     target = target_of(plan())
     for row in report.rows[:-1]:
         honest, epsilon = row[2], row[3]
-        assert epsilon == pytest.approx(gaussian_epsilon(target.noise.mu / math.sqrt(honest / 6), 1e-6))
-    tight = target_of(plan(cohort=ps.Cohort(10, 8, 1000)))
-    assert by(audit_dropouts(tight), "gone")[(3,)][3] is None
+        assert epsilon == pytest.approx(ps.dp.gaussian_epsilon(target.noise.mu / math.sqrt(honest / 6), 1e-6))
+    assert by(audit_dropouts(target_of(plan(cohort=ps.Cohort(10, 8, 1000)))), "gone")[(3,)][3] is None
 
 
 def test_the_audit_and_plan_check_say_the_same_of_dropouts():
     """12 clients of which 30 % vanish: rounded down for one and up for the other, it was epsilon 1 against aborted."""
     subject = made.plan(SCHEMA, ps.Cohort(12, 9, 1000, colluders=1), plan().privacy)
-    told = next(line for line in facts(subject) if "dropouts leave" in line)
+    told = next(line for line in ps.plan.facts(subject) if "dropouts leave" in line)
     said = {int(gone.replace("none", "0")): left for left, gone in re.findall(r"([\d.]+|no release) with (\w+)", told)}
     audited = {
         gone: "no release" if epsilon is None else f"{epsilon:.4g}"
         for gone, _, _, epsilon, _ in audit_dropouts(target_of(subject)).rows
     }
-    assert said == audited
-    assert (said[3], said[4]) == ("1", "no release")
+    assert (said, (said[3], said[4])) == (audited, ("1", "no release"))
 
 
 def test_a_plan_without_privacy_has_nothing_to_audit():
-    bare = made.plan(SCHEMA, ps.Cohort(10, 7, 1000))
-    with pytest.raises(PlanError, match="no claim to audit"):
-        target_of(bare)
+    refused(ps.PlanError, "no claim to audit", target_of, made.plan(SCHEMA, ps.Cohort(10, 7, 1000)))
 
 
 def test_the_ledger_is_shown_per_statistic_and_in_total(tmp_path):
-    private, ledger = plan(), Ledger(tmp_path / "spent.db")
-    with pytest.raises(LedgerError, match="no ledger"):
-        audit_ledger(ledger)
+    private, ledger = plan(), ps.dp.Ledger(tmp_path / "spent.db")
+    refused(ps.LedgerError, "no ledger", audit_ledger, ledger)
     ledger = made.ledger(ledger.path, epsilon=2.0, delta=1e-6)
-    noise = calibrate(SCHEMA, private.privacy, honest_shares=6)
+    noise = ps.dp.calibrate(SCHEMA, private.privacy, honest_shares=6)
     for done in (True, False):
         run = b"finished" if done else b"unfinished"
         entry = ledger.spend("ward", plan=private.digest, run=run, schema=SCHEMA, privacy=private.privacy, noise=noise)
@@ -130,8 +118,7 @@ def test_the_ledger_is_shown_per_statistic_and_in_total(tmp_path):
     table = by(report, "what")
     assert set(table) == {("N",), ("A",), ("B",), ("total",)}
     total = dict(zip(report.columns, table[("total",)], strict=True))
-    assert total["mu"] == pytest.approx(math.sqrt(2) * noise.mu)
-    assert total["cap"] == 2.0
+    assert (total["mu"], total["cap"]) == (pytest.approx(math.sqrt(2) * noise.mu), 2.0)
     assert (total["releases"], total["unfinished"]) == (2, 1)
     assert not report.violated
 
@@ -143,9 +130,8 @@ def test_an_overdrawn_or_empty_ledger_is_said_to_be_so(tmp_path, monkeypatch):
     report = audit_ledger(ledger)
     assert report.violated
     assert any("MORE WAS SPENT" in note for note in report.notes)
-    monkeypatch.setattr(Ledger, "accounts", lambda self: ())
-    with pytest.raises(LedgerError, match="no account yet"):
-        audit_ledger(ledger)
+    monkeypatch.setattr(ps.dp.Ledger, "accounts", lambda self: ())
+    refused(ps.LedgerError, "no account yet", audit_ledger, ledger)
 
 
 def test_a_report_is_a_table_for_people_and_json_for_machines(capsys):
@@ -182,5 +168,5 @@ def test_what_takes_long_is_counted_for_whoever_waits(monkeypatch, audit, counte
         yield lambda count: done.update({label: count})
 
     monkeypatch.setattr("privstats.progress.progress_bar", bar)
-    audit(seeded(1))
+    audit(ps.randomness.seeded(1))
     assert done == counted

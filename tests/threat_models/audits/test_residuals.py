@@ -40,8 +40,7 @@ def test_wrong_noise_is_seen_by_its_test(spoil, test):
 
 def test_segments_that_share_a_stream_are_seen():
     left, _ = groups()
-    twin = Group("B", 1.0, left.z[:, :10])
-    (a, b, _) = checks([left, twin], LEVEL)
+    (a, b, _) = checks([left, Group("B", 1.0, left.z[:, :10])], LEVEL)
     assert max(a.twin, b.twin) < LEVEL
 
 
@@ -63,16 +62,13 @@ def test_noise_of_the_size_that_a_row_sees_is_found_nine_times_in_ten(part):
 
 
 def test_a_row_that_sees_too_little_is_underpowered_and_a_wrong_one_is_violated_all_the_same():
-    few = [Group("q", 1.0, np.array([[0.3, -1.2]]))]
-    rows, violated = tables(checks(few, LEVEL), LEVEL, goal=0.9)
+    rows, violated = tables(checks([Group("q", 1.0, np.array([[0.3, -1.2]]))], LEVEL), LEVEL, goal=0.9)
     assert (rows[0][-1], violated) == ("underpowered", False)
-    absurd = [Group("q", 1.0, np.array([[30.0, -40.0]]))]
-    rows, violated = tables(checks(absurd, LEVEL), LEVEL, goal=0.9)
+    rows, violated = tables(checks([Group("q", 1.0, np.array([[30.0, -40.0]]))], LEVEL), LEVEL, goal=0.9)
     assert (rows[0][-1], violated) == ("violates", True)
 
 
 def test_dither_spreads_a_whole_number_over_its_cell():
     spread = dithered(np.zeros((2, 5000), np.int64), seeded(1))
-    assert spread.shape == (2, 5000)
-    assert spread.std() == pytest.approx(12**-0.5, rel=0.05)
+    assert (spread.shape, spread.std()) == ((2, 5000), pytest.approx(12**-0.5, rel=0.05))
     assert np.abs(spread).max() < 0.5

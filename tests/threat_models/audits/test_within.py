@@ -1,16 +1,12 @@
 """The search over clients and newcomers comes near the claimed sensitivity and never beyond it."""
 
-from __future__ import annotations
-
-import importlib
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import privstats as ps
-from privstats.errors import PlanError
-from privstats.randomness import seeded
+from privstats.kinds import KINDS
 from tests import made
 from tests.alignment.cohort import PROMISE, PUBLIC, first
 from threat_models.audits.target import target_of
@@ -24,7 +20,7 @@ def plan(pull: float = 10.0, n_max: int = 40) -> ps.Plan:
 
 
 def found(subject: ps.Plan, seed: int = 1) -> dict[tuple[str, str], tuple[float, bool]]:
-    report = audit_within(target_of(subject), seeded(seed), steps=150, starts=8)
+    report = audit_within(target_of(subject), ps.randomness.seeded(seed), steps=150, starts=8)
     assert report.violated == any(row[-1] for row in report.rows)
     return {(row[0], row[1]): (row[4], row[5]) for row in report.rows}  # type: ignore[misc]
 
@@ -43,7 +39,6 @@ def test_the_claim_is_nearly_attained_and_never_beaten(pull: float, n_max: int) 
 @pytest.mark.ci
 def test_a_claim_that_takes_a_promise_about_n_max_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every client had at most n_max records, this smaller one would do; the rule for larger ones costs more."""
-    formulas = importlib.import_module("privstats.dp.closed_forms")
 
     def promised(schema: Any, weights: Any, adjacency: str) -> float:
         t, radius = schema.weight, schema.clip_norm
@@ -55,26 +50,27 @@ def test_a_claim_that_takes_a_promise_about_n_max_is_found(monkeypatch: pytest.M
         )
         return float(square if adjacency == "add-remove" else 4 * square)
 
-    monkeypatch.setitem(formulas.SQUARES, "within", promised)
+    monkeypatch.setitem(KINDS, "within", replace(KINDS["within"], square=promised))
     assert found(plan(40.0, 40))["B", "add-remove"][1]
 
 
 def test_a_claim_of_twice_the_square_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    formulas = importlib.import_module("privstats.dp.closed_forms")
-    right = formulas._within_square
-    monkeypatch.setitem(formulas.SQUARES, "within", lambda schema, weights, _: 2 * right(schema, weights, "add-remove"))
+    right = KINDS["within"].square
+    monkeypatch.setitem(
+        KINDS,
+        "within",
+        replace(KINDS["within"], square=lambda schema, weights, _: 2 * right(schema, weights, "add-remove")),
+    )
     assert found(plan(1e4))["A", "replace-one"][1]
 
 
 def test_the_command_searches_and_other_kinds_are_refused(tmp_path: Any, privstats: Any) -> None:
     path = tmp_path / "plan.toml"
     path.write_text(plan().to_toml())
-    done = privstats("audit", "sensitivity", str(path), "--starts", "1", "--seed", "1", "--json", cwd=tmp_path)
-    assert done.returncode == 0
+    done = privstats("audit", "sensitivity", str(path), "--starts", "1", "--seed", "1", "--json", cwd=tmp_path, code=0)
     assert '"within"' in done.stdout
     path.write_text(first(PUBLIC, PROMISE).to_toml())
-    refused = privstats("audit", "sensitivity", str(path), cwd=tmp_path)
-    assert refused.returncode == 2
+    refused = privstats("audit", "sensitivity", str(path), cwd=tmp_path, code=2)
     assert "no search for a worst pair is written for a GaussianSchema" in refused.stderr
-    with pytest.raises(PlanError, match="audit sensitivity"):
-        audit_within(target_of(replace(plan(), schema=ps.ClassSchema(3, 4, "NAB", 2.0))), seeded(1))
+    with pytest.raises(ps.PlanError, match="audit sensitivity"):
+        audit_within(target_of(replace(plan(), schema=ps.ClassSchema(3, 4, "NAB", 2.0))), ps.randomness.seeded(1))

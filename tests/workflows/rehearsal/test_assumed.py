@@ -1,12 +1,9 @@
 """What a rehearsal takes for public is a guess at a data dictionary, and every part of it is said."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import DataError
 from privstats.transforms.reading import read
 from privstats.workflows.rehearsal.assumed import assumed_of
 
@@ -74,9 +71,9 @@ def test_classes_are_in_one_order_whatever_the_file_has():
     ):
         assert assumed_of({**table, "y": read(labels)}, "y", 4).classes == classes
     for labels, told in ((["yes"] * 4, "one value"), (list(map(str, range(40))), "more than 20 different values")):
-        with pytest.raises(DataError, match=f"y has {told}, and a rehearsal predicts one of a few classes"):
+        with pytest.raises(ps.DataError, match=f"y has {told}, and a rehearsal predicts one of a few classes"):
             assumed_of({"x": read(RNG.normal(size=len(labels))), "y": read(labels)}, "y", 4)
-    with pytest.raises(DataError, match="no column beside the target"):
+    with pytest.raises(ps.DataError, match="no column beside the target"):
         assumed_of({"x": read([1] * 4), "y": read(["no", "yes"] * 2)}, "y", 4)
 
 

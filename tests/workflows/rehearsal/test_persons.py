@@ -1,7 +1,5 @@
 """A rehearsal of patients: nobody on both sides, a promise for each, and no id anywhere."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -10,8 +8,6 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import DataError
-from privstats.randomness import seeded
 from privstats.workflows import rehearsal
 from privstats.workflows.rehearsal.parties import Party
 
@@ -21,8 +17,7 @@ VISITS, PATIENTS, GAPS = 3, 150, 4
 
 def visits(seed: int) -> dict[str, list[Any]]:
     """Visits of patients whose texts recur, some without an id, with an outcome that follows from a dose."""
-    rng = np.random.default_rng(seed)
-    dose = rng.normal(size=VISITS * PATIENTS).round(3)
+    dose = np.random.default_rng(seed).normal(size=VISITS * PATIENTS).round(3)
     ids: list[str] = [f"id-{seed}-{row // VISITS:04d}" for row in range(len(dose))]
     ids[:GAPS] = [""] * GAPS
     return {"Patient": ids, "dose": dose.tolist(), "ill": [("no", "yes")[int(value > 0)] for value in dose]}
@@ -44,17 +39,15 @@ def folder(tables: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def found(tables: dict[str, Any], folder: Path) -> rehearsal.Rehearsal:
-    return ps.rehearse(tables, **ASKED, rng=seeded(0), page=folder / "page.html")
+    return ps.rehearse(tables, **ASKED, rng=ps.randomness.seeded(0), page=folder / "page.html")
 
 
 def sides(party: Party) -> tuple[set[str], set[str]]:
-    assert party.ids is not None
     return set(party.ids[party.test]), set(party.ids[~party.test])
 
 
 def test_nobody_stands_on_both_sides_in_any_table(found: rehearsal.Rehearsal, tables: dict[str, Any]) -> None:
-    parties = found.opened.parties
-    for party in parties:
+    for party in found.opened.parties:
         held, summed = sides(party)
         assert not held & summed
         assert 0.1 < len(held) / (len(held) + len(summed)) < 0.4
@@ -85,9 +78,7 @@ def test_rows_without_an_id_are_left_out_and_counted(found: rehearsal.Rehearsal)
     assert costs["persons held out to score on"] == str(sum(len(sides(party)[0]) for party in parties))
 
 
-def test_no_id_stands_among_the_columns_on_the_page_or_in_the_object(
-    found: rehearsal.Rehearsal, folder: Path, tables: dict[str, Any]
-) -> None:
+def test_no_id_stands_among_the_columns_on_the_page_or_in_the_object(found, folder, tables):
     assert [each.name for each in found.opened.public.columns] == ["dose"]
     shown = (folder / "page.html").read_text("utf-8") + json.dumps(rehearsal.facts(found)) + str(found)
     assert "one person at one party" in shown
@@ -98,9 +89,8 @@ def test_no_id_stands_among_the_columns_on_the_page_or_in_the_object(
 
 def test_files_and_tables_are_read_alike(found: rehearsal.Rehearsal, folder: Path) -> None:
     names = ["north.csv", "south.csv"]
-    other = ps.rehearse([folder / name for name in names], **ASKED, rng=seeded(0))
-    assert other.private == found.private
-    assert other.exact == found.exact
+    other = ps.rehearse([folder / name for name in names], **ASKED, rng=ps.randomness.seeded(0))
+    assert (other.private, other.exact) == (found.private, found.exact)
     assert other.opened.public == found.opened.public
     for one, two in zip(other.opened.parties, found.opened.parties, strict=True):
         assert np.array_equal(one.test, two.test)
@@ -120,11 +110,11 @@ def test_the_next_commands_and_the_plan_say_persons(found: rehearsal.Rehearsal) 
     ("changes", "told"),
     [
         ({"persons": "nobody"}, r"has no column 'nobody'.*in --target, --drop or --persons \(in Python .*persons=\)"),
-        ({"target": "patient"}, "'patient' says whose a record is and cannot be predicted"),
+        ({"target": "patient"}, "'patient' holds the person ids and cannot be predicted"),
     ],
 )
 def test_a_column_that_cannot_tell_is_refused(tables: dict[str, Any], changes: dict[str, str], told: str) -> None:
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(ps.DataError, match=told):
         ps.rehearse(tables, **ASKED | changes)
 
 

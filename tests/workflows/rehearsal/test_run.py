@@ -1,19 +1,15 @@
 """A rehearsal is the way of the data with real masks, beside what each party would have alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.errors import DataError, PlanError
 from privstats.moments import RecordFile
 from privstats.transforms import column_names
 from privstats.workflows import rehearsal
-from privstats.workflows.rehearsal.areas import Auc, Held, auc, gain
-from privstats.workflows.rehearsal.decided import Decided
+from privstats.workflows.rehearsal.areas import Auc, Decided, Held, auc, gain
 from privstats.workflows.rehearsal.shapes import _part, decisive, drawn
 
 WORDS = {"delta": 1e-5, "adjacency": "add-remove", "model": "central"}
@@ -105,8 +101,7 @@ def test_the_sessions_keep_one_promise_and_are_those_of_the_course(found):
 
 
 def test_stronger_noise_costs_more_than_half_of_what_is_learned(files, found):
-    what = rehearsal.opened(files, replace(ASKED, epsilon=0.02))
-    done = rehearsal.rehearsed(what, lambda _: None)
+    done = rehearsal.rehearsed(rehearsal.opened(files, replace(ASKED, epsilon=0.02)), lambda _: None)
     assert done.private.value < 0.8
     remarks = [dict(rehearsal.costs(each)).get("how faintly cut points are seen") for each in (found, done)]
     assert remarks[0] is None
@@ -149,14 +144,14 @@ def test_what_was_not_asked_for_is_a_word_that_is_said(files):
 @pytest.mark.parametrize(
     ("changes", "error", "told"),
     [
-        ({"target": "sick"}, DataError, "has no column 'sick'"),
-        ({"target": "patient"}, DataError, "patient has more than 20 different values"),
-        ({"drop": ("age",)}, DataError, "has no column 'age'"),
-        ({"drop": ("dose", "ward", "even")}, DataError, "no column beside the target"),
-        ({"test": 1.5}, DataError, "test must lie between 0 and 1"),
-        ({"test": 0.999}, DataError, "too few records of one class"),
-        ({"epsilon": -1.0}, PlanError, "epsilon must lie"),
-        ({"adjacency": "some"}, PlanError, "adjacency"),
+        ({"target": "sick"}, ps.DataError, "has no column 'sick'"),
+        ({"target": "patient"}, ps.DataError, "patient has more than 20 different values"),
+        ({"drop": ("age",)}, ps.DataError, "has no column 'age'"),
+        ({"drop": ("dose", "ward", "even")}, ps.DataError, "no column beside the target"),
+        ({"test": 1.5}, ps.DataError, "test must lie between 0 and 1"),
+        ({"test": 0.999}, ps.DataError, "too few records of one class"),
+        ({"epsilon": -1.0}, ps.PlanError, "epsilon must lie"),
+        ({"adjacency": "some"}, ps.PlanError, "adjacency"),
     ],
 )
 def test_what_cannot_be_rehearsed_is_one_sentence(files, changes, error, told):
@@ -183,7 +178,7 @@ def test_what_is_odd_in_one_file_is_told_with_its_name_and_before_anything_is_co
     assert "A for a" in ward_said
     assert seen == "south.csv: seen: 700 unreadable: dates not written as 2020-01-31?"
     done = rehearsal.rehearsed(what, lambda _: None)
-    assert not [each for each in recwarn if issubclass(each.category, ps.UnreadableRecordsWarning)]
+    assert not [each for each in recwarn if issubclass(each.category, ps.errors.UnreadableRecordsWarning)]
     assert ward_said in str(done)
     assert rehearsal.facts(done)["odd"] == [ward_said, seen]
     rehearsal.write_page(done, tmp_path / "page.html")
@@ -237,8 +232,7 @@ def test_a_rare_class_that_is_never_predicted_is_told_with_what_to_do():
     assert "yes is 10.0% of the records summed and is predicted for 0.0% of those held out" in found.remark
     assert "priors='uniform'" in found.remark
     assert f"Flagging so gives a balanced accuracy of {found.by_shares:.1%} here" in found.remark
-    sure = np.column_stack([1 - y, y]).astype(float)
-    assert Decided.of(("no", "yes"), y, y, sure).remark == ""
+    assert Decided.of(("no", "yes"), y, y, np.column_stack([1 - y, y]).astype(float)).remark == ""
     three = np.column_stack([np.full(100, 0.8), probabilities / 2, 0.2 - probabilities / 2])
     assert "divided by the shares" in Decided.of(("a", "b", "c"), y, y, three).remark
 

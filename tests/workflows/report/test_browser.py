@@ -60,10 +60,11 @@ def written(folder):
     scores = pages.Page("A sweep over several budgets", chart, ("head", *map(str, range(9))), [cells], ["a fact"], PLAN)
     pages.write_page(scores, folder / "scores.html")
     (folder / "privacy_report.html").write_text(pages.page_of(pages.Statement(PLAN, accounts=(), findings=(FINDING,))))
+    (folder / "evidence.html").write_text(pages.evidence_page(pages.Statement(PLAN, findings=(FINDING,))))
     (folder / "exact.html").write_text(pages.page_of(pages.Statement(exact)))
     rows = (wordy("rotation-on-the-grid"), wordy("mean-ratio"))
     (folder / "attack.html").write_text(render(LeakageReport("What an attacker learns", "noise", rows, plan="a" * 64)))
-    return ("scores", "privacy_report", "exact", "attack")
+    return ("scores", "privacy_report", "evidence", "exact", "attack")
 
 
 def seen(folder, names, width):
@@ -94,7 +95,7 @@ def test_pages_fit_a_phone_and_their_links_work(tmp_path):
         assert max(page["page"], page["body"]) <= NARROW, (name, page)
         assert not page["dead"], name
         assert not page["silent"], (name, "a table scrolls and does not say so")
-    assert found["privacy_report"]["links"] >= 9
+    assert found["privacy_report"]["links"] >= 7
     assert found["scores"]["wide"] >= 1  # its table is wider than the phone, and scrolls inside its box
 
 
@@ -105,7 +106,7 @@ def test_the_look_notices_a_page_that_is_too_wide_a_dead_link_and_an_error(tmp_p
     """The test of the test: each fault, planted, is found."""
     style = files("privstats.workflows.report").joinpath("layout.html").read_text("utf-8")
     assert "overflow-x: auto" in style
-    page = pages.page_of(pages.Statement(PLAN)).replace('href="#facts"', 'href="#gone"')
+    page = pages.page_of(pages.Statement(PLAN)).replace('href="#budget"', 'href="#gone"')
     page = page.replace('content: "scrolls sideways', 'color: "scrolls sideways')
     wide = "<div style='width: 689px'>689</div><script>nonsense()</script></body>"
     (tmp_path / "bad.html").write_text(page.replace("</body>", wide))

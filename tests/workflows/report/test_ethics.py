@@ -1,7 +1,5 @@
 """The pages for an ethics board: every kind of plan and course has its words, and they fit two printed pages."""
 
-from __future__ import annotations
-
 import math
 import re
 import subprocess
@@ -14,16 +12,16 @@ import pytest
 
 import privstats as ps
 from privstats.course.kinds import KINDS as COURSE_KINDS
-from privstats.dp.models import MODELS as DP_MODELS
+from privstats.dp.privacy import MODELS as DP_MODELS
 from privstats.dp.privacy import Adjacency, Unit
-from privstats.errors import PlanError
 from privstats.plan.devices import TRUSTED_REGISTRAR
-from privstats.schema import KINDS, Schema
 from privstats.secagg.protocols import PROTOCOLS
-from privstats.workflows.report import Statement, ethics_page, ethics_words
+from privstats.workflows.report import Statement, ethics_page
+from privstats.workflows.report import ethics as ethics_words
 from tests import made
-from tests.course.streams import exact_stream
+from tests.contrib.streams.streams import exact_stream
 from tests.course.test_kinds import OBSERVED, SAMPLES, Stranger
+from tests.made import refused
 from tests.plan.devices import devices_plan, sample_devices
 from tests.plan.random_plans import PANEL
 from tests.plan.test_devices import exact_plan
@@ -51,15 +49,14 @@ def without_names(said: str) -> str:
 
 
 def test_every_kind_has_its_words_and_no_kind_has_words_that_is_not_there() -> None:
-    assert all(kind.makes for kind in KINDS.values())
+    assert all(kind.makes for kind in ps.schema.KINDS.values())
     assert all(kind.why for kind in COURSE_KINDS.values())
-    assert set(ethics_words.KEYS) == set(PROTOCOLS)
-    assert set(ethics_words.UNITS) == set(get_args(Unit))
+    assert (set(ethics_words.KEYS), set(ethics_words.UNITS)) == (set(PROTOCOLS), set(get_args(Unit)))
     assert set(ethics_words.HIDDEN) == set(get_args(Adjacency))
 
 
 @pytest.mark.parametrize("schema", PROMISED, ids=lambda schema: f"{schema.task}-{schema.statistics}")
-def test_a_plan_of_every_kind_says_what_leaves_a_party_and_what_for(schema: Schema) -> None:
+def test_a_plan_of_every_kind_says_what_leaves_a_party_and_what_for(schema: ps.schema.Schema) -> None:
     plan = plan_of(schema)
     said = of(plan)
     assert all(title in said for title in TITLES)
@@ -101,8 +98,7 @@ def test_the_promise_is_the_one_that_the_audit_of_the_budget_bounds(unit: str, e
     plan = replace(PLAN, privacy=made.promise("central", epsilon=epsilon, unit=unit, **several))
     said = of(plan)
     right = 100 * NormalDist().cdf(plan.noise.mu / 2)  # of two equally likely cases, by the best test there is
-    shown = float(re.search(r"is right in at most ([\d.]+) of 100", said)[1])
-    assert right <= shown <= right + 0.1
+    assert right <= float(re.search(r"is right in at most ([\d.]+) of 100", said)[1]) <= right + 0.1
     assert f"more than {math.exp(epsilon):.3g} times as likely" in said
     assert "but for a chance of 1 in 100,000" in said
     assert ethics_words.UNITS[unit] in said
@@ -246,8 +242,7 @@ def test_an_effect_says_what_its_own_sessions_are_for(case: str) -> None:
     course = ps.Effect.start(schema, PLAN.cohort, made.promise(epsilon=3.0), **options)
     said = of(course.first, course)
     assert sentence in said
-    assert ("who is treated" in said) == (case == "observed")
-    assert ("Others are held" in said) == (case == "again")
+    assert ("who is treated" in said, "Others are held" in said) == (case == "observed", case == "again")
 
 
 def test_many_sums_are_counted_and_none_is_silently_missing() -> None:
@@ -259,8 +254,7 @@ def test_many_sums_are_counted_and_none_is_silently_missing() -> None:
     listed = [
         row.entries(plan.schema.sizes) * row.blocks(plan.schema.sizes) for plan in once for row in plan.schema.sent
     ]
-    assert int(more) + 11 == len(listed)
-    assert int(numbers) == sum(listed[11:])
+    assert (int(more) + 11, int(numbers)) == (len(listed), sum(listed[11:]))
 
 
 def test_the_same_plan_makes_the_same_bytes_whatever_else_is_known() -> None:
@@ -270,19 +264,17 @@ def test_the_same_plan_makes_the_same_bytes_whatever_else_is_known() -> None:
 
 
 def test_a_kind_without_words_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(PlanError, match="Stranger is no kind of course"):
-        ethics_page(Statement(PLAN, course=Stranger(PLAN)))
+    refused(ps.PlanError, "Stranger is no kind of course", ethics_page, Statement(PLAN, course=Stranger(PLAN)))
     for rows, name in (
         (ethics_words.KEYS, "interactive"),
         (ethics_words.UNITS, "record"),
         (ethics_words.HIDDEN, "add-remove"),
     ):
         monkeypatch.delitem(rows, name)
-        with pytest.raises(PlanError, match=f"no words for .*{name!r} yet"):
-            ethics_page(Statement(PLAN, course=SAMPLES["single"]))
+        refused(ps.PlanError, f"no words for .*{name!r} yet", ethics_page, Statement(PLAN, course=SAMPLES["single"]))
         monkeypatch.undo()
     monkeypatch.setitem(COURSE_KINDS, "single", replace(COURSE_KINDS["single"], why=""))
-    with pytest.raises(PlanError, match="no words for courses of the kind 'single' yet"):
+    with pytest.raises(ps.PlanError, match="no words for courses of the kind 'single' yet"):
         ethics_page(Statement(PLAN, course=SAMPLES["single"]))
     monkeypatch.setattr(ps.ClassSchema, "makes", "")
     with pytest.raises(ps.errors.SchemaError, match="no sentence for an ethics board is written for a ClassSchema"):

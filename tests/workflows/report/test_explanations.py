@@ -6,9 +6,7 @@ from dataclasses import replace
 import pytest
 
 import privstats as ps
-from privstats.dp import Guarantee, operating_point
-from privstats.dp.models import MODELS
-from privstats.plan import dropout_table
+from privstats.dp.privacy import MODELS
 from privstats.plan.devices import least_epsilon
 from privstats.workflows.report import Cell, Statement, explanations, page_of, sessions
 from tests import made
@@ -27,9 +25,9 @@ def terms(table):
 
 @pytest.mark.parametrize("mu", [0.01, 0.2681, 1.0, 5.0])
 def test_of_100_are_found_never_fewer_than_an_attacker_can_find(mu):
-    exact = 100 * operating_point(mu)[0]
-    assert exact <= explanations.found(Guarantee(mu)) <= exact + 0.1
-    assert explanations.found(Guarantee(math.inf)) == 100
+    exact = 100 * ps.dp.operating_point(mu)[0]
+    assert exact <= explanations.found(ps.dp.Guarantee(mu)) <= exact + 0.1
+    assert explanations.found(ps.dp.Guarantee(math.inf)) == 100
 
 
 def test_the_headline_is_what_the_promise_is_worth(plan, changed):
@@ -66,14 +64,11 @@ def test_what_is_collected_is_counted(plan, changed):
         (PRIVACY, "record added or taken away", "At least 8 honest parties"),
         (replace(PRIVACY, adjacency="replace-one"), "record exchanged for another", "At least 8 honest"),
         (replace(PRIVACY, model="central"), "2.72 times as likely (epsilon 1)", "The server, which sees the exact sum"),
-        (
-            replace(PRIVACY, model="local"),
-            "chance of 1 in 100,000 (delta 1e-05)",
-            "No other party: each client's own noise",
-        ),
+        (replace(PRIVACY, model="local"), "chance of 1 in 100,000 (delta 1e-05)",
+            "No other party: each client's own noise"),
         (replace(PRIVACY, unit="client", max_records_per_client=9), "their party added or taken away", "At least 8"),
     ],
-)
+)  # fmt: skip
 def test_who_is_promised_what_and_on_what_it_rests(changed, privacy, promise, rests):
     people, _, party = flat(explanations.promised(changed(privacy=privacy)))
     assert promise in people[1]
@@ -135,15 +130,14 @@ def test_somebody_with_more_records_is_found_more_easily(plan, changed):
     rows = flat(explanations.worth(plan, plan.noise))
     found = [float(row[1]) for row in rows]
     assert [row[0] for row in rows] == ["1", "2", "5", "10", "20"]
-    assert found[0] == explanations.found(plan.noise.guarantee)
-    assert found == sorted(found)
+    assert (found[0], found) == (explanations.found(plan.noise.guarantee), sorted(found))
     assert found[-1] > 50
     client = changed(privacy=replace(PRIVACY, unit="client", max_records_per_client=9))
     assert len(explanations.worth(client, client.noise).rows) == 1
 
 
 def test_dropouts_are_the_one_table_of_the_library(plan, changed):
-    table = dropout_table(plan.noise, clients=12, min_survivors=9, colluders=1)
+    table = ps.plan.dropout_table(plan.noise, clients=12, min_survivors=9, colluders=1)
     rows = flat(explanations.dropouts(plan))
     assert [int(row[0]) for row in rows] == [each.gone for each in table]
     assert [row[2] for row in rows] == ["-" if each.epsilon is None else f"{each.epsilon:.4g}" for each in table]
@@ -171,7 +165,7 @@ def test_a_course_is_told_session_by_session() -> None:
     assert [row[0] for row in table.rows] == ["0", "1 to 2", Cell("all 3 together", ("at delta 1e-05",))]
     assert [row[1:] for row in table.rows][-1] == ("", f"{course.mu:.4g}", "3", "")
     assert [row[1] for row in table.rows] == ["NAB", "gk", ""]
-    assert explanations.headline(course.first, Guarantee(course.mu)) != explanations.headline(course.first)
+    assert explanations.headline(course.first, ps.dp.Guarantee(course.mu)) != explanations.headline(course.first)
 
 
 def test_of_devices_the_page_speaks_of_answers_and_never_of_who_is_in():
@@ -188,7 +182,7 @@ def test_of_devices_the_page_speaks_of_answers_and_never_of_who_is_in():
     assert "another script reads every answer" in told
     assert "answers, some of them perhaps an attacker's" in told
     least = least_epsilon(plan.schema, plan.privacy, plan.noise, 4)
-    found = explanations.found(Guarantee(ps.dp.gaussian_mu(least, plan.privacy.delta)))
+    found = explanations.found(ps.dp.Guarantee(ps.dp.gaussian_mu(least, plan.privacy.delta)))
     assert explanations.headline(plan).startswith(f"At most {found:g} of 100 answers found at 1 false alarm")
 
 
@@ -228,3 +222,11 @@ def test_sessions_that_do_the_same_are_one_row_of_a_course_and_its_files_are_fol
     assert whole.text == "all 9 together"
     page = page_of(Statement(course.first, course=course))
     assert page.count("<details>") == page.count("<pre") > 0
+
+
+def test_a_chance_is_never_smaller_than_delta_and_every_power_of_ten_is_itself():
+    for power in range(1, 16):
+        delta = float(f"1e-{power}")
+        assert explanations.chance(delta) == f"1 in {10**power:,} (delta {delta:.2g})"
+    for delta, many in ((3e-7, "3,333,333"), (0.1, "10"), (2.5e-5, "40,000"), (1.1e-6, "909,090")):
+        assert explanations.chance(delta).startswith(f"1 in {many} (")

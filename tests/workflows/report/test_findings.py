@@ -5,7 +5,8 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from privstats.errors import MissingExtraError
-from privstats.workflows.report import Finding, Search, finder, findings
+from privstats.workflows.report import Finding, Search, finder
+from privstats.workflows.report import layout as findings
 
 
 def made_up(plan, search):

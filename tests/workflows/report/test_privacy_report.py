@@ -9,10 +9,7 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.dp import Guarantee
-from privstats.errors import ReleaseError
 from privstats.ledger.rules import room
-from privstats.randomness import seeded
 from privstats.workflows.report import Cell, Figure, Finding, Statement, Table, explanations, page_of
 from tests import made
 
@@ -41,9 +38,13 @@ def test_the_page_says_what_is_and_what_is_not_promised(plan):
     assert "At most 2 of 100 records found at 1 false alarm in 100" in text
     for part in (plan.digest, "2026-03-01 12:30 UTC", f"privstats {ps.__version__}, Python 3", "centre" * 0 + "numpy"):
         assert part in text
-    assert {"collected", "promised", "not-promised", "budget", "dropouts", "review", "facts", "origin"} == ids(page)
-    assert "secrets need 7 shares" in text  # the plan's own facts
+    assert {"collected", "promised", "not-promised", "budget", "dropouts", "origin"} == ids(page)
     assert ps.Plan.from_toml(html.unescape(re.search(r"<pre[^>]*>(.*?)</pre>", page, re.S)[1])) == plan
+
+
+def test_warnings_stand_where_an_officer_reads(changed):
+    weak = changed(privacy=made.promise(epsilon=20.0, model="distributed"))
+    assert "WARNING: epsilon 20 promises almost nothing" in text_of(page_of(Statement(weak)))
 
 
 def test_every_link_leads_somewhere_on_the_page(plan):
@@ -76,7 +77,7 @@ def test_a_release_is_told_in_parties_and_classes(plan, changed):
     text = text_of(page_of(Statement(plan, released(plan), at=AT)))
     assert "epsilon with these parties 0.9374 (promised: 1)" in text
     assert "NOT SECRET" not in text
-    assert "NOT SECRET" in text_of(page_of(Statement(plan, released(plan, rng=seeded(1)), at=AT)))
+    assert "NOT SECRET" in text_of(page_of(Statement(plan, released(plan, rng=ps.randomness.seeded(1)), at=AT)))
     ridge = made.plan(ps.RidgeSchema(2, clip_norm=1.0, target_bound=1.0), ps.Cohort(2, 2, 9))
     sums = ps.simulate(ridge, [(np.eye(2), [1.0, 0.0])] * 2)
     assert "left out nothing" in text_of(page_of(Statement(ridge, sums, at=AT)))
@@ -94,7 +95,7 @@ def test_less_than_a_panel_promises_is_told_to_those_outside_it_alone(plan, chan
 
 
 def test_a_release_of_another_plan_is_refused(plan, changed):
-    with pytest.raises(ReleaseError, match="made under another plan"):
+    with pytest.raises(ps.ReleaseError, match="made under another plan"):
         Statement(plan, released(changed(min_count=6)))
 
 
@@ -130,7 +131,7 @@ def accounts_of(plan, path, spends, *, charged=None, **how):
 def test_the_headline_speaks_of_all_releases_that_the_ledger_holds(plan, tmp_path):
     accounts = accounts_of(plan, tmp_path / "nine.db", 9)
     page = page_of(Statement(plan, accounts=accounts, at=AT))
-    most = explanations.found(Guarantee(3 * plan.budget().mu))  # the squares of mu add up
+    most = explanations.found(ps.dp.Guarantee(3 * plan.budget().mu))  # the squares of mu add up
     assert most > explanations.found(plan.noise.guarantee)
     assert f"With the 9 releases charged to 'hips': at most {most:g} of 100 records." in text_of(page)
     assert f"This release alone: at most {explanations.found(plan.noise.guarantee):g} of 100 records" in text_of(page)
@@ -141,7 +142,7 @@ def test_the_headline_speaks_of_all_releases_that_the_ledger_holds(plan, tmp_pat
 
 def test_a_release_that_is_not_in_the_ledger_yet_comes_on_top(plan, tmp_path):
     text = text_of(page_of(Statement(plan, accounts=accounts_of(plan, tmp_path / "l.db", 3, charged="0" * 64), at=AT)))
-    most = explanations.found(Guarantee(2 * plan.budget().mu))
+    most = explanations.found(ps.dp.Guarantee(2 * plan.budget().mu))
     told = f"If it is of the same records, with the 3 releases charged to 'hips': at most {most:g} of 100 records."
     assert told in text
 
@@ -150,7 +151,7 @@ def test_a_ledger_under_another_adjacency_is_told_by_itself(plan, tmp_path):
     other = {"add-remove": "replace-one", "replace-one": "add-remove"}[plan.privacy.adjacency]
     accounts = accounts_of(plan, tmp_path / "l.db", 1, charged="0" * 64, adjacency=other)
     text = text_of(page_of(Statement(plan, accounts=accounts, at=AT)))
-    most = explanations.found(Guarantee(accounts[0].mu))
+    most = explanations.found(ps.dp.Guarantee(accounts[0].mu))
     assert f"1 release charged to 'hips' alone: at most {most:g} of 100 records. If it is of the same records" in text
 
 
@@ -171,7 +172,7 @@ def test_exact_sums_in_the_ledger_leave_no_bound_and_no_dots(plan, tmp_path):
     page = page_of(Statement(plan, accounts=ledger.accounts(), at=AT))
     assert "nothing bounds what is found, because they hold exact sums" in text_of(page)
     assert "<svg" not in page
-    assert "Noise is added to every number" in page
+    assert "Each number is released with noise" in page
 
 
 def test_findings_stand_in_sections_of_their_own_and_are_escaped(plan):

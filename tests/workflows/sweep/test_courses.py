@@ -1,7 +1,5 @@
 """Heads that end a course, in a sweep beside heads of one release, at the same epsilon as a whole."""
 
-from __future__ import annotations
-
 import math
 from statistics import mean
 
@@ -9,9 +7,6 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.course import Centred, Rounds
-from privstats.errors import DataError
-from privstats.randomness import seeded
 from privstats.workflows.score import NOTHING_RIGHT, noise_draw
 from privstats.workflows.sweep import behind_means, draws, sweep
 from tests.course.cases import RIDGE, plan_of, shards
@@ -40,7 +35,7 @@ def test_a_mean_first_stands_beside_one_release_at_the_same_budget(records: tupl
     assert result.heads == ("LDA", "LDA, centred")
     assert not result.missing
     for epsilon in (8.0, 1.0):
-        course = Centred.within(plan_of(epsilon=epsilon))
+        course = ps.Centred.within(plan_of(epsilon=epsilon))
         assert course.mu <= plan_of(epsilon=epsilon).noise.mu  # type: ignore[union-attr]
         ends = (draws.played(course, shards(), noise_draw(0, draw)) for draw in range(2))
         scores = [ps.heads.LDA().fit_release(releases).score(*records) for releases in ends]
@@ -61,11 +56,10 @@ def test_rows_that_no_mean_is_taken_out_of_leave_the_head_out(records: tuple[np.
 
 def test_what_is_played_costs_what_the_plan_promises() -> None:
     plan = plan_of(model="distributed")
-    releases = draws.played(Rounds.within(plan, 3), shards(), seeded(1))
+    releases = draws.played(ps.Rounds.within(plan, 3), shards(), ps.randomness.seeded(1))
     assert [release is not None for release in releases] == [True] * 4
-    assert plan.noise is not None
-    assert Rounds.within(plan, 3).mu <= plan.noise.mu
-    assert releases[0].plan == Rounds.within(plan, 3).first  # type: ignore[union-attr]
+    assert ps.Rounds.within(plan, 3).mu <= plan.noise.mu
+    assert releases[0].plan == ps.Rounds.within(plan, 3).first  # type: ignore[union-attr]
 
 
 def test_a_schema_that_no_recipe_refines_leaves_the_head_out(records: tuple[np.ndarray, np.ndarray]) -> None:
@@ -75,23 +69,20 @@ def test_a_schema_that_no_recipe_refines_leaves_the_head_out(records: tuple[np.n
     assert not result.points
 
 
-def test_a_node_that_aborts_is_a_round_without_a_sum(
-    records: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_node_that_aborts_is_a_round_without_a_sum(records, monkeypatch):
     def aborts(plan: ps.Plan, parts: object, rng: object) -> ps.Release:
         raise ps.AggregationError("an entry is too large", code="implausible", detail="")
 
     monkeypatch.setattr(draws.session, "aggregate_unmasked", aborts)
-    assert draws.played(Rounds.within(plan_of(), 2), shards(), seeded(1)) == [None]
+    assert draws.played(ps.Rounds.within(plan_of(), 2), shards(), ps.randomness.seeded(1)) == [None]
     head = ps.heads.RefinedSoftmax(rounds=2)
-    assert draws.course_scores(head, plan_of(), shards(), records, seeded(1)) == NOTHING_RIGHT
+    assert draws.course_scores(head, plan_of(), shards(), records, ps.randomness.seeded(1)) == NOTHING_RIGHT
 
 
 def test_a_regression_sweeps_too() -> None:
     X, y = zip(*shards(RIDGE), strict=True)
     both = np.concatenate(X), np.concatenate(y)
     heads = {"Ridge": ps.heads.Ridge, "RefinedRidge": ps.heads.RefinedRidge}
-    result = sweep(plan_of(RIDGE), both, both, heads, [4.0], repeats=2)
-    assert result.at("RefinedRidge", 4.0).mean > 0.8
-    with pytest.raises(DataError):
+    assert sweep(plan_of(RIDGE), both, both, heads, [4.0], repeats=2).at("RefinedRidge", 4.0).mean > 0.8
+    with pytest.raises(ps.DataError):
         sweep(plan_of(RIDGE), both, both, heads, [], repeats=2)

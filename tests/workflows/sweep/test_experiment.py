@@ -14,6 +14,7 @@ from scipy.stats import t as student
 import privstats as ps
 from privstats.workflows.sweep import Axes, Frame, drawn, steps, study
 from privstats.workflows.sweep import draws as work
+from tests.made import refused
 
 from .test_sweep import PLAN, TEST, TRAIN
 
@@ -34,8 +35,7 @@ def test_there_is_a_row_for_every_point_head_and_draw(result):
     assert len(result.draws) == 2 * 2 * (1 + 2 * 2 * 3)  # alphas, heads: without noise once, models x epsilons x draws
     assert set(result.draws["model"]) == {"none", "central", "local"}
     assert set(result.draws["epsilon"]) == {None, 0.02, 0.3}
-    assert len(set(result.draws.rows)) == len(result.draws)
-    assert steps(PLAN, AXES, 3) == 2 * 3
+    assert (len(set(result.draws.rows)), steps(PLAN, AXES, 3)) == (len(result.draws), 2 * 3)
 
 
 def test_means_deviations_and_intervals_are_those_of_the_raw_draws(result):
@@ -53,8 +53,7 @@ def test_means_deviations_and_intervals_are_those_of_the_raw_draws(result):
 def test_balanced_accuracy_stands_beside_accuracy(result):
     from sklearn.metrics import balanced_accuracy_score
 
-    point = {"model": "none", "alpha": 0.1, "head": "LDA"}
-    (row,) = result.draws.where(**point)
+    (row,) = result.draws.where(model="none", alpha=0.1, head="LDA")
     release = ps.Release.exact(PLAN.schema, ps.measure(PLAN.schema, *TRAIN))
     head = ps.heads.LDA().fit_release(release)
     assert row["balanced"] == pytest.approx(balanced_accuracy_score(TEST[1], head.predict(TEST[0])))
@@ -95,30 +94,26 @@ def test_a_stopped_study_goes_on_and_ends_in_the_same_bytes(result, tmp_path, mo
 
     genuine = work.draws_of
     monkeypatch.setattr("privstats.workflows.sweep.experiment.draws_of", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        found(kept=tmp_path / "draws.jsonl", with_baselines=True)
+    refused(KeyboardInterrupt, "", found, kept=tmp_path / "draws.jsonl", with_baselines=True)
     left = []
     monkeypatch.setattr(
         "privstats.workflows.sweep.experiment.draws_of", lambda *job: (left.append(job), genuine(*job))[1]
     )
     ticks = []
     resumed = found(kept=tmp_path / "draws.jsonl", with_baselines=True, tick=lambda: ticks.append(1))
-    assert resumed.to_json() == result.to_json()
-    assert (len(left), len(ticks)) == (4, 6)
+    assert (resumed.to_json(), (len(left), len(ticks))) == (result.to_json(), (4, 6))
     found(kept=tmp_path / "draws.jsonl", seed=5)
     assert len(left) == 10  # draws of another seed are no draws of this one
 
 
 def test_the_document_says_what_was_asked_on_what_and_by_what(result):
     document = json.loads(result.to_json())
-    assert document["plan_digest"] == PLAN.digest
-    assert document["axes"]["alpha"] == [0.1, 10.0]
+    assert (document["plan_digest"], document["axes"]["alpha"]) == (PLAN.digest, [0.1, 10.0])
     assert (document["seed"], document["repeats"], document["metric"]) == (1, 3, "accuracy")
     assert document["sizes"] == {"train": 600, "test": 300, "columns": 4, "features": 4, "classes": 3}
     assert len(document["data_sha256"]) == 64
     assert set(document["versions"]) == {"privstats", "python", "numpy", "scipy", "scikit-learn"}
-    assert len(document["draws"]) == len(result.draws)
-    assert len(document["points"]) == len(result.summary)
+    assert (len(document["draws"]), len(document["points"])) == (len(result.draws), len(result.summary))
     more = study(PLAN, (TRAIN[0] + 1e-9, TRAIN[1]), TEST, HEADS, Axes(), repeats=2, with_baselines=False)
     assert more.data != result.data
 
@@ -131,8 +126,7 @@ def test_baselines_see_the_pooled_records_and_no_noise(result):
     head = {"Ridge": lambda: ps.heads.Ridge(fit_intercept=False, penalty=0.0)}
     regression = study(ridge, (TRAIN[0], target), (TRAIN[0], target), head, Axes(alpha=[0.5]), repeats=2)
     assert set(regression.baselines) == {"linear regression, pooled", "scikit-learn ridge, pooled"}
-    assert regression.metric == "R²"
-    assert regression.sizes["targets"] == 1
+    assert (regression.metric, regression.sizes["targets"]) == ("R²", 1)
     assert regression.summary.where(model="none")["mean"][0] > 0.99
 
 
@@ -160,15 +154,13 @@ def test_a_head_that_some_statistics_cannot_feed_is_told_and_left_out_there():
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_drawn(how, error, words, monkeypatch):
     monkeypatch.setattr("privstats.workflows.sweep.experiment.draws_of", lambda *_: pytest.fail("drawn"))
-    with pytest.raises(error, match=words):
-        found(**how)
+    refused(error, words, found, **how)
 
 
 def test_a_frame_is_read_by_column_by_value_and_by_others(result):
     assert result.draws.columns[:2] == ("model", "unit")
     assert len(result.draws.where(head="LDA", model="none")) == 2
-    with pytest.raises(ps.DataError, match="there is no column 'accuracy'; the columns are model"):
-        _ = result.draws["accuracy"]
+    refused(ps.DataError, "there is no column 'accuracy'; the columns are model", lambda: result.draws["accuracy"])
     read = list(csv.DictReader(io.StringIO(result.draws.to_csv())))
     assert [float(row["score"]) for row in read] == result.draws["score"]
     assert {row["epsilon"] for row in read} == {"", "0.02", "0.3"}
@@ -191,12 +183,7 @@ def test_pictures_are_the_same_bytes_and_of_three_kinds(result):
 @pytest.mark.ci
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "axes",
-    [
-        Axes(),
-        Axes(dimension=[2, 3]),
-        Axes(statistics=["NAB", "NAS"], epsilon=[1.0, 3.0], clients=[4, 5, 6, 7]),
-    ],
+    "axes", [Axes(), Axes(dimension=[2, 3]), Axes(statistics=["NAB", "NAS"], epsilon=[1.0, 3.0], clients=[4, 5, 6, 7])]
 )
 def test_whatever_was_varied_can_be_drawn(axes):
     pytest.importorskip("matplotlib", reason="the report extra is not installed")

@@ -1,7 +1,5 @@
 """The figure of a study: nothing of it lies outside, whatever it shows."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -49,8 +47,7 @@ def test_a_name_that_is_wider_than_the_figure_widens_it():
 def test_intervals_end_where_a_score_does(scores, end):
     found = of_heads(["LDA"])
     rows = [row | {"score": scores[row["draw"]]} for row in found.draws]
-    picture = figure._figure(dataclasses.replace(found, draws=Frame.of(found.draws.columns, rows)))
-    (axes,) = picture.axes
+    (axes,) = figure._figure(dataclasses.replace(found, draws=Frame.of(found.draws.columns, rows))).axes
     ends = [float(y) for bars in axes.collections for segment in bars.get_segments() for y in segment[:, 1]]
     assert end in (min(ends), max(ends))
     assert min(ends) >= 0

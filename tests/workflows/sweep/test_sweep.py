@@ -43,12 +43,10 @@ def test_a_head_without_its_statistic_is_left_out_with_the_reason():
 
 def test_classes_that_the_minimum_count_drops_and_heads_that_are_left_out_are_told(privstats, folder):
     plan = dataclasses.replace(PLAN, min_count=190)
-    result = sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, [0.1], repeats=3)
-    assert result.dropped[0.1] > 0
+    assert sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, [0.1], repeats=3).dropped[0.1] > 0
     (folder / "plan.toml").write_text(plan.to_toml())
     words = ("--head", "lda", "--centred", "--epsilon", "0.1")
-    done = privstats("sweep", "plan.toml", "data.npz", *words, cwd=folder)
-    said = done.stdout.replace("\n", " ")
+    said = privstats("sweep", "plan.toml", "data.npz", *words, cwd=folder).stdout.replace("\n", " ")
     assert "min_count=190 dropped" in said
     assert "left out LDA, centred: centred rows have norm 1: give clip_norm=1.0" in said
 
@@ -66,20 +64,6 @@ def test_client_level_plans_are_swept_within_their_limit():
     assert sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, [50.0], repeats=2).at("LDA", 50.0).mean > 0.5
 
 
-@pytest.mark.parametrize(
-    ("plan", "grid", "repeats", "error", "message"),
-    [
-        (dataclasses.replace(PLAN, privacy=ps.NoPrivacy()), [1.0], 2, ps.PlanError, "no epsilon to sweep"),
-        (PLAN, [], 2, ps.DataError, "at least one epsilon"),
-        (PLAN, [1.0], 1, ps.DataError, "repeats of at least 2"),
-        (PLAN, [-1.0], 2, ps.PlanError, "epsilon"),
-    ],
-)
-def test_a_sweep_that_makes_no_sense_is_refused(plan, grid, repeats, error, message):
-    with pytest.raises(error, match=message):
-        sweep(plan, TRAIN, TEST, {"LDA": ps.heads.LDA}, grid, repeats=repeats)
-
-
 def test_an_interval_is_cut_to_the_scores_that_there_can_be():
     easy = 9.0 * np.eye(2)[np.arange(20) % 2]
     found = study(
@@ -93,7 +77,7 @@ def test_an_interval_is_cut_to_the_scores_that_there_can_be():
     )
     noisy = list(found.summary)[-1]
     assert noisy["high"] > 1 > noisy["mean"], "the data are of the kind that the table must cut"
-    (told,) = [cell for cell in means(found).columns[-3].cells if cell != "-"]
+    (told,) = [cell for cell in means(found).columns[-4].cells if cell != "-"]
     assert float(told.partition(" to ")[2].rstrip("%")) == 100.0
     assert float(told.partition("%")[0]) >= 0.0
 
@@ -109,8 +93,9 @@ def folder(tmp_path):
 @pytest.mark.slow
 def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder):
     pytest.importorskip("matplotlib", reason="the report extra is not installed")
-    done = privstats("sweep", "plan.toml", "data.npz", "--epsilon", "3", "--repeats", "2", "--out", "o", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = privstats(
+        "sweep", "plan.toml", "data.npz", "--epsilon", "3", "--repeats", "2", "--out", "o", cwd=folder, code=0
+    )
     assert "LDA" in done.stdout
     assert "left out QDA" in done.stdout or "QDA" not in ps.heads.__all__
     document = json.loads((folder / "o" / "sweep.json").read_text())
@@ -119,8 +104,7 @@ def test_the_command_prints_a_table_and_writes_json_and_a_page(privstats, folder
     names = {"sweep.json", "sweep.csv", "draws.csv", "sweep.png", "sweep.svg", "sweep.pdf", "report.html"}
     assert {path.name for path in (folder / "o").iterdir()} == names
     assert all(path.stat().st_mode & 0o044 for path in (folder / "o").iterdir())
-    refused = privstats("sweep", "plan.toml", "data.npz", "--out", "o", cwd=folder)
-    assert refused.returncode == 2
+    refused = privstats("sweep", "plan.toml", "data.npz", "--out", "o", cwd=folder, code=2)
     assert "holds a finished sweep" in refused.stderr
 
 
@@ -141,8 +125,7 @@ def test_the_command_varies_every_axis_and_goes_on_where_it_was_stopped(privstat
         patched.setattr("privstats.cli.parts.sweeping.drawn", stop)
         assert privstats(*words, "--out", "stopped", cwd=folder).returncode == 130
     assert (folder / "stopped" / "draws.jsonl").exists()
-    done = privstats(*words, "--out", "stopped", cwd=folder)
-    assert done.returncode == 0, done.stderr
+    done = privstats(*words, "--out", "stopped", cwd=folder, code=0)
     assert "95 % interval" in done.stdout
     assert "no report.html: a page has the axis epsilon alone, and model, unit varied too" in done.stdout
     for path in (folder / "whole").iterdir():
@@ -163,7 +146,6 @@ def test_the_command_varies_every_axis_and_goes_on_where_it_was_stopped(privstat
 )
 def test_the_command_refuses_bad_input_in_one_sentence(privstats, folder, words, message):
     np.savez(folder / "half.npz", X_train=TRAIN[0], y_train=TRAIN[1])
-    done = privstats("sweep", *words, cwd=folder)
-    assert done.returncode == 2
+    done = privstats("sweep", *words, cwd=folder, code=2)
     assert message in done.stderr.replace("\n", " ")
     assert "Traceback" not in done.stderr

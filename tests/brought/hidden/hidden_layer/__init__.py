@@ -20,9 +20,9 @@ from hidden_layer import recipe as recipes
 from hidden_layer.gradients import Shape
 from hidden_layer.gradients import gradients as measured
 from privstats.errors import SchemaError
-from privstats.estimates.noisy_sums import NoisyClassSums
+from privstats.estimates.denoise import NoisyClassSums
+from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
-from privstats.estimates.softmax_recipe import SoftmaxRecipe
 from privstats.schema.modules import Module, Whole
 from privstats.schema.public_values import Values
 

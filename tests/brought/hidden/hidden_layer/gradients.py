@@ -16,14 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.moments.gradient_map import (
-    PROBABILITY_BITS,
-    SHY,
-    Whole,
-    exponentials,
-    residuals_of,
-    shortened,
-)
+from privstats.moments.gradient_map import PROBABILITY_BITS, SHY, Whole, exponentials, residuals_of, shortened
 from privstats.optional_dependencies import load
 from privstats.schema.public_values import Values
 

@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax as probabilities
 
+from privstats.estimates.denoise import Array, NoisyClassSums
 from privstats.estimates.filter_bank import Filter, advanced
-from privstats.estimates.noisy_sums import NoisyClassSums
+from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
 from privstats.estimates.softmax import started as softmax_started
-from privstats.estimates.softmax_recipe import SoftmaxRecipe
-from privstats.estimates.spectrum import Array
-from privstats.transforms.expand import GAUSSIAN_SCALE, gaussian_matrix
+from privstats.transforms.random_maps import GAUSSIAN_SCALE, gaussian_matrix
 
 __all__ = ["CLIP", "GAIN", "HiddenState", "gradient", "hidden", "public_draws", "refined", "started"]
 
@@ -50,9 +49,9 @@ class HiddenState:
 
     Example:
         >>> from hidden_layer.recipe import started
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> from privstats.estimates.softmax import SoftmaxWhitening
-        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
+        >>> from privstats.estimates.recipes import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
@@ -100,9 +99,9 @@ def started(
 
     Example:
         >>> from hidden_layer.recipe import started
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> from privstats.estimates.softmax import SoftmaxWhitening
-        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
+        >>> from privstats.estimates.recipes import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]
@@ -138,9 +137,9 @@ def refined(
 
     Example:
         >>> from hidden_layer.recipe import gradient, refined, started
-        >>> from privstats.estimates.noisy_sums import NoisyClassSums
+        >>> from privstats.estimates.denoise import NoisyClassSums
         >>> from privstats.estimates.softmax import SoftmaxWhitening
-        >>> from privstats.estimates.softmax_recipe import SoftmaxRecipe
+        >>> from privstats.estimates.recipes import SoftmaxRecipe
         >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
         >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
         >>> recipe, normals = SoftmaxRecipe(classes=2, features=2, records=100, mu=5.0), np.eye(9)[:, :2]

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from privstats.heads.evidence import Array
-from privstats.heads.rules.linear import WhitenedRule, lengths, units_in_graph
-from privstats.transforms.arrays import arrays_of
+from privstats.heads.rules.rule import WhitenedRule, lengths, units_in_graph
+from privstats.transforms.exact import arrays_of
 
 __all__ = ["HiddenRule"]
 

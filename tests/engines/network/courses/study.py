@@ -1,7 +1,5 @@
 """The folders of a course, and a network of them: what the tests of this room run."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,11 +11,15 @@ import privstats as ps
 from privstats.course import write
 from privstats.dp import Ledger
 from privstats.encoding import flatten
+from privstats.engines.network.host import Host
+from privstats.engines.network.party import Party
+from privstats.engines.network.round_transport import OutgoingAnnouncement
+from privstats.engines.network.statements import Envelope, RoundAnnouncement, SignedAnnouncement
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity, Roster
 from tests import made
 from tests.course.cases import CLIENTS, SOFTMAX, rounds, shards
-from tests.engines.network.fake import NAMES, RECORDS
+from tests.engines.network.fake import NAMES, RECORDS, write_folders
 
 DATASET = "ward"
 
@@ -67,13 +69,8 @@ def course_study(place: Path, course: Any = None, helpers: int = 0, schema: Any 
     publics = [each.public for each in clients]
     roster = Roster.numbered(publics, server=server.public, label="courses", counter=0, names=(*NAMES, *"FGHIJ")[:size])
     study = CourseStudy(place, course, roster, (*clients, *panel), server, shards(schema, size))
-    homes = [study.host, *(study.home(peer) for peer in range(len(study.identities)))]
-    for home, identity in zip(homes, (server, *study.identities), strict=True):
-        home.mkdir(parents=True)
-        home.chmod(0o700)
+    for home in write_folders(study, server, study.identities):
         write(home / "course.toml", course)
-        roster.save(home / "roster.toml")
-        identity.save(home / "identity.pem")
     for peer in range(size):
         give_records(study, peer)
     return study
@@ -93,9 +90,38 @@ def open_account(home: Path, unit: Any = "record") -> None:
 
 def another_weight(plan: ps.Plan) -> ps.Plan:
     """The plan at a W of the server's choice, one entry away from the one that follows."""
-    assert plan.published is not None
     values = dict(plan.published.read())
     weights = values["W"].real.copy()
     weights[0, 0] += 1e-3 * np.abs(weights).max()
     values["W"] = Values.rounded(weights)
     return replace(plan, published=Published.of(values, bytes.fromhex(plan.published.after)))
+
+
+class Desk:
+    """One party of a course that is under way, and the server's words to it."""
+
+    def __init__(self, study: CourseStudy) -> None:
+        self.study = study
+        self.lines: list[str] = []
+        self.home = self.study.home(0)
+
+    @property
+    def host(self) -> Host:
+        return Host.open(self.study.host)
+
+    def outgoing(self, node: int, /, **changes: Any) -> OutgoingAnnouncement:
+        """What the server says of a round whose plan lies in its folder."""
+        outgoing = self.host._announcing(self.host.folder.round(node))
+        said = {name: getattr(outgoing.announcement, name) for name in RoundAnnouncement.__struct_fields__}
+        return replace(outgoing, announcement=RoundAnnouncement(**{**said, **changes}))
+
+    def ask(
+        self, signed: SignedAnnouncement | None, place: int = 0, kind: str = "hello", data: bytes | None = None
+    ) -> str:
+        """The code that the party answers."""
+        header = self.host.folder.round(place).header.encode() if data is None else data
+        envelope = Envelope(place, kind, header, signed)  # type: ignore[arg-type]
+        return self.tell("round", envelope.encode())
+
+    def tell(self, kind: str, data: bytes) -> str:
+        return Party.open(self.home, self.lines.append).answer(kind, data).code

@@ -1,7 +1,5 @@
 """Raw tables in files of three kinds and on a cluster, over folders: from counts of cut points to a model."""
 
-from __future__ import annotations
-
 import csv
 import warnings
 from pathlib import Path
@@ -33,14 +31,6 @@ def load():
     frame = dd.from_pandas(pd.read_parquet("table.parquet"), npartitions=2)
     return frame, frame["outcome"]
 """
-
-
-@pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("draw_share", "draw_central"):
-        monkeypatch.setattr(
-            f"privstats.dp.{name}", lambda noise, layout, rng: np.zeros(layout.slices[-1].stop, np.int64)
-        )
 
 
 def study_of_files(place: Path, then: str | None) -> CourseStudy:
@@ -84,8 +74,6 @@ def test_files_of_every_kind_go_from_counts_to_the_model_that_memory_gives(then:
     beside = ps.simulate(study.course, study.shards)
     assert len(found) == study.course.most == len(beside)
     for release, same in zip(found, beside, strict=True):
-        assert release is not None
-        assert same is not None
         assert release.plan.digest == same.plan.digest
         assert np.array_equal(release.vector, same.vector)
     for peer in range(CLIENTS):

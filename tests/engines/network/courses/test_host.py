@@ -1,7 +1,5 @@
 """A course over folders: round after round, equal to the same course in memory, and resumed wherever it was killed."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,8 +11,9 @@ import privstats as ps
 from privstats.course import Alignment
 from privstats.engines.journal import JournaledServer
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.host import Host, Waiting
-from privstats.engines.network.local import LocalTransport
+from privstats.engines.network.host import Host
+from privstats.engines.network.round_host import Waiting
+from privstats.engines.network.study import LocalTransport
 from privstats.engines.network.transport import Deadlines
 from privstats.errors import (
     AggregationError,
@@ -23,22 +22,12 @@ from privstats.errors import (
     RestoredError,
     SessionEndedError,
 )
-from privstats.secagg.interactive import server
 from privstats.session.accounting import CHARGED_BEFORE
 from tests import made
 from tests.course.cases import CLIENTS, OF_CELLS, RIDGE, SOFTMAX, plan_of, rounds, tables
 from tests.engines.network.courses.study import DATASET, CourseStudy, course_study, open_account
 from tests.engines.network.fake import FolderNet, study_of
 from tests.faults import killed_in_a_child
-
-
-@pytest.fixture
-def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise of nothing but zeros, so that releases can be held against sums on every integer."""
-    for name in ("draw_share", "draw_central"):
-        monkeypatch.setattr(
-            f"privstats.dp.{name}", lambda noise, layout, rng: np.zeros(layout.slices[-1].stop, np.int64)
-        )
 
 
 def exact(study: CourseStudy, releases: Any) -> list[tuple[int, ...] | None]:
@@ -62,8 +51,6 @@ def test_a_whole_course_over_folders_is_the_course_in_memory_on_every_integer(sc
     beside = ps.simulate(study.course, study.shards)
     assert len(found) == study.course.most == 3
     for release, same in zip(found, beside, strict=True):
-        assert release is not None
-        assert same is not None
         assert release.plan.digest == same.plan.digest
         assert np.array_equal(release.vector, same.vector)
     for peer in range(CLIENTS):
@@ -86,20 +73,15 @@ def test_a_mean_first_is_carried_like_any_course(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("silent")
 @pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
-def test_cut_points_and_what_follows_are_carried_like_any_course(tmp_path: Path, monkeypatch: Any) -> None:
+def test_cut_points_and_what_follows_are_carried_like_any_course(tmp_path: Path, fails: Any) -> None:
     """Raw tables at the parties; one count session ends without a sum, and everybody goes on with the same cells."""
     course = ps.Binned.within(plan_of(OF_CELLS, model="distributed"), "centred", expected_records=600, sessions=2)
-    study, real = course_study(tmp_path, course), server.unmask
+    study = course_study(tmp_path, course)
+    fails(study)
     for peer, (X, y) in enumerate(tables()):
         study.shards[peer] = (rows := np.array([X[name] for name in ("age", "Sodium", "ill", "ward")], object).T, y)
         np.savez(study.home(peer) / "records.npz", X=rows.astype(str), y=y)
 
-    def unmask(*arguments: Any, **named: Any) -> Any:
-        if Host.open(study.host).folder.rounds == (0, 1):
-            raise AggregationError("unmask", "implausible", "not today")
-        return real(*arguments, **named)
-
-    monkeypatch.setattr(server, "unmask", unmask)
     found = FolderNet(study).ended().releases
     assert [each and each.plan.schema.task for each in found] == ["counts", None, "mean", "classes"]
     assert course.next([found[0], None]) == found[2].plan
@@ -111,18 +93,14 @@ def test_cut_points_and_what_follows_are_carried_like_any_course(tmp_path: Path,
 @pytest.mark.parametrize("lost", [False, pytest.param(True, marks=pytest.mark.nightly)])
 @pytest.mark.usefixtures("silent")
 def test_a_mean_before_rounds_is_carried_and_they_go_on_where_it_is_lost(
-    lost: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    lost: bool, tmp_path: Path, fails: Any
 ) -> None:
     course = rounds(RIDGE, 2, model="distributed", expected_records=20)
     assert course.mean is not None
-    study, real = course_study(tmp_path, course, schema=RIDGE), server.unmask
+    study = course_study(tmp_path, course, schema=RIDGE)
+    if lost:
+        fails(study)
 
-    def unmask(*arguments: Any, **named: Any) -> Any:
-        if lost and Host.open(study.host).folder.rounds == (0, 1):
-            raise AggregationError("unmask", "implausible", "not today")
-        return real(*arguments, **named)
-
-    monkeypatch.setattr(server, "unmask", unmask)
     found = FolderNet(study).ended()
     assert exact(study, found.releases) == [EVERYBODY, None if lost else EVERYBODY, EVERYBODY, EVERYBODY]
     assert ps.heads.RefinedRidge().fit_releases(found.releases).rounds_ == 2
@@ -315,16 +293,10 @@ def test_a_sum_that_is_not_released_is_a_round_without_one(tmp_path: Path, monke
 
 @pytest.mark.ci
 @pytest.mark.usefixtures("silent")
-def test_a_session_that_fails_is_a_round_without_a_sum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_fails_is_a_round_without_a_sum(tmp_path: Path, fails: Any) -> None:
     study = course_study(tmp_path)
-    real: Any = server.unmask
+    fails(study)
 
-    def unmask(*arguments: Any, **named: Any) -> Any:
-        if Host.open(study.host).folder.rounds == (0, 1):
-            raise AggregationError("unmask", "implausible", "not today")
-        return real(*arguments, **named)
-
-    monkeypatch.setattr(server, "unmask", unmask)
     net = FolderNet(study)
     assert exact(study, net.ended().releases) == [EVERYBODY, None, EVERYBODY]
     assert "course, round 1: aggregation aborted at step 'unmask' (implausible): not today" in net.lines

@@ -1,10 +1,7 @@
 """What a party admits of a course, what it refuses by name, and what it keeps of it."""
 
-from __future__ import annotations
-
 import os
 import re
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,17 +15,15 @@ import privstats as ps
 from privstats.course import iter_rounds
 from privstats.dp import Ledger
 from privstats.engines.network.folder import Folder
-from privstats.engines.network.host import Ended, Host, Waiting
-from privstats.engines.network.party import Party, answer
-from privstats.engines.network.round_party import KEPT_SECONDS
-from privstats.engines.network.round_transport import OutgoingAnnouncement
-from privstats.engines.network.statements import Envelope, RoundAnnouncement, SignedAnnouncement
+from privstats.engines.network.party import KEPT_SECONDS, Party
+from privstats.engines.network.round_host import Ended, Waiting
+from privstats.engines.network.statements import Envelope, SignedAnnouncement
 from privstats.engines.network.transport import OK
 from privstats.errors import LedgerError
 from privstats.schema.public_values import Published, Values, beside
 from privstats.secagg import Identity
 from tests.course.cases import CLIENTS
-from tests.engines.network.courses.study import DATASET, CourseStudy, another_weight, course_study
+from tests.engines.network.courses.study import DATASET, CourseStudy, Desk, another_weight, course_study
 from tests.engines.network.fake import FolderNet
 
 
@@ -86,36 +81,6 @@ def two_nodes(course: Any, releases: list[Any]) -> Any:
         yield round_
 
 
-class Desk:
-    """One party of a course that is under way, and the server's words to it."""
-
-    def __init__(self, study: CourseStudy) -> None:
-        self.study = study
-        self.lines: list[str] = []
-        self.home = self.study.home(0)
-
-    @property
-    def host(self) -> Host:
-        return Host.open(self.study.host)
-
-    def outgoing(self, node: int, /, **changes: Any) -> OutgoingAnnouncement:
-        """What the server says of a round whose plan lies in its folder."""
-        outgoing = self.host._announcing(self.host.folder.round(node))
-        said = {name: getattr(outgoing.announcement, name) for name in RoundAnnouncement.__struct_fields__}
-        return replace(outgoing, announcement=RoundAnnouncement(**{**said, **changes}))
-
-    def ask(
-        self, signed: SignedAnnouncement | None, place: int = 0, kind: str = "hello", data: bytes | None = None
-    ) -> str:
-        """The code that the party answers."""
-        header = self.host.folder.round(place).header.encode() if data is None else data
-        envelope = Envelope(place, kind, header, signed)  # type: ignore[arg-type]
-        return self.tell("round", envelope.encode())
-
-    def tell(self, kind: str, data: bytes) -> str:
-        return Party.open(self.home, self.lines.append).answer(kind, data).code
-
-
 @pytest.fixture(scope="module")
 def under_way(tmp_path_factory: pytest.TempPathFactory) -> CourseStudy:
     """A course whose first round is released without our party, and whose second has a plan."""
@@ -130,12 +95,6 @@ def under_way(tmp_path_factory: pytest.TempPathFactory) -> CourseStudy:
     net.meanwhile = meanwhile
     assert isinstance(net.run(), Waiting)
     return study
-
-
-@pytest.fixture
-def desk(under_way: CourseStudy, tmp_path: Path) -> Desk:
-    shutil.copytree(under_way.place, tmp_path, dirs_exist_ok=True)
-    return Desk(replace(under_way, place=tmp_path))
 
 
 def test_a_round_is_admitted_with_what_was_released_before_it(desk: Desk) -> None:
@@ -163,7 +122,6 @@ def test_a_second_plan_for_a_round_is_refused_though_it_follows_from_what_is_sho
     """Two releases that a server has made up, and both lead to plans that follow: the first is kept to."""
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == OK
     shown = desk.host.folder.release(0)
-    assert shown is not None
     made_up = replace(shown, vector=shown.vector + 1)
     path = desk.study.host / "nodes" / "0" / "release.safetensors"
     made_up.save(path, signer=desk.study.server)
@@ -180,7 +138,6 @@ def test_a_second_plan_for_a_round_is_refused_though_it_follows_from_what_is_sho
 def test_a_second_plan_that_follows_within_rounding_is_refused_too(desk: Desk) -> None:
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == OK
     plan = desk.host.folder.round(1).plan
-    assert plan.published is not None
     values = dict(plan.published.read())
     weights = values["W"].integers.copy()
     weights[0, 0] += 1
@@ -210,7 +167,6 @@ def test_a_release_of_another_plan_than_the_rounds_is_refused(tmp_path: Path) ->
 
 def test_a_release_that_the_server_on_the_roster_did_not_sign_is_refused(desk: Desk) -> None:
     release = desk.host.folder.release(0)
-    assert release is not None
     release.save(desk.study.host / "nodes" / "0" / "release.safetensors", signer=Identity(b"\x05" * 32))
     assert desk.ask(desk.outgoing(1).signed(whole=True), 1) == "not_next"
     assert "sign" in desk.lines[-1]
@@ -312,7 +268,6 @@ def test_what_check_and_join_do_before_anything_is_sent_spends_nothing(tmp_path:
     desk = Desk(course_study(tmp_path))
     party = Party.open(desk.home, desk.lines.append)
     records = party.prepare(anew=True)
-    assert records is not None
     assert records.dataset == DATASET
     assert records.moments.records == len(desk.study.shards[0][1])
     assert desk.study.account(0).entries == ()
@@ -335,23 +290,6 @@ def test_last_answers_are_given_up_with_the_next_round_and_after_a_month(tmp_pat
 def size(study: CourseStudy, place: int) -> int:
     (journal,) = [path for path in (study.home(0) / "nodes" / str(place) / "sessions").iterdir() if not path.suffix]
     return journal.stat().st_size
-
-
-def test_the_door_of_a_folder_takes_both_kinds(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    desk = Desk(course_study(tmp_path))
-    assert answer(desk.home, "open", b"", simulated=True).code == "version"
-    assert "the server speaks another version of this engine" in caplog.text
-    (desk.home / "course.toml").write_text("nothing")
-    assert answer(desk.home, "round", b"", simulated=True).code == "failed"
-
-
-def test_a_stranger_says_so(tmp_path: Path) -> None:
-    desk = Desk(course_study(tmp_path))
-    (desk.home / "identity.pem").unlink()
-    Identity(b"\x09" * 32).save(desk.home / "identity.pem")
-    desk.host.folder.keep(0, desk.study.course.first)
-    assert desk.ask(desk.outgoing(0).signed(whole=True), 0) == "stranger"
-    assert desk.tell("round", b"\xc1") == "damaged"
 
 
 def test_the_ledger_of_a_party_needs_an_account(tmp_path: Path) -> None:

@@ -1,9 +1,6 @@
 """The published values of a course between machines: each is sent once, and what a party lacks it asks for by name."""
 
-from __future__ import annotations
-
 import json
-import shutil
 import struct
 from dataclasses import replace
 from hashlib import sha256
@@ -16,14 +13,13 @@ import pytest
 import privstats as ps
 from privstats.engines.network.folder import Folder
 from privstats.engines.network.host import Host
-from privstats.engines.network.party import Party
 from privstats.engines.network.round_transport import OutgoingAnnouncement
-from privstats.engines.network.statements import Envelope, RoundAnnouncement, SignedAnnouncement
+from privstats.engines.network.statements import Envelope, RoundAnnouncement
 from privstats.errors import PlanError
 from privstats.schema.public_values import Published, Values
 from privstats.secagg import Identity
 from tests.course.cases import CLIENTS, RIDGE, SOFTMAX, parties_plan
-from tests.engines.network.courses.study import CourseStudy, course_study
+from tests.engines.network.courses.study import CourseStudy, Desk, course_study
 from tests.engines.network.fake import FolderNet
 
 ALL = set(range(CLIENTS))
@@ -48,10 +44,7 @@ def values_of(home: Path, place: int) -> Path:
 @pytest.mark.ci
 @pytest.mark.parametrize(
     ("schema", "weights"),
-    [
-        pytest.param(SOFTMAX, {"W"}, id="class"),
-        pytest.param(RIDGE, {"w", "c"}, id="ridge", marks=pytest.mark.nightly),
-    ],
+    [pytest.param(SOFTMAX, {"W"}, id="class"), pytest.param(RIDGE, {"w", "c"}, id="ridge", marks=pytest.mark.nightly)],
 )
 def test_the_map_is_sent_once_in_a_course_and_the_head_is_that_of_the_releases(
     schema: Any, weights: set[str], tmp_path: Path
@@ -119,41 +112,18 @@ def under_way(tmp_path_factory: pytest.TempPathFactory) -> CourseStudy:
     return two_rounds(tmp_path_factory.mktemp("under way"))
 
 
-class Desk:
-    """A party before the last round, and the server's announcement of it."""
-
-    def __init__(self, study: CourseStudy) -> None:
-        self.study, self.lines = study, list[str]()
-        self.home = study.home(0)
-
-    @property
-    def outgoing(self) -> OutgoingAnnouncement:
-        host = Host.open(self.study.host)
-        return host._announcing(host.folder.round(2))
-
-    def ask(self, signed: SignedAnnouncement) -> str:
-        header = Host.open(self.study.host).folder.round(2).header.encode()
-        envelope = Envelope(2, "hello", header, signed)
-        return Party.open(self.home, self.lines.append).answer("round", envelope.encode()).code
-
-    def admitted(self) -> bool:
-        return 2 in Folder.open(self.home).rounds
-
-
-@pytest.fixture
-def desk(under_way: CourseStudy, tmp_path: Path) -> Desk:
-    shutil.copytree(under_way.place, tmp_path, dirs_exist_ok=True)
-    return Desk(replace(under_way, place=tmp_path))
+def admitted(desk: Desk) -> bool:
+    return 2 in Folder.open(desk.home).rounds
 
 
 @pytest.mark.ci
 def test_a_party_without_the_named_map_asks_for_it_and_takes_part_in_nothing_before(desk: Desk) -> None:
     values_of(desk.home, 1).unlink()
-    assert desk.ask(desk.outgoing.signed(whole=False)) == "behind"
+    assert desk.ask(desk.outgoing(2).signed(whole=False), 2) == "behind"
     assert desk.lines == ["the published M of round 2 is not here; the server sends it again"]
-    assert not desk.admitted()
-    assert desk.ask(desk.outgoing.signed(whole=True)) == "ok"
-    assert Folder.open(desk.home).values(2) == Host.open(desk.study.host).folder.values(2)
+    assert not admitted(desk)
+    assert desk.ask(desk.outgoing(2).signed(whole=True), 2) == "ok"
+    assert Folder.open(desk.home).values(2) == desk.host.folder.values(2)
 
 
 def test_a_party_whose_map_is_damaged_or_another_takes_part_in_nothing(desk: Desk) -> None:
@@ -161,33 +131,32 @@ def test_a_party_whose_map_is_damaged_or_another_takes_part_in_nothing(desk: Des
     other = dict(Published.load(held).read())
     Published.of(other | {"M": Values(other["M"].integers + 1, other["M"].exponent)}).save(held)
     with pytest.raises(PlanError, match="not the values that the plan's digest stands for"):
-        desk.ask(desk.outgoing.signed(whole=True))
+        desk.ask(desk.outgoing(2).signed(whole=True), 2)
     held.write_bytes(held.read_bytes()[:-3])
     with pytest.raises(PlanError, match="plan.values is damaged"):
-        desk.ask(desk.outgoing.signed(whole=True))
-    assert not desk.admitted()
+        desk.ask(desk.outgoing(2).signed(whole=True), 2)
+    assert not admitted(desk)
 
 
 def test_a_server_that_never_sends_the_map_gets_no_answer(desk: Desk) -> None:
     values_of(desk.home, 1).unlink()
-    bare = replace(desk.outgoing, values=desk.outgoing.fresh)
-    assert [desk.ask(bare.signed(whole=whole)) for whole in (False, True, True)] == ["behind"] * 3
-    assert not desk.admitted()
+    bare = replace(desk.outgoing(2), values=desk.outgoing(2).fresh)
+    assert [desk.ask(bare.signed(whole=whole), 2) for whole in (False, True, True)] == ["behind"] * 3
+    assert not admitted(desk)
 
 
 def test_another_map_than_the_server_signed_is_refused_whoever_brings_it(desk: Desk) -> None:
-    outgoing = desk.outgoing
-    values = dict(Host.open(desk.study.host).folder.values(2))
+    outgoing = desk.outgoing(2)
+    values = dict(desk.host.folder.values(2))
     other = {**values, "M": Values(values["M"].integers + 1, values["M"].exponent)}
-    assert desk.ask(replace(outgoing, values=Published.of(other).encode()).signed(whole=True)) == "damaged"
+    assert desk.ask(replace(outgoing, values=Published.of(other).encode()).signed(whole=True), 2) == "damaged"
     assert desk.lines[-1] == "the published values are not those that the server signed"
     more = Published.of({**values, "more": values["W"]}).encode()
-    assert desk.ask(replace(outgoing, values=more).signed(whole=True)) == "damaged"
-    fields = {name: getattr(outgoing.announcement, name) for name in RoundAnnouncement.__struct_fields__}
-    fields["values"] = {name: value.digest for name, value in other.items()}  # signed, and not what the plan names
-    lie = replace(outgoing, announcement=RoundAnnouncement(**fields), values=Published.of(other).encode())
-    assert desk.ask(lie.signed(whole=True)) == "not_next"
-    assert not desk.admitted()
+    assert desk.ask(replace(outgoing, values=more).signed(whole=True), 2) == "damaged"
+    digests = {name: value.digest for name, value in other.items()}  # signed, and not what the plan names
+    lie = replace(desk.outgoing(2, values=digests), values=Published.of(other).encode())
+    assert desk.ask(lie.signed(whole=True), 2) == "not_next"
+    assert not admitted(desk)
 
 
 def first_version(path: Path) -> None:

@@ -4,8 +4,6 @@ A machine's randomness is fixed, so that its state is a function of what it rece
 field of them is the same. A state is kept sealed, as a journal keeps it, and resumed to take one more message.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,11 +14,10 @@ import numpy as np
 
 from privstats.errors import AggregationError, LocalProtocolError, RemoteProtocolError
 from privstats.secagg import Client, Server
+from privstats.secagg.interactive.messages import HybridAdvertise, is_kind
 from privstats.secagg.machines import ENDS
-from tests.secagg.interactive.cohorts import Cohort, stream
+from tests.secagg.interactive.cohorts import Cohort
 from tests.secagg.interactive.inside import inside
-
-__all__ = ["KEY", "ClientAutomaton", "Messages", "Sent", "ServerAutomaton", "ServerEnd"]
 
 KEY = b"k" * 32
 M = TypeVar("M", Client, Server)
@@ -149,17 +146,7 @@ class ClientAutomaton(_Automaton[Client]):
         super().__init__(cohort, messages, forgotten)
         self.index, self.steps = index, []
         self._charges = 0
-        machine = Client(
-            cohort.parameters,
-            cohort.parameters.ring.encode(cohort.values[index]),
-            index=index,
-            identity=cohort.identities[index],
-            roster=cohort.roster,
-            entropy=stream(f"{cohort.label} client {index}"),
-            on_upload=self._charged,
-            noise_root=cohort.noise_root(index) if cohort.parameters.levels else b"",
-        )
-        self._named(machine)
+        self._named(cohort.client(index, on_upload=self._charged))
 
     def _charged(self, _: bytes) -> None:
         self._charges += 1
@@ -171,9 +158,7 @@ class ClientAutomaton(_Automaton[Client]):
         self.steps.append(machine.step)
 
     def _resumed(self, sealed: bytes) -> Client:
-        cohort, index = self.cohort, self.index
-        place = {"parameters": cohort.parameters, "roster": cohort.roster, "identity": cohort.identities[index]}
-        return Client.resume(sealed, KEY, index=index, on_upload=self._charged, **place)
+        return Client.resume(sealed, KEY, on_upload=self._charged, **self.cohort.place(self.index))
 
     def received(self, state: int, message: int) -> Sent:
         """What a message from the server does."""
@@ -182,7 +167,10 @@ class ClientAutomaton(_Automaton[Client]):
             answers: tuple[int, ...] = ()
             refusal = ""
             try:
-                answers = tuple(self.messages.number(data) for _, data in machine.receive(self.messages.data[message]))
+                sent = machine.receive(self.messages.data[message])
+                answers = tuple(self.messages.number(data) for _, data in sent)
+                if sent and is_kind(sent[0][1], HybridAdvertise):
+                    self.cohort.advertised(self.index, sent[0][1])
             except RemoteProtocolError as error:
                 assert error.peer == "server"
                 refusal = error.code

@@ -4,8 +4,6 @@ A lost message is one that never arrives, so losses and vanished clients need no
 then everything in ``lies`` is sent beside its honest answer.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -17,8 +15,6 @@ from privstats.secagg.machines import ENDS
 from tests.secagg.interactive.cohorts import Cohort, read
 from tests.secagg.interactive.explored.automata import ClientAutomaton, Messages, Sent, ServerAutomaton
 from tests.secagg.interactive.explored.lies import lies_of
-
-__all__ = ["Found", "World", "explore", "explored"]
 
 Route = tuple[int, int]
 """A client and the number of a message to it, or from it."""

@@ -5,27 +5,23 @@ but what it is told, so each client is walked through alone, against everything 
 then every choice of one walk for each client is held together, as far as the signatures that it needs exist in it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
 
 from privstats.secagg.interactive import messages as kinds
-from privstats.secagg.interactive import signed_statements as said
-from privstats.secagg.interactive.dealing import part, verified
-from privstats.secagg.interactive.state import STEPS, answers_of
-from privstats.secagg.machines import ENDS
-from privstats.secagg.noise_layers import opening
+from privstats.secagg.interactive import messages as said
+from privstats.secagg.interactive.dealing import Public, part, verified
+from privstats.secagg.interactive.hybrid import verified_degrees
+from privstats.secagg.interactive.state import STEPS, answers_of, steps_of
+from privstats.secagg.machines import ENDS, opening
 from privstats.secagg.transcript import MerkleTree
 from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.interactive.cohorts import Cohort, read
 from tests.secagg.interactive.explored.automata import ClientAutomaton, Messages
 from tests.secagg.interactive.explored.lies import subsets
 from tests.secagg.interactive.inside import inside
-
-__all__ = ["Judgement", "LyingServer", "Walk", "judged"]
 
 _FORGOTTEN = frozenset(
     {"reply_to", "answered", "answer", "upload", "uploaded"}
@@ -70,12 +66,13 @@ class LyingServer:
         self.messages, n = Messages(), self.cohort.parameters.clients
         self.honest = [k for k in range(n) if k not in self.colluders]
         self.clients = {k: ClientAutomaton(self.cohort, self.messages, k, _FORGOTTEN) for k in range(n)}
-        opening = dict(self.cohort.server.start())
+        opening, steps = dict(self.cohort.server.start()), steps_of(self.cohort.parameters)
         self.opened, self.adverts = {}, {}
         for k, client in self.clients.items():
             sent = client.received(0, self.messages.number(opening[k]))
             self.opened[k] = sent.state
-            self.adverts[k] = read(self.cohort, k, self.messages.data[sent.answers[0]], kinds.Advertise)
+            advert = read(self.cohort, k, self.messages.data[sent.answers[0]], steps["advertise"].answers)
+            self.adverts[k] = advert.known if self.hybrid else advert
         self.shares: dict[tuple[int, bytes], set[int]] = {}
         self.signatures: dict[Statement, dict[int, bytes]] = {}
 
@@ -86,6 +83,11 @@ class LyingServer:
             found = {k: self._walks(k) for k in range(self.cohort.parameters.clients)}
             if before == (sum(map(len, self.shares.values())), sum(map(len, self.signatures.values()))):
                 return {k: found[k] for k in self.honest}
+
+    @property
+    def hybrid(self) -> bool:
+        """Whether the session is of version 4."""
+        return self.cohort.parameters.hybrid
 
     @property
     def states(self) -> int:
@@ -121,16 +123,17 @@ class LyingServer:
         }[machine.step]
         channel = self.cohort.channel(k)
         for message in say(k, inside(machine).state):
-            yield self.messages.number(channel.seal(kinds.encode(message)))
+            yield self.messages.number(channel.seal(kinds.codec_of(self.cohort.parameters).encode(message)))
 
-    def _adverts(self, k: int, state) -> Iterator[kinds.Adverts]:
+    def _adverts(self, k: int, state) -> Iterator[kinds.Adverts | kinds.HybridAdverts]:
         """Any tree of advertisements, and any of the clients in it."""
         n = self.cohort.parameters.clients
         for tree in subsets(each for each in range(n) if each != k):
             leaves = {each: said.advert_leaf(self.adverts[each]) for each in (*tree, k)}
             for shown in subsets(tree):
                 proof = MerkleTree(leaves, n).proof(frozenset((k, *shown)))
-                yield kinds.Adverts(state.session, tuple(self.adverts[each] for each in shown), proof)
+                kind = kinds.HybridAdverts if self.hybrid else kinds.Adverts
+                yield kind(state.session, tuple(self.adverts[each] for each in shown), proof)
 
     def _deliveries(self, k: int, state) -> Iterator[kinds.Deliver]:
         """Of any clients, their dealings under this transcript, each with its box or with another."""
@@ -141,22 +144,35 @@ class LyingServer:
                 yield kinds.Deliver(state.session, sharers, *fields)
 
     def _dealt(self, owner: int, k: int, transcript: bytes) -> Iterator[tuple[bytes, bytes, bytes, bytes]]:
-        graph, weights = inside(self.cohort.server).graph, inside(self.cohort.server).weights()
+        graph = inside(self.cohort.server).graph
         for number in sorted(self.shares.get((owner, transcript), ())):
             share = read(self.cohort, owner, self.messages.data[number], kinds.Share)
-            advert, at = self.adverts[owner], graph.point(owner, k) - 1
-            sent = share.commitments, share.responses, share.proofs
-            public = verified(*sent, advert=advert, transcript=transcript, weights=weights)
+            at = graph.point(owner, k) - 1
+            public = self._public(owner, share, transcript)
             for box in self._boxes(share):
                 yield box, part(public.commitments, at), part(public.responses, at), public.challenges
 
+    def _public(self, owner: int, share: kinds.Share, transcript: bytes) -> Public:
+        sent, server = (share.commitments, share.responses, share.proofs), inside(self.cohort.server)
+        if self.hybrid:
+            weights = [server.drawn_weights(label, first) for first, label in enumerate(("degree", "pair-degree"))]
+            return verified_degrees(*sent, owner=owner, transcript=transcript, weights=tuple(weights))
+        return verified(*sent, advert=self.adverts[owner], transcript=transcript, weights=server.weights())
+
     def _boxes(self, share: kinds.Share) -> Iterator[bytes]:
         """All of a dealing, for whomever they are, and one that nobody opens."""
-        yield bytes(kinds.BOX_BYTES)
-        yield from (part(share.boxes, at, kinds.BOX_BYTES) for at in range(len(share.boxes) // kinds.BOX_BYTES))
+        size = kinds.box_bytes(self.cohort.parameters)
+        yield bytes(size)
+        yield from (part(share.boxes, at, size) for at in range(len(share.boxes) // size))
 
     def _dealers(self, k: int, state) -> Iterator[kinds.Dealers]:
+        """Any clients that continue, and in version 4 any of these that could not use this one's dealing."""
         n = self.cohort.parameters.clients
+        if self.hybrid:
+            for chosen in subsets(range(n)):
+                for refused in subsets(set(chosen) - {k}):
+                    yield kinds.HybridDealers(state.session, to_bitmap(chosen, n), refused)
+            return
         yield from (kinds.Dealers(state.session, to_bitmap(chosen, n)) for chosen in subsets(range(n)))
 
     def _survivors(self, k: int, state) -> Iterator[kinds.Survivors]:
@@ -179,8 +195,10 @@ class LyingServer:
             after = inside(self.clients[k].machine(self.clients[k].received(state, message).state)).state
             self.shares.setdefault((k, after.transcript), set()).add(answer)
         elif step == "mask":
-            told = read(self.cohort, k, self.messages.data[message], kinds.Dealers)
+            told = read(self.cohort, k, self.messages.data[message], steps_of(self.cohort.parameters)["mask"].opens)
             here = members(told.dealers, self.cohort.parameters.clients)
+            if self.hybrid:
+                here = here.intersection(before.held).difference(told.refused)
             return Walk(frozenset(other for other in before.sharers if other in here))
         elif step == "agree":
             told = read(self.cohort, k, self.messages.data[message], kinds.Survivors)
@@ -262,7 +280,7 @@ def _breaches(server: LyingServer, together: Mapping[int, Walk]) -> Iterator[str
     if any(held[owner, 1] >= parameters.threshold for owner in bare):
         yield "both keys of a client are known"
     unknown = {owner for owner in together if held[owner, 1] < parameters.threshold}
-    for group in _sums(together, bare, unknown):
+    for group in _sums(together, bare, unknown, apart=parameters.hybrid):
         if len(group) + len(liars) < parameters.min_survivors:
             yield "a sum over too few is known"
         if parameters.levels:
@@ -271,13 +289,19 @@ def _breaches(server: LyingServer, together: Mapping[int, Walk]) -> Iterator[str
                 yield "a sum has too little noise"
 
 
-def _sums(together: Mapping[int, Walk], bare: set[int], unknown: set[int]) -> Iterator[set[int]]:
+def _sums(together: Mapping[int, Walk], bare: set[int], unknown: set[int], *, apart: bool) -> Iterator[set[int]]:
     """The least groups whose sum shows: each is without its own mask, and every other mask is in the group twice.
 
-    A pair's mask follows from either's mask key, so it hides a client only where both are unknown.
+    A pair's mask follows from either's mask key, so it hides a client only where both are unknown. In version 4
+    (``apart``) the one share of f that lies between the two is enough, in whichever direction.
     """
+
+    def given(one: int, other: int) -> bool:
+        return apart and ((other, 1) in together[one].shares or (one, 1) in together[other].shares)
+
     hidden_by = {
-        one: {other for other in walk.masked or () if {one, other} <= unknown} for one, walk in together.items()
+        one: {other for other in walk.masked or () if {one, other} <= unknown and not given(one, other)}
+        for one, walk in together.items()
     }
     for start in bare:
         group, waiting = {start}, [start]

@@ -1,13 +1,12 @@
 """Whole state spaces: three clients in every run, four in the night; each rule is seen broken by a planted bug."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
 from privstats.secagg.interactive import checks, messages
 from privstats.secagg.interactive.server import Server
+from privstats.secagg.keys import HYBRID, KEY_AGREEMENTS
 from tests.lengths import sized
 from tests.secagg.interactive.cohorts import cohort_of
 from tests.secagg.interactive.explored.exploring import World, explored
@@ -19,10 +18,14 @@ THREE_OF_THREE, TWO_OF_THREE, THREE_OF_FOUR = (3, 3, 1), (3, 2, 0), (4, 3, 0)
 BY_NIGHT = pytest.mark.nightly
 
 
+@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
 @pytest.mark.parametrize("sizes", [THREE_OF_THREE, TWO_OF_THREE, pytest.param(THREE_OF_FOUR, marks=BY_NIGHT)])
-def test_every_order_loss_and_repeat_ends_in_the_exact_sum_or_a_named_abort(sizes: tuple[int, int, int]) -> None:
+def test_every_order_loss_and_repeat_ends_in_the_exact_sum_or_a_named_abort(
+    sizes: tuple[int, int, int], key_agreement: str
+) -> None:
     """Also at another party: a message that goes astray is refused and changes nothing but the count."""
-    found = explored(World(cohort_of(*sizes)), misrouted=sizes == THREE_OF_THREE)
+    world = World(cohort_of(*sizes, key_agreement=key_agreement))
+    found = explored(world, misrouted=sizes == THREE_OF_THREE)
     print(found)
     assert found.aborts == ABORTS
     assert tuple(range(sizes[0])) in found.sums
@@ -50,20 +53,27 @@ def test_one_lie_of_a_client_at_any_point_breaks_no_sum_and_accuses_nobody_else(
 @pytest.mark.parametrize(
     "sizes", [THREE_OF_THREE, TWO_OF_THREE, (3, 3, 0), *(pytest.param((4, 3, c), marks=BY_NIGHT) for c in (0, 1))]
 )
-def test_whatever_lists_a_server_shows_to_whom_it_learns_one_sum_over_enough(sizes: tuple[int, int, int]) -> None:
+@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
+def test_whatever_lists_a_server_shows_to_whom_it_learns_one_sum_over_enough(
+    sizes: tuple[int, int, int], key_agreement: str
+) -> None:
+    """In version 4 also whatever it says about disputes."""
     clients, _, colluders = sizes
-    server = LyingServer(cohort_of(*sizes), frozenset(range(clients - colluders, clients)))
+    server = LyingServer(cohort_of(*sizes, key_agreement=key_agreement), frozenset(range(clients - colluders, clients)))
     found = judged(server, server.walks())
     print(found, server.states, server.told)
     assert found.unmasked > 0
     assert not found.breaches
 
 
+@pytest.mark.parametrize("key_agreement", KEY_AGREEMENTS)
 @pytest.mark.parametrize("sizes", [TWO_OF_THREE, *(pytest.param((4, 3, c), marks=BY_NIGHT) for c in (0, 1))])
-def test_whatever_lists_a_server_shows_to_whom_the_sum_keeps_its_noise(sizes: tuple[int, int, int]) -> None:
+def test_whatever_lists_a_server_shows_to_whom_the_sum_keeps_its_noise(
+    sizes: tuple[int, int, int], key_agreement: str
+) -> None:
     """Theorem 6: of every sum that shows, the clients in it have not opened more than they may."""
     clients, fewest, colluders = sizes
-    cohort = cohort_of(*sizes, levels=tuple(range(fewest, clients + 1)))
+    cohort = cohort_of(*sizes, levels=tuple(range(fewest, clients + 1)), key_agreement=key_agreement)
     server = LyingServer(cohort, frozenset(range(clients - colluders, clients)))
     walks = server.walks()
     assert any(walk.opened for each in walks.values() for walk in each)
@@ -80,15 +90,20 @@ def test_clients_that_open_for_whoever_is_listed_leave_too_little_noise(monkeypa
 
 
 @pytest.mark.parametrize(
-    ("unchecked", "breach"),
+    ("unchecked", "breach", "key_agreement"),
     [
-        ("check_agreement", "two lists were unmasked"),
-        ("check_survivors", "a sum over too few is known"),
+        *(("check_agreement", "two lists were unmasked", each) for each in KEY_AGREEMENTS),
+        *(("check_survivors", "a sum over too few is known", each) for each in KEY_AGREEMENTS),
+        ("check_refused", "a sum over too few is known", HYBRID),
     ],
 )
-def test_a_client_that_does_not_look_gives_a_lying_server_what_it_must_not_have(monkeypatch, unchecked, breach) -> None:
+def test_a_client_that_does_not_look_gives_a_lying_server_what_it_must_not_have(
+    monkeypatch, unchecked, breach, key_agreement
+) -> None:
     monkeypatch.setattr(checks, unchecked, lambda *_, **__: None)
-    server = LyingServer(cohort_of(*TWO_OF_THREE))
+    if unchecked == "check_refused":  # and counts only the boxes that opened when it signs, as version 3 does
+        monkeypatch.setattr(checks, "unproven", lambda state: frozenset(state.dealers).difference(state.held))
+    server = LyingServer(cohort_of(*TWO_OF_THREE, key_agreement=key_agreement))
     assert breach in judged(server, server.walks()).breaches
 
 

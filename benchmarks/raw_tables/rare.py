@@ -1,0 +1,93 @@
+"""A rare class on raw tables: rounds beside one release, where few records are positive.
+
+    python -m benchmarks.raw_tables.rare --save
+
+AUC and log loss at epsilon 1, a tenth of the cells missing, columns declared as in ``cells``. Five tables have a rate
+of their own; of the others so many records of the larger group are dropped that 4 or 8 % are positive.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from benchmarks.measuring import Row, Tables, command, standard_error
+from benchmarks.raw_tables.cells import declared, fitted
+from benchmarks.raw_tables.known import Known
+from benchmarks.raw_tables.running import SCORES
+from benchmarks.raw_tables.sets import TABLES, Classes, splits
+from privstats import heads
+
+__all__ = ["TITLE", "WAYS", "thinned"]
+
+TITLE = "AUC and log loss by the share of positives"
+WAYS: Mapping[str, Callable[[], Any]] = {
+    "rounds": heads.RefinedSoftmax,
+    "LDA": heads.LDA,
+    "ridge": heads.RidgeClassifier,
+}
+_ASKED: Mapping[str, tuple[float | None, ...]] = {
+    "lending": (None,),
+    "default": (None,),
+    **dict.fromkeys(("churn", "credit", "monica", "spam", "mortgages"), (0.04, 0.08)),
+    **dict.fromkeys(("hdma", "mlc churn", "attrition"), (None,)),
+}
+"""By table the shares that are made of it; None: its own."""
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """How often."""
+    parser.add_argument("--splits", type=int, default=5)
+
+
+def tables(options: argparse.Namespace) -> Tables:
+    """A row per table and share."""
+    there = {table.name: table for table in TABLES}
+    asked = {"cancer": (0.2,)} if options.quick else _ASKED
+    rows: list[Row] = []
+    for name, shares in asked.items():
+        for share in shares:
+            columns, y = there[name].load()
+            rows.append({"data": name, "own": share is None, **_row(*thinned(columns, y, share), options.splits)})
+            yield TITLE, rows
+
+
+def thinned(columns: pd.DataFrame, y: Classes, share: float | None) -> tuple[pd.DataFrame, Classes]:
+    """As many records as there can be with this share of positives; all of them without one."""
+    if share is None:
+        return columns, y
+    rng, groups = np.random.default_rng(0), [np.flatnonzero(y == label) for label in (0, 1)]
+    most = min(len(groups[1]), round(len(groups[0]) * share / (1 - share)))
+    sizes = (round(most * (1 - share) / share), most)
+    kept = np.sort(
+        np.concatenate(
+            [rng.choice(group, min(n, len(group)), replace=False) for group, n in zip(groups, sizes, strict=True)]
+        )
+    )
+    fewer = columns.iloc[kept].reset_index(drop=True)
+    return fewer.loc[:, fewer.nunique() > 1], y[kept]
+
+
+def _row(columns: pd.DataFrame, y: Classes, count: int) -> Row:
+    known = Known.of(columns)
+    found: dict[str, dict[str, list[float]]] = {way: {"aucs": [], "losses": []} for way in WAYS}
+    for split in splits(columns, y, range(count)):
+        for way, head in WAYS.items():
+            shares = fitted(head(), declared(known), split, 1.0, len(split.y))
+            for name, scores in found[way].items():
+                scores.append(SCORES[name](split.y_test, shares))
+    row: dict[str, Any] = {"records": len(y), "rate": float(np.mean(y)), "splits": count}
+    for way, both in found.items():
+        lead: NDArray[Any] = np.subtract(both["aucs"], found["rounds"]["aucs"])
+        row |= {way: float(np.mean(both["aucs"])), f"{way}, loss": float(np.mean(both["losses"]))}
+        row |= {f"{way}, lead": float(lead.mean()), f"{way}, se": standard_error(lead)}
+    return row
+
+
+if __name__ == "__main__":
+    command("raw_tables.rare", __doc__, tables, options)

@@ -1,0 +1,443 @@
+"""The choices behind a plan: what ``plan init`` asks, as what, why, and how an answer is read.
+
+One row each, in the order in which they are asked. A row is a question on the terminal, an option of the command line
+and a field of the part of the plan that it names, which knows its bounds. No choice of privacy has a default.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, make_dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import privstats as ps
+from privstats.cli.parts.options import option
+from privstats.cli.parts.verifying import party_key
+from privstats.errors import PlanError
+
+Part = Literal["schema", "head", "cohort", "privacy", "devices", ""]
+Condition = tuple[str, tuple[str, ...]]
+"""An earlier question, and answers to it."""
+
+_SUMMED, _PARTIES, _PROMISE = "What is summed", "Parties", "Promise"  # lists of the options of `init`
+_EFFECTS = "Effects and hazards"
+_SURVEYS = "Surveys"
+_SURVEY: Condition = ("task", ("survey",))
+
+
+def as_it_is(answer: Any) -> Any:
+    """An answer that needs no reading."""
+    return answer
+
+
+@dataclass(frozen=True)
+class Question:
+    """One choice.
+
+    Attributes:
+        name: the key of the plan, and of the option ``--name``.
+        harmless: what nothing is wrong with, in place of an answer that is not there yet.
+        kind: of the answer.
+        heading: of the list in which the option stands.
+        part: of the plan, to which it belongs; none where empty.
+        asks: the question.
+        why: what hangs on it, in one sentence.
+        help: of the option.
+        choices: the answers there are; any where empty.
+        where: what this one is about.
+        also: another, of which one is enough.
+        unless: what leaves no room for this one.
+        usual: the answer where nobody gives one, which is then not asked for; None where there is none.
+        read: makes the field's value of an answer; None leaves the field out.
+    """
+
+    name: str
+    harmless: Any
+    kind: type
+    heading: str
+    part: Part
+    asks: str
+    why: str
+    help: str
+    choices: tuple[str, ...] = ()
+    where: Condition | None = None
+    also: Condition | None = None
+    unless: Condition | None = None
+    usual: str | None = None
+    read: Callable[[Any], Any] = as_it_is
+
+    @property
+    def option(self) -> str:
+        """How it is answered on the command line."""
+        return f"--{self.name.replace('_', '-')}"
+
+    @property
+    def governs(self) -> bool:
+        """Whether later questions hang on it."""
+        hang = ((each.where, each.also, each.unless) for each in QUESTIONS)
+        return any(condition is not None and condition[0] == self.name for each in hang for condition in each)
+
+    def belongs(self, answers: Mapping[str, Any]) -> bool:
+        """Whether the answers before it leave it open."""
+        if self.unless is not None and answers.get(self.unless[0]) in self.unless[1]:
+            return False
+        about = [each for each in (self.where, self.also) if each is not None]
+        return not about or any(answers.get(name) in values for name, values in about)
+
+
+def values(part: Part, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a part of the plan, as the answers say them."""
+    read = {
+        each.name: each.read(answers[each.name]) for each in QUESTIONS if each.part == part and each.name in answers
+    }
+    return {name: value for name, value in read.items() if value is not None}
+
+
+def completed(answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The answers, and harmless ones to every question that they leave open."""
+    full = dict(answers)
+    for each in QUESTIONS:
+        if each.name not in full and each.belongs(full):
+            full[each.name] = each.harmless
+    return full
+
+
+def options_of(parts: Iterable[Part], heading: str = "") -> Any:
+    """The options that answer the questions of some parts, as a dataclass for ``options.expanded``."""
+    return make_dataclass(
+        "Answers",
+        [
+            (each.name, Annotated[each.kind | None, option(each.help, panel=heading or each.heading)], None)
+            for each in QUESTIONS
+            if each.part in parts
+        ],
+        frozen=True,
+    )
+
+
+def given_in(answers: Any) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in vars(answers).items() if value is not None}
+
+
+def _number(what: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise PlanError(f"{what} must hold plain numbers, got {text.strip()!r}")
+    return number
+
+
+def _range(what: str, text: str) -> tuple[float, float]:
+    low, parted, high = str(text).partition(":")
+    if not parted:
+        raise PlanError(f"{what} must be low:high, such as 20:90, got {text!r}; take it from public knowledge")
+    ends = _number(what, low), _number(what, high)
+    if not ends[0] < ends[1]:
+        raise PlanError(f"{what} must be low:high with low below high, got {text!r}")
+    return ends
+
+
+def _texts(what: str, text: str) -> tuple[str, str]:
+    """Two texts, of which the first counts as 0."""
+    texts = [each.strip() for each in text.split("/")]
+    if len(texts) != 2 or not all(texts):
+        raise PlanError(f"{what} must be two with a slash between, such as placebo/drug, got {text!r}")
+    return texts[0], texts[1]
+
+
+def _by_column(what: str, text: str) -> dict[str, str]:
+    """What is said of each column, by its name."""
+    columns: dict[str, str] = {}
+    for part in text.split(","):
+        name, parted, values = part.partition("=")
+        if not parted or not name.strip() or name.strip() in columns:
+            raise PlanError(
+                f"{what} must name each column once with its range, as age=20:90,sex=0:1, or with its two texts, as "
+                f"sex=female/male, got {part!r}"
+            )
+        columns[name.strip()] = values
+    return columns
+
+
+def _columns(what: str, text: str) -> dict[str, Any]:
+    """The range of each column by its name, or its two texts."""
+    return {
+        name: _texts(f"the texts of {name!r}", values) if "/" in values else _range(f"the range of {name!r}", values)
+        for name, values in _by_column(what, text).items()
+    }
+
+
+def _treatment(text: str) -> Any:
+    return _columns("treatment", text) if "=" in text else text
+
+
+def _outcome(text: str) -> Any:
+    return _columns("outcome", text) if "=" in text else _range("outcome", text)
+
+
+def _subgroups(text: str) -> tuple[ps.Bins | ps.Categories, ...] | None:
+    return None if text == "none" else _variables("subgroups", text)
+
+
+def _variables(what: str, text: str) -> tuple[ps.Bins | ps.Categories, ...]:
+    return tuple(_subgroup(name, values) for name, values in _by_column(what, text).items())
+
+
+def _subgroup(name: str, text: str) -> ps.Bins | ps.Categories:
+    """Spans between edges, or one subgroup for each value."""
+    if "/" not in text:
+        return ps.Bins(name, tuple(_number(f"the edges of {name!r}", each) for each in text.split(":")))
+    texts = [each.strip() for each in text.split("/")]
+    integers = all(each.lstrip("-").isdecimal() for each in texts)
+    return ps.Categories(name, tuple(map(int, texts)) if integers else tuple(texts))
+
+
+def _bins(text: str) -> ps.Bins:
+    name, _, edges = text.partition("=")
+    return ps.Bins(name.strip(), tuple(_number("bins", each) for each in edges.split(",")))
+
+
+def _event(text: str) -> tuple[str, tuple[str, ...]]:
+    """The column of the event, and its two texts where it has some."""
+    name, parted, texts = text.partition("=")
+    return name.strip(), _texts("event", texts) if parted else ()
+
+
+def _asked(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
+    """The questions of a survey, which all may be left unanswered; of a number with its range the mean is released."""
+    return tuple(
+        ps.Number(*_mean(name, values), missing=True)
+        if ".." in values
+        else replace(_subgroup(name, values), missing=True)
+        for name, values in _by_column("questions", text).items()
+    )
+
+
+def _mean(name: str, values: str) -> tuple[str, float, float, tuple[str, ...]]:
+    """A number's name, bounds and groups, of ``hours*smokes=0..80``."""
+    number, *by = _names(name, "*")
+    low, high = (_number(f"the range of {number!r}", each) for each in values.split("..", 1))
+    return number, low, high, tuple(by)
+
+
+def _crossed(text: str) -> tuple[tuple[str, ...], ...] | None:
+    return None if text == "each" else tuple(tuple(_names(table, "*")) for table in _names(text))
+
+
+def _names(text: str, mark: str = ",") -> list[str]:
+    return [each.strip() for each in text.split(mark)]
+
+
+def _key(text: str) -> str:
+    """A public key in hex: itself, or that of the file."""
+    return party_key(text.strip()).hex()
+
+
+def person_clip(answer: Any) -> Any:
+    """What a promise per person takes of an answer: a number where it is one."""
+    try:
+        return answer if answer is None else float(answer)
+    except ValueError:
+        return answer
+
+
+_sum = partial(Question, heading=_SUMMED, part="schema")
+_model = partial(_sum, where=("task", ("classes", "ridge")))
+_effect = partial(Question, kind=str, heading=_EFFECTS, part="schema", where=("task", ("effect",)))
+_hazard = partial(_effect, where=("task", ("hazard",)))
+_survey = partial(Question, kind=str, heading=_SURVEYS, part="devices", where=_SURVEY)
+_party = partial(Question, kind=int, heading=_PARTIES, part="cohort")
+_promise = partial(Question, kind=str, heading=_PROMISE, part="privacy")
+
+# fmt: off
+QUESTIONS: tuple[Question, ...] = (
+    Question("task", "classes", kind=str, heading=_SUMMED, part="",
+        choices=("classes", "ridge", "effect", "hazard", "score", "survey"),
+        asks="What shall be learned?",
+        why="classes: a model of labels; ridge: of a number; effect: of a treatment; hazard: ratios of times to an "
+            "event; score: how good a model is that is there; survey: counts of what people answer on their devices.",
+        help="classes, ridge, effect, hazard, score or survey."),
+    _sum("classes", 2, kind=int, where=("task", ("classes",)),
+        asks="How many classes?",
+        why="Labels are 0, 1, ... or names; they are public.",
+        help="How many classes."),
+    _sum("target_bound", 1.0, kind=float, where=("task", ("ridge",)),
+        asks="What is the largest target?",
+        why="Larger ones are cut to it; take it from public knowledge.",
+        help="The largest target of a regression."),
+    _model("features", 2, kind=int,
+        asks="How many numbers has a record?",
+        why="The columns without the one that is predicted.",
+        help="Numbers in a record."),
+    _model("clip_norm", 1.0, kind=float,
+        asks="How long may a record's vector be at most?",
+        why="Longer ones are shortened. Take it from public data: from private records it is a leak outside the "
+            "budget.",
+        help="The longest vector of a record; from public data."),
+    _effect("ranges", "age=20:90", where=("task", ("effect", "hazard")), read=partial(_columns, "ranges"),
+        asks="Which columns, with which public ranges?",
+        why="As age=20:90,sex=female/male: measured before treatment, known from the literature and not from records; "
+            "two texts count as 0 and 1.",
+        help="Columns with public ranges, as age=20:90,sex=female/male."),
+    _effect("treatment", "treated", read=_treatment,
+        asks="Which column says who was treated, 1, or not, 0?",
+        why="It is none of the columns before; where it holds two texts, that of the others first: arm=placebo/drug.",
+        help="The column of 0 and 1, or as arm=placebo/drug."),
+    _effect("outcome", "0:1", read=_outcome,
+        asks="What is the public range of the outcome?",
+        why="As 0:1, or 0:30 for days; by name, as cured=no/yes, and several as cured=0:1,died=0:1; beyond it one is "
+            "cut.",
+        help="The outcome's range, as 0:1; by name, as cured=no/yes."),
+    _effect("subgroups", "none", usual="none", read=_subgroups,
+        asks="Which subgroups, beside all records?",
+        why="As age=20:55:90 for spans, sex=0/1 for values: they cost nothing but their own noise; none for none.",
+        help="As age=20:55:90 or sex=0/1; none if omitted."),
+    _effect("probability", "0.5", read=lambda said: None if said == "none" else _number("probability", said),
+        asks="With which probability was each record assigned to treatment?",
+        why="A number for a randomised trial, such as 0.5; none where nobody assigned it: then a propensity is fitted.",
+        help="Of treatment in a trial; none: nobody assigned it."),
+    _effect("measure", "difference", choices=("difference", "ratio", "both"), unless=("probability", ("none",)),
+        usual="difference", read=lambda said: None if said == "difference" else said,
+        asks="Measured as a difference, a ratio, or both?",
+        why="Of both arms' mean outcomes or risks; a ratio needs one outcome from 0. both has 6 % more noise.",
+        help="Of a trial: difference, ratio or both."),
+    _effect("missing", "no", choices=("no", "weights"), unless=("probability", ("none",)), usual="no",
+        read=lambda said: None if said == "no" else said,
+        asks="May outcomes be missing?",
+        why="no: a record without one is left out; weights: it counts, where its arm and columns alone say who has "
+            "none.",
+        help="Outcomes of a trial: no, or weights (--trim .5)."),
+    _effect("left_out", "no", choices=("no", "counted"), usual="no", read=lambda said: None if said == "no" else said,
+        asks="Shall records that cannot be read be counted?",
+        why="counted: by arm and reason with noise, for a trial's report, at no further price; no: each party sees its "
+            "own.",
+        help="Records left out: no, or counted (CONSORT 13b)."),
+    _effect("estimand", "overlap", choices=("overlap", "ate", "att"), where=("probability", ("none",)),
+        asks="Whose difference?",
+        why="overlap: of those who might have had either, the least noise; ate: of all; att: of the treated.",
+        help="Without a probability: overlap, ate or att."),
+    _effect("trim", 0.3, kind=float, where=("probability", ("none",)), also=("missing", ("weights",)),
+        asks="Below which propensity is a record left out?",
+        why="Of treatment .02 to .4, .1 is usual; of an observed outcome .2 to .8, .5: nobody beyond is comparable.",
+        help="Likewise: the least propensity, .1 is usual."),
+    _hazard("bins", "months=0,6,12", read=_bins,
+        asks="Which spans of time?",
+        why="As months=0,6,12,18,24, from 0 to the end of follow-up: six suit noise.",
+        help="Of hazards: spans of time, as months=0,6,12,18."),
+    _hazard("event", "died", read=_event,
+        asks="Which column says whether the event happened, 1, or not, 0?",
+        why="0 where the person was last seen without it; where it holds two texts, that of these first: died=no/yes.",
+        help="Likewise: the column of 0 and 1, or as died=no/yes."),
+    _hazard("times", "continuous", choices=("continuous", "discrete"),
+        asks="Do people leave at any time, or at visits?",
+        why="continuous: at any time, which the sums allow for; discrete: a span of time is one visit.",
+        help="Likewise: continuous, or discrete where a span is one visit."),
+    _hazard("time_unit", "0", usual="0", where=("times", ("continuous",)),
+        read=lambda said: _number("time_unit", said) or None,
+        asks="To which unit are times cut down?",
+        why="1 for whole months: half a unit is added to the time of who left; 0 for exact times.",
+        help="Of continuous times in whole units: 1; 0 for exact times if omitted."),
+    _hazard("expected_events", 1000, kind=int,
+        asks="How many events are expected, over all parties?",
+        why="A public guess: fewer than ten for a span of time are refused, and half widths follow from it.",
+        help="Likewise: a public guess of their number."),
+    _survey("questions", "age=18:40:60", part="schema", read=_asked,
+        asks="What is asked?",
+        why="As age=18:40:60:80,smokes=yes/no,hours=0..80: a number, whose group between edges counts, one of these "
+            "answers, or a number in a range, whose mean is released: hours*smokes=0..80 gives it by answer.",
+        help="As age=18:40:60:80 for groups of a number, smokes=yes/no for answers, hours=0..80 for a mean."),
+    _survey("tables", "each", part="schema", usual="each", read=_crossed,
+        asks="Which answers are counted together?",
+        why="As age*smokes for everybody's two answers at once; an answer counts in every table, so noise grows with "
+            "the root of their number.",
+        help="As age*smokes,region; each question alone if omitted."),
+    Question("head", None, kind=Path, heading=_SUMMED, part="head", where=("task", ("score",)),
+        asks="Which head?",
+        why="The file of a classifier, as its save() wrote it: the plan publishes it to all parties.",
+        help="Of a score: the model, as its save() wrote it."),
+    _party("clients", 2,
+        asks="How many parties?",
+        why="Hospitals, companies, devices: whoever sends one sum.",
+        help="Parties."),
+    _party("vanish", 0,
+        asks="How many of them may vanish?",
+        why="If more do, there is no release.",
+        help="How many parties may vanish."),
+    _party("colluders", 0,
+        asks="How many parties may work with the server?",
+        why="The others stay protected against that many; 0 trusts that none does.",
+        help="How many parties may work with the server."),
+    _party("max_records", 1, unless=_SURVEY,
+        asks="How many records at most, over all parties?",
+        why="It sizes the numbers that are sent; take a public upper bound.",
+        help="Records at most, over all parties."),
+    _survey("panel", f"{'a' * 64},{'b' * 64}", read=lambda said: tuple(map(_key, _names(said))),
+        asks="Whose keys are the panel's, the leader's first?",
+        why="Leader and helpers each add noise; an answer stays secret unless all of them work together. Files from "
+            "`privstats identity new`, or hex: leader.pub,helper.pub.",
+        help="Public keys, as leader.pub,helper.pub: files (PEM or hex), or hex."),
+    _survey("organisations", "leader,helper", read=_names,
+        asks="Which organisations are these?",
+        why="By the names that people know them by, in the same order: University of Ulm,Bonn Clinic.",
+        help="Their names, in the same order."),
+    _survey("registrar", "registrar",
+        asks="Which organisation invites?",
+        why="It holds every code, so it is none of the panel's.",
+        help="Who invites; none of these."),
+    _survey("registrar_key", "c" * 64, read=_key,
+        asks="Which is its key?",
+        why="It signs the list of those who may answer: trier.pub, or hex.",
+        help="Its public key: a file (PEM or hex), or hex."),
+    _survey("page", "page",
+        asks="Which organisation serves the page?",
+        why="It could read every answer by another script, so it is none of the others.",
+        help="Who serves the page; none of the others."),
+    _survey("most_runs", 1, kind=int,
+        asks="In how many runs may one person be asked?",
+        why="All of them count together in the epsilon that the page tells.",
+        help="Runs in which one person is asked."),
+    _promise("model", "central", unless=_SURVEY, choices=("central", "distributed", "local"),
+        asks="Who adds the noise?",
+        why="central: a trusted server; distributed: the parties together; local: each party all of it, noisiest.",
+        help="Who adds noise: central, distributed or local."),
+    _promise("unit", "record", unless=_SURVEY, choices=("record", "person", "client"),
+        asks="Who is protected?",
+        why="record: one record, and with ten of them less; person: all rows of a patient at one party; client: all "
+            "that one party holds.",
+        help="Who is protected: record, person or client."),
+    _promise("person_clip", "average", where=("unit", ("person",)), read=person_clip,
+        asks="How does a patient with several rows count?",
+        why="average: as one record, for tables and intervals; or at most as so many rows, for a model, where 1 was "
+            "best on all data that were tried. Each party has a column of patient ids.",
+        help="With unit person: average, or rows that a patient weighs at most."),
+    _promise("max_records_per_person", 1 << 53, kind=int, where=("unit", ("person",)),
+        unless=("person_clip", ("average",)),
+        asks="How many rows may a patient have, to count in full?",
+        why="At least as many as a patient may weigh; one with more rows counts as so many.",
+        help="Beside a number of these: rows that count in full."),
+    _promise("max_records_per_client", 1, kind=int, where=("unit", ("client",)),
+        asks="How many records may one party hold?",
+        why="Noise grows with it, and a party with more is refused.",
+        help="With unit client: records of one party."),
+    _promise("adjacency", "add-remove", unless=_SURVEY, choices=("add-remove", "replace-one"),
+        asks="What must stay a secret?",
+        why="add-remove: whether a record (or what unit says) is in the data at all; replace-one: only what is in a "
+            "record or a patient, not with unit client.",
+        help="add-remove or replace-one."),
+    _promise("epsilon", 1.0, kind=float,
+        asks="Which epsilon?",
+        why="Smaller is safer and noisier: `privstats audit budget` says what the best attacker finds at it.",
+        help="The promise."),
+    _promise("delta", 1e-06, kind=float,
+        asks="Which delta?",
+        why="The chance that more is learned than epsilon says: well below 1 / records, such as 1e-6; or 0, with "
+            "central.",
+        help="The promise."),
+)
+# fmt: on

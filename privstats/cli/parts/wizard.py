@@ -1,0 +1,339 @@
+"""``plan init``: the questions that are open, asked of a person or answered by options, and the plan file they make.
+
+A declaration of columns (``declaring``) answers what it says, and the names that are about to be written are shown.
+Neither clip norm, target bound nor number of records is taken from data.
+"""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+import tomli_w
+import typer
+
+import privstats as ps
+from privstats.cli.parts.questions import QUESTIONS, Question, completed, values
+from privstats.cli.parts.terminal import say, writable
+from privstats.errors import PlanError, PrivstatsError
+from privstats.files.atomic import atomic_write
+from privstats.plan.devices import least_epsilon
+from privstats.plan.feasibility import checked_panel
+from privstats.printable import printable
+from privstats.schema import Variable
+
+if TYPE_CHECKING:
+    from privstats.cli.parts.declaring import Declaration
+    from privstats.intake import RecordFile
+
+Answers: TypeAlias = dict[str, Any]
+
+
+def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] | None) -> Answers:
+    """An answer to every question that is open: what is given, and what ``ask`` says.
+
+    Args:
+        given: answers by name; None where there is none.
+        ask: asks a person, who gave these answers before; None where nobody can be asked.
+
+    Raises:
+        PlanError: an answer is missing and nobody can be asked; or one is given that the others leave no room for.
+        PrivstatsError: a person is asked, and an answer that is given is out of its bounds.
+    """
+    answers: Answers = {}
+    missing = []
+    for question in QUESTIONS:
+        value = given.get(question.name)
+        if not question.belongs(answers):
+            if value is not None:
+                raise PlanError(f"{question.option} does not go with the other answers; leave it out")
+            continue
+        value = question.usual if value is None else value
+        if value is None and ask is None:
+            missing.append(question.option)
+        if value is not None:
+            _check_given(question, value, answers, asking=ask is not None)
+        answers[question.name] = ask(question, answers) if value is None and ask is not None else value
+    if missing:
+        raise PlanError(
+            f"nothing says {', '.join(missing)}: give these, or run the command on a terminal without --yes; no choice "
+            "of privacy has a default"
+        )
+    return answers
+
+
+def _check_given(question: Question, value: Any, answers: Answers, *, asking: bool) -> None:
+    """Refuse an option on which other questions depend before these are looked at, and where a person is asked, any."""
+    if question.governs and question.choices and value not in question.choices:
+        choices = " or ".join(map(repr, question.choices))
+        raise PlanError(f"{question.name} must be {choices}, got {value!r}: {question.why}")
+    if asking:
+        check_answer(question, value, answers)
+
+
+def check_answer(question: Question, value: Any, answers: Answers) -> None:
+    """Refuse an answer that is out of its own bounds, or that the answers before it leave no room for.
+
+    Raises:
+        PrivstatsError: the sentence of the part of the plan that refuses it.
+    """
+    if question.part:
+        _PARTS[question.part](completed({**answers, question.name: value}) | {"model": "central"})
+
+
+def plan_from(path: Path, given: Mapping[str, Any], declared: Declaration | None, *, ask: bool) -> tuple[ps.Plan, str]:
+    """The plan that the answers make, and its text.
+
+    Args:
+        path: where it will lie, for the command that repeats the answers.
+        given: answers by option.
+        declared: columns, which answer some of them.
+        ask: whether a person answers the rest.
+
+    Raises:
+        PrivstatsError: an answer is missing, or given twice, or the answers make no plan.
+    """
+    read, fields = ({}, {}) if declared is None else (declared.answers, declared.fields)
+    if twice := [question.option for question in QUESTIONS if question.name in read and question.name in given]:
+        raise PlanError(f"the declared columns answer {', '.join(twice)}: leave these options out")
+    answers = answered({**read, **given}, _ask if ask else None)
+    try:
+        plan = _plan(answers, fields)
+        return plan, plan_text(plan, answers, fields)
+    except PrivstatsError:
+        if ask:
+            typer.echo(f"\nyour answers, to correct and run: {printable(_again(path, answers, read))}", err=True)
+        raise
+
+
+def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str:
+    """The plan file, a comment at every key that was asked for."""
+    follows = "transform" in fields or "features" not in answers  # from the columns, which say it better
+    silent = ("features", "clip_norm") if follows else ()
+    asked = {each.name: each for each in QUESTIONS if each.name in answers and each.name not in silent}
+    lines = ["# The plan of one aggregation, as `privstats plan init` was answered; every party reads it beforehand."]
+    for section, table in plan.tables.items():
+        if not isinstance(table, dict):
+            lines.append(tomli_w.dumps({section: table}).strip())
+            continue
+        lines += ["", f"[{section}]"]
+        for key, value in sorted(table.items(), key=lambda item: _is_tables(item[1])):
+            question = asked.get(key)
+            lines += [f"# {question.asks} {question.why}"] if question else [""] if _is_tables(value) else []
+            lines.append(tomli_w.dumps({section: {key: value}} if _is_tables(value) else {key: value}).strip())
+    return "\n".join(lines) + "\n"
+
+
+def _is_tables(value: Any) -> bool:
+    """Whether it is written as tables of their own, which come after all other keys."""
+    return isinstance(value, dict) or (
+        isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+    )
+
+
+def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:
+    """The plan; of a course that publishes values, at those that follow from its schema alone.
+
+    Raises:
+        PrivstatsError: the answers make no plan.
+    """
+    terms: dict[str, Any] = {"cohort": cohort_of(answers), "privacy": privacy_of(answers)}
+    if answers["task"] == "score":
+        return _scoring(answers).plan(**terms)
+    if answers["task"] == "survey":
+        return _survey(answers, **terms)
+    make: Any = {"effect": ps.Effect.whole, "hazard": ps.Hazard.whole}.get(answers["task"], ps.Plan)
+    plan: ps.Plan = make(schema=_schema(answers, **fields), **terms)
+    return plan
+
+
+def _schema(answers: Answers, **fields: Any) -> ps.schema.Schema:
+    makes: Any = _SCHEMAS[answers["task"]]
+    schema: ps.schema.Schema = makes(**values("schema", answers), **fields)
+    return schema
+
+
+def _effect(ranges: Any, **design: Any) -> ps.EffectSchema:
+    return ps.EffectSchema.of(ranges, **design)
+
+
+def _hazards(
+    ranges: Mapping[str, Any], bins: ps.Bins, event: tuple[str, tuple[str, ...]], **more: Any
+) -> ps.HazardSchema:
+    """Columns become -1 to 1, beside a constant of 1."""
+    worded = {name: each for name, each in ranges.items() if isinstance(each[0], str)}
+    ends = [(0.0, 1.0) if name in worded else each for name, each in ranges.items()]
+    name, texts = event
+    goals = (ps.Categories(name, texts),) if texts else ()
+    columns = tuple(ps.Categories(name, each) for name, each in worded.items())
+    return ps.HazardSchema(
+        len(ranges) + 1,
+        math.sqrt(len(ranges) + 1),
+        bins=bins,
+        event=name,
+        **more,
+        feature_names=tuple(ranges),
+        transform=(
+            *((ps.transforms.Levels(columns, goals),) if columns or goals else ()),
+            ps.transforms.Centre(tuple((low + high) / 2 for low, high in ends)),
+            ps.transforms.Scale(tuple((high - low) / 2 for low, high in ends)),
+            ps.transforms.ConstantFeature(1.0),
+        ),
+    )
+
+
+def _counted(
+    questions: tuple[Variable | ps.Number, ...], tables: tuple[tuple[str, ...], ...] | None = None
+) -> ps.CountSchema:
+    """Each question alone, where no tables are named; and numbers."""
+    numbers = tuple(each for each in questions if isinstance(each, ps.Number))
+    counted = tuple(each for each in questions if not isinstance(each, ps.Number))
+    return ps.CountSchema(counted, tables or tuple((each.name,) for each in counted), numbers=numbers or None)
+
+
+def _survey(answers: Answers, **terms: Any) -> ps.Plan:
+    """The plan of a survey, which states the least epsilon that all runs together cost, rounded up to two digits."""
+    devices = values("devices", answers)
+    most_runs, schema = devices["most_runs"], _schema(answers)
+    plan = partial(ps.Plan, schema=schema, protocol="split", panel=devices.pop("panel"), **terms)
+    noise = plan().noise
+    assert noise is not None  # noqa: S101  a survey has a promise
+    least = least_epsilon(schema, terms["privacy"], noise, most_runs)
+    return plan(devices=ps.plan.Devices(**devices, stated_epsilon=math.ceil(100 * least) / 100))
+
+
+def _devices(answers: Answers) -> object:
+    """Panel and organisations, each in its own bounds."""
+    devices = values("devices", answers)
+    return checked_panel("split", devices.pop("panel")), ps.plan.Devices(**devices)
+
+
+_SCHEMAS: Mapping[str, Callable[..., ps.schema.Schema]] = {
+    "classes": partial(ps.ClassSchema, statistics="NAB"),
+    "ridge": ps.RidgeSchema,
+    "effect": _effect,
+    "hazard": _hazards,
+    "survey": _counted,
+}
+
+
+def _scoring(answers: Answers) -> ps.Scoring:
+    """The score of the head that the answers name, in the usual bins.
+
+    What else there is to choose (bins, margins, tables by class) is an option of ``privstats score``.
+
+    Raises:
+        HeadError: the file holds no classifier that can be scored.
+    """
+    return ps.Scoring(ps.heads.load(answers["head"]))
+
+
+def cohort_of(answers: Mapping[str, Any]) -> ps.Cohort:
+    """The cohort that the answers make.
+
+    Raises:
+        PlanError: they make none.
+    """
+    clients, vanish = answers["clients"], answers["vanish"]
+    if clients - vanish < 1 or vanish < 0:
+        raise PlanError(f"vanish must be 0 to {clients - 1} of {clients}, got {vanish}")
+    most = clients if answers.get("task") == "survey" else answers["max_records"]
+    return ps.Cohort(clients, clients - vanish, most, answers["colluders"])
+
+
+def privacy_of(answers: Mapping[str, Any]) -> ps.Privacy:
+    """The promise that the answers make.
+
+    Raises:
+        PlanError: they make none.
+    """
+    given = values("privacy", answers)
+    return ps.Privacy(**({**given, **_ONE_ANSWER} if answers.get("task") == "survey" else given))
+
+
+_ONE_ANSWER = {"model": "panel", "unit": "client", "adjacency": "add-remove", "max_records_per_client": 1}
+"""The promise of a survey: the whole answer of one person, by noise of leader and helpers."""
+
+
+_PARTS: Mapping[str, Callable[[Answers], object]] = {
+    "schema": _schema,
+    "head": _scoring,
+    "cohort": cohort_of,
+    "privacy": privacy_of,
+    "devices": _devices,
+}
+"""What knows the bounds of the answers of a part of the plan."""
+
+
+def can_ask() -> bool:
+    """Whether a person sits at both ends."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _ask(question: Question, answers: Answers) -> Any:
+    """The answer of a person, who is asked again as long as it is out of its bounds."""
+    kind = click.Choice(question.choices) if question.choices else click.types.convert_type(question.kind)
+
+    def checked(text: str) -> Any:
+        value = kind(text)
+        try:
+            check_answer(question, value, answers)
+        except PrivstatsError as error:
+            raise click.UsageError(str(error)) from None
+        return value
+
+    typer.echo(f"\n{question.why}")
+    return typer.prompt(question.asks, type=kind, value_proc=checked)
+
+
+def _again(path: Path, answers: Answers, read: Answers) -> str:
+    named = [question for question in QUESTIONS if question.name in answers and question.name not in read]
+    words = [word for question in named for word in (question.option, str(answers[question.name]))]
+    return shlex.join(["privstats", "plan", "init", str(path), "--yes", *words])
+
+
+def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool) -> str:
+    """The text of a declaration that nobody has filled in; the names are shown before they are written.
+
+    Raises:
+        DataError: the file has no row of names.
+        Abort: a person does not want them written.
+    """
+    from privstats.cli.parts.declaring import names_of
+    from privstats.intake.declared_columns import undeclared
+
+    names = names_of(file, drop)
+    say(f"columns of {file.path}, of which nothing else was read: {', '.join(names)}")
+    if ask:
+        typer.confirm(f"\nEvery party will read these names. Write them to {path}?", abort=True)
+    return undeclared(names)
+
+
+def write_scored(path: Path, plan: ps.Plan, text: str, *, force: bool) -> None:
+    """Write a plan of a head's score, and the head beside it; say whether a promise covers it, and what is next.
+
+    Raises:
+        DataError: one of the files is there, and ``force`` is not set.
+    """
+    from privstats.heads.scoring import published_provenance
+    from privstats.inference.head_curves import expected_sentences
+    from privstats.schema.public_values import beside
+
+    assert plan.published is not None  # noqa: S101  a plan of a score has one
+    head = beside(path)
+    writable([path, head], force)
+    atomic_write(path, text.encode(), shared=True)
+    plan.published.save(head)
+    promise = published_provenance(plan.published.read())
+    if not promise.covered:
+        say(f"WARNING: {head} publishes this head to all parties, and no promise covers it ({promise})")
+    for sentence in expected_sentences(plan):
+        say(sentence)
+    say(f"wrote {path}, and {head} with the head; keep the two together. Check it: privstats plan check {path}")
+    say("each party then names its records with: privstats flower records PARTY FILE --split SHARE --kept-out")

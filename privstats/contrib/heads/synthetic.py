@@ -1,0 +1,205 @@
+"""Synthetic records: the Gaussian classes that moments describe, samples of them, and training on those.
+
+Every sample is drawn from released moments, so none is private data. ``World`` goes from evidence to whitened means and
+covariances in a Fisher subspace, to samples, deterministic under a seed, and back to features. ``converge`` fits a
+softmax model on them by torch until it has converged; L-BFGS draws nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from privstats.errors import DataError
+from privstats.estimates import denoise
+from privstats.estimates.discriminant import Shrinkage, log_priors
+from privstats.heads.estimates.class_covariance import ClassCovariances, class_covariances
+from privstats.heads.estimates.subspace import Subspace, discriminant_directions, wider_directions
+from privstats.heads.evidence import Array, ClassEvidence
+from privstats.heads.registry import check_dimension
+from privstats.progress import progress_bar
+
+if TYPE_CHECKING:
+    import torch
+
+_DISPERSIONS = (1.0, 1.25, 1.5, 1.75, 2.0, 2.5)
+_OVERLAP = 0.9
+_PROBE = 50
+_ROUND = 10  # L-BFGS iterations between two looks at the validation loss
+_WORTHWHILE = 1e-5  # least relative fall of the loss that counts
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Synthetic rows ``(C * per_class, d)``, float64, ordered by class, and their labels."""
+
+    rows: Array
+    labels: Any
+
+
+def draw(means: Array, values: Array, vectors: Array, per_class: int, dispersion: float, seed: int) -> Samples:
+    """Samples of ``N(mu_c, dispersion^2 V_c diag(values_c) V_c^T)``, the same for the same seed on every device.
+
+    Args:
+        means: ``(C, d)``.
+        values, vectors: eigenvalues ``(C, d)`` and eigenvectors ``(C, d, d)``.
+        per_class: samples of each class.
+        dispersion: tau of GH-OFL section 3.3.
+        seed: of numpy's PCG64; these samples are model fitting, not privacy.
+    """
+    rng = np.random.Generator(np.random.PCG64(seed))
+    C, d = means.shape
+    rows = np.empty((C, per_class, d))
+    for c in range(C):
+        root = (vectors[c] * (dispersion * np.sqrt(values[c]))) @ vectors[c].T  # symmetric: eigenvector signs cancel
+        np.matmul(rng.standard_normal((per_class, d)), root, out=rows[c])
+        rows[c] += means[c]
+    return Samples(rows.reshape(C * per_class, d), np.repeat(np.arange(C), per_class))
+
+
+@dataclass(frozen=True)
+class World:
+    """The Gaussian classes that synthetic records come from, in coordinates that whiten the pooled covariance.
+
+    Attributes:
+        centres: class means as features, ``(C, d)``.
+        means: whitened means, ``(C, d)``.
+        covariances: class covariances; ``covariances.basis`` leads from features to whitened coordinates.
+        directions: orthonormal, ``(d, k)``; from whitened coordinates to the subspace.
+        prior: log priors, ``(C,)``.
+        origin: subtracted from features first, ``(d,)``.
+    """
+
+    centres: Array
+    means: Array
+    covariances: ClassCovariances
+    directions: Array
+    prior: Array
+    origin: Array
+
+    @classmethod
+    def of(
+        cls, evidence: ClassEvidence, dimension: Subspace, pooled_weight: float, shrinkage: Shrinkage, priors: Any
+    ) -> World:
+        """The world of some evidence.
+
+        Args:
+            evidence: with S, B or D; what class covariances each allows stands in ``class_covariances``.
+            dimension: of the subspace, not None; more than C - 1 adds directions in which class covariances differ.
+            pooled_weight, shrinkage: as in ``class_covariances``.
+            priors: as in ``log_priors``.
+
+        Raises:
+            HeadError: more dimensions than features, or priors of another number of classes.
+        """
+        check_dimension("dimension", dimension, evidence.features)
+        n = denoise.counts(evidence.N, evidence.noise("N"))
+        means = denoise.class_means(evidence, n)
+        covariances = class_covariances(evidence, n, pooled_weight, shrinkage)
+        whitened = (means.values - means.grand) @ covariances.basis  # training must not depend on where 0 lies
+        directions, *_ = discriminant_directions(whitened, n, dimension)
+        if isinstance(dimension, int | np.integer):
+            directions = wider_directions(directions, covariances, n, min(int(dimension), evidence.features))
+        return cls(
+            centres=means.values + evidence.origin,
+            means=whitened,
+            covariances=covariances,
+            directions=directions,
+            prior=log_priors(priors, n),
+            origin=evidence.origin + means.grand,
+        )
+
+    @property
+    def projection(self) -> Array:
+        """From centred features to the subspace, ``(d, k)``."""
+        return self.covariances.basis @ self.directions
+
+    @property
+    def low_means(self) -> Array:
+        """Means in the subspace, ``(C, k)``."""
+        return np.asarray(self.means @ self.directions)
+
+    def samples(self, per_class: int, dispersion: float, seed: int) -> Samples:
+        """Whitened samples of every class; arguments as in ``draw``."""
+        return draw(self.means, self.covariances.values, self.covariances.vectors, per_class, dispersion, seed)
+
+    def dispersion(self, wanted: Literal["auto"] | float, seed: int) -> float:
+        """tau: the given one, or the least at which classes overlap enough to show a boundary.
+
+        Where samples of different classes never mix, a softmax model can only guess where the boundary lies; the least
+        dispersion at which the nearest mean is right for at most 90 % of samples places it.
+        """
+        if wanted != "auto":
+            return float(wanted)
+        low = self.low_means
+        for dispersion in _DISPERSIONS:
+            samples = self.samples(_PROBE, dispersion, seed)
+            scores = samples.rows @ self.directions @ low.T - np.square(low).sum(axis=1) / 2
+            if (scores.argmax(axis=1) == samples.labels).mean() <= _OVERLAP:
+                return dispersion
+        return _DISPERSIONS[-1]
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """The end of a fit.
+
+    Attributes:
+        rounds: rounds of ten L-BFGS iterations.
+        loss: least validation loss.
+        converged: whether the validation loss stopped falling, rather than the rounds running out.
+    """
+
+    rounds: int
+    loss: float
+    converged: bool
+
+
+def choose_device(torch: Any, device: str) -> Any:
+    """The torch device named; ``"auto"`` is CUDA where there is one.
+
+    Raises:
+        DataError: CUDA was asked for and there is none.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise DataError("device='cuda' needs a CUDA build of torch and a GPU; use device='cpu' or 'auto'")
+    return torch.device(device)
+
+
+def converge(
+    torch: Any, head: Any, parameters: list[torch.Tensor], loss_of: Callable[[Any], torch.Tensor], *samples: Any
+) -> Convergence:
+    """L-BFGS on the first samples, until the loss on the second has not fallen for the head's ``patience`` rounds; the
+    best parameters are kept.
+    """
+    train, held_out = samples
+    optimiser = torch.optim.LBFGS(
+        parameters, max_iter=_ROUND, history_size=20, line_search_fn="strong_wolfe", tolerance_change=1e-10
+    )
+
+    def closure() -> torch.Tensor:
+        optimiser.zero_grad()
+        loss = loss_of(train)
+        loss.backward()  # type: ignore[no-untyped-call]
+        return loss
+
+    best, best_parameters, since, rounds = math.inf, [p.detach().clone() for p in parameters], 0, 0
+    with progress_bar(type(head).__name__, head.max_rounds, at_once=head.progress) as advance:
+        while rounds < head.max_rounds and since < head.patience:
+            optimiser.step(closure)
+            with torch.no_grad():
+                loss = float(loss_of(held_out))
+            rounds, since = rounds + 1, since + 1
+            advance(1)
+            if math.isfinite(loss) and (best == math.inf or loss < best - _WORTHWHILE * abs(best)):
+                best, best_parameters, since = loss, [p.detach().clone() for p in parameters], 0
+    with torch.no_grad():
+        for parameter, value in zip(parameters, best_parameters, strict=True):
+            parameter.copy_(value)
+    return Convergence(rounds, best, since >= head.patience)

@@ -1,0 +1,10 @@
+"""Sessions over NVIDIA FLARE: its server carries a session's messages, its sites answer from their own folders.
+
+``engines.flower`` does the same over Flower; ``engines.network`` implements the session.
+"""
+
+from __future__ import annotations
+
+from privstats import optional_dependencies
+
+optional_dependencies.require("nvflare", by="privstats.contrib.nvflare")

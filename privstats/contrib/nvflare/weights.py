@@ -1,0 +1,110 @@
+"""A filter for the results of a FLARE site: noise on somebody else's weights, charged to the site's own ledger first.
+
+It stands behind the site's executor, whoever wrote that. :class:`~privstats.contrib.client_updates.ClientUpdates` has
+the promise and its proof; here is what FLARE calls, and that nothing else leaves with the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nvflare.apis.dxo import DXO, DataKind, from_shareable
+from nvflare.apis.filter import Filter
+from nvflare.apis.fl_constant import ReturnCode
+from nvflare.apis.fl_context import FLContext
+from nvflare.apis.shareable import Shareable, make_reply
+
+from privstats.contrib.client_updates import ClientUpdates
+from privstats.contrib.nvflare.executor import home_of
+from privstats.dp import Ledger
+from privstats.errors import DataError
+
+LEDGER = "ledger"
+"""The ledger's name in the folder of the site."""
+
+_KINDS = (DataKind.WEIGHT_DIFF, DataKind.WEIGHTS)
+
+
+class PrivateWeights(Filter):
+    """Clips a site's weights to a public norm and adds all noise that its promise needs, before they leave.
+
+    A filter of results at the site, so the noise is *local*: nobody else is trusted, and a mean over n sites has the
+    noise of one divided by sqrt(n). (One filter on the server's aggregate would be *central* noise: sqrt(n) times less
+    in the mean, and the server sees every site's weights.) Whole weights are clipped around zero, so let sites send
+    differences (``params_transfer_type="DIFF"``).
+
+    The site's ledger decides: ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (of a simulator, in the site's
+    folder below ``PRIVSTATS_PARTIES``), with an account per client under replace-one. It is charged for every result;
+    one that its cap does not admit stays here, and the server gets FLARE's ``TASK_RESULT_FILTER_ERROR``.
+
+    Only arrays leave: metrics, numbers of steps (so every site weighs the same), the round that a script says it is in,
+    which FLARE's server knows, and all else are dropped. A result that is no DXO of weights is refused, so name the
+    tasks that train. What a script streams to the server (``SummaryWriter``) passes no filter.
+
+    Not protected, and charged to nobody: that a task failed. A script that fails by its records tells of them, a bit a
+    round. No filter can hide it: FLARE passes an executor's exception, and its absence, around every filter.
+
+    Guarantee:
+        That of :class:`~privstats.contrib.client_updates.ClientUpdates`: unit one client, replace-one, for all results
+        under the account together.
+
+    Args:
+        shapes: the names of the model's arrays and their shapes; public.
+        clip_norm: the norm over all arrays that weights are shortened to; public.
+        epsilon, delta: the promise of all rounds together.
+        rounds: how many rounds it is divided over.
+        account: the ledger's account.
+
+    Raises:
+        PlanError: a value out of range.
+
+    Example:
+        >>> from privstats.contrib.nvflare.weights import PrivateWeights  # doctest: +SKIP
+        >>> PrivateWeights({"W": [2, 3]}, clip_norm=1.0, epsilon=8.0, delta=1e-5, rounds=10)  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        shapes: Mapping[str, Sequence[int]],
+        clip_norm: float,
+        epsilon: float,
+        delta: float,
+        rounds: int,
+        account: str = "weights",
+    ) -> None:
+        super().__init__()
+        self.shapes, self.clip_norm, self.rounds = shapes, clip_norm, rounds
+        self.epsilon, self.delta, self.account = epsilon, delta, account
+        self._updates = ClientUpdates(
+            {name: tuple(shape) for name, shape in shapes.items()}, clip_norm, epsilon, delta, rounds
+        )
+
+    def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
+        """What may leave in place of a result; of a failed one that it failed, and no reason.
+
+        Raises:
+            DataError: it is no DXO of weights, or its arrays are not those of ``shapes``.
+            LedgerError: the account has no room for one more round, or is not one for this.
+        """
+        if shareable.get_return_code() != ReturnCode.OK:
+            return make_reply(ReturnCode.EXECUTION_EXCEPTION)
+        dxo = _weights(shareable)
+        ledger = Ledger.open(home_of(fl_ctx.get_identity_name()) / LEDGER)
+        sent = DXO(dxo.data_kind, data=self._updates.released(dxo.data, ledger, self.account)).to_shareable()
+        sent.set_return_code(ReturnCode.OK)
+        return sent
+
+
+def _weights(shareable: Shareable) -> DXO:
+    """The DXO of a result.
+
+    Raises:
+        DataError: it is none of weights.
+    """
+    try:
+        dxo = from_shareable(shareable)
+    except ValueError:
+        raise DataError("this result is no DXO, so it stays here: name the tasks that train, tasks=['train']") from None
+    if dxo.data_kind not in _KINDS or not isinstance(dxo.data, dict):
+        raise DataError(f"a DXO of kind {dxo.data_kind} holds no weights, so it stays here: name the tasks that train")
+    return dxo

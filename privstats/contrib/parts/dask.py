@@ -1,0 +1,313 @@
+"""Tasks on a Dask cluster of one's own: moments of a party's records, and sums of a leader's settled parts.
+
+Of records, each partition is measured in place and the moments are added up. This engine masks nothing, so the cluster
+must be the party's own. The result equals ``measure`` of all records and goes to ``session`` in the same way.
+
+A partition's moments are a value, and values are added as a tree. A Dask task that is run again, because its worker
+died, replaces its value; a sum that every finished task adds itself to would count it twice. The tree has one node
+for eight, so no machine holds all parts.
+
+Of a leader's parts, a task reads one object of a store, opens the bodies in it and returns one vector of the ring.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
+from itertools import chain
+from typing import Any, TypeAlias, overload
+from urllib.parse import urlsplit
+
+from privstats import moments as room
+from privstats import optional_dependencies
+from privstats.contrib.parts.part_store import StoredPart, content_of
+from privstats.encoding import Ring
+from privstats.errors import DataError, LocalProtocolError, PrivstatsError, SchemaError
+from privstats.moments import ClassMoments, Moments, RidgeMoments
+from privstats.moments.measurement import Unreadable
+from privstats.schema import ClassSchema, RidgeSchema, Schema, require_schema
+from privstats.schema.public_values import Published
+from privstats.secagg.protocols import PROTOCOLS
+
+_PARTS = "contrib.parts.dask.PartTasks"
+_CONNECT_SECONDS = 20
+_SAFE = ["dask", "msgpack", "error"]
+"""What a result of the cluster may be: no object that runs code where it is read."""
+
+_FAN_IN = 8
+_BY = "contrib.parts.dask.measure"
+_CUT = "cut both alike, for example with rechunk or repartition"
+
+_ADD_UP = frozenset({"classes", "ridge", "counts", "mean", "gradients", "calibration", "score", "scoring"})
+"""Kinds whose sums over all records are those of their parts, added."""
+Part: TypeAlias = tuple[Any, ...]
+"""The delayed values of one partition: rows and labels, or one iterable of batches."""
+
+
+@overload
+def measure(
+    schema: ClassSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+) -> ClassMoments: ...
+@overload
+def measure(
+    schema: RidgeSchema, X: Any, y: Any = None, *, unreadable: Unreadable = "refuse", progress: bool = False
+) -> RidgeMoments: ...
+@overload
+def measure(
+    schema: Schema,
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    progress: bool = False,
+) -> Moments: ...
+def measure(
+    schema: Schema,
+    X: Any,
+    y: Any = None,
+    *,
+    published: Published | None = None,
+    unreadable: Unreadable = "refuse",
+    progress: bool = False,
+) -> Moments:
+    """Exact moments of records that a Dask cluster holds; ``==`` to ``privstats.measure`` of all of them together.
+
+    It runs on the current ``distributed.Client``, or on Dask's local scheduler. Each partition is one task, and its
+    moments are a value at one place of a tree of sums: a task that is run again, because its worker died or lost its
+    memory, replaces its value, so no record counts twice. Partitions must give the same records at every read.
+
+    Args:
+        schema: the statistics to measure: of sums over records, those of every session of a course among them.
+        X: a Dask array ``(n, features)``, or a Dask dataframe with one column per feature. Without ``y``: a bag of
+            ``(X, y)`` batches, or a list of delayed ``(X, y)`` batches, each as ``privstats.measure`` takes them.
+        y: a Dask array or series of labels or targets, in the same partitions; one with a column per target where
+            there are several.
+        published: values that the schema reads: give ``plan.published``.
+        unreadable: as in ``privstats.measure``: give ``plan.unreadable``. Whether a record can be read follows from it
+            alone, whatever types its partition has; how many cannot, the workers' logs say.
+        progress: show a progress bar on the terminal.
+
+    Guarantee:
+        Integer sums are associative and every record's part of them depends on the record alone (``docs/moments.md``),
+        so the result is the same integers for every cut into partitions, every order and every number of retries.
+        Nothing is private inside the cluster: its workers see records, its scheduler runs any code that it receives.
+
+    Raises:
+        DataError: an argument is not a Dask collection, ``y`` has other partitions than ``X``, or records do not fit
+            the schema: the message names the partition.
+        SchemaError: ``schema`` is not a schema, or not one of sums over records.
+        PrivstatsError: the workers that took one partition died one after the other.
+        MissingExtraError: Dask is not installed.
+    """
+    require_schema(schema, "contrib.parts.dask.measure(schema, X, y)")
+    if schema.task not in _ADD_UP:
+        raise SchemaError(
+            f"sums of a {type(schema).__name__} are no sums over records, so no partition can be measured alone; give "
+            "all records to privstats.measure"
+        )
+    dask = optional_dependencies.load("dask", by=_BY)
+    parts = _batches(X) if y is None else _pairs(X, y)
+    measured, added = dask.delayed(_measured, pure=False), dask.delayed(_added, pure=False)
+    known = dask.delayed((schema, published))  # sent once, not with every task
+    level = [measured(known, unreadable, place, *part) for place, part in enumerate(parts)]
+    if not level:
+        raise DataError("X has no partition; give at least one, possibly of no rows")
+    while len(level) > 1:
+        level = [added(level[start : start + _FAN_IN]) for start in range(0, len(level), _FAN_IN)]
+    total: Moments | None = _computed(level[0], progress)
+    if total is None:
+        raise DataError("the bag holds no batch; give at least one (X, y) batch, possibly of no rows")
+    room.warn_if_clipped(total)
+    return total
+
+
+def _measured(known: tuple[Schema, Published | None], unreadable: Unreadable, place: int, *part: Any) -> Moments | None:
+    """One task: the moments of one partition; None for a bag's partition without a batch."""
+    schema, published = known
+    try:
+        if len(part) == 2:
+            return room.exact_moments(schema, *part, published=published, unreadable=unreadable)
+        batches = iter(part[0])
+        first = next(batches, None)
+        if first is None:
+            return None
+        return room.exact_moments(schema, chain([first], batches), published=published, unreadable=unreadable)
+    except DataError as error:
+        raise DataError(f"partition {place}: {error}") from None
+
+
+def _added(parts: Sequence[Moments | None]) -> Moments | None:
+    present: Any = [part for part in parts if part is not None]
+    return sum(present[1:], present[0]) if present else None
+
+
+def _batches(X: Any) -> list[Part]:
+    """The partitions of a bag, or the delayed batches of a list."""
+    if _is_bag(X):
+        return [(part,) for part in X.to_delayed()]
+    if not isinstance(X, Iterable) or isinstance(X, str | bytes) or _is_collection(X):
+        raise DataError("y is missing; give labels or targets beside X, or a bag or a list of delayed (X, y) batches")
+    batches = list(X)
+    for batch in batches:
+        if not _is_collection(batch) or _is_cut(batch):
+            raise DataError(
+                f"a list must hold delayed (X, y) batches, got {type(batch).__name__}; wrap what loads one in "
+                "dask.delayed"
+            )
+    return [([batch],) for batch in batches]
+
+
+def _pairs(X: Any, y: Any) -> list[Part]:
+    """Partitions of records with the partitions of their labels or targets."""
+    for name, part in (("X", X), ("y", y)):
+        if not (_is_array(part) or _is_frame(part)):
+            raise DataError(
+                f"{name} must be a Dask array, dataframe or series, got {type(part).__name__}; what is in memory as a "
+                "whole is privstats.measure's"
+            )
+    if _is_array(X) and _is_array(y):
+        X, y = _aligned(X, y)
+    rows, targets = _delayed(X), _delayed(y)
+    if len(rows) != len(targets):
+        raise DataError(f"X has {len(rows)} partitions and y has {len(targets)}; {_CUT}")
+    return list(zip(rows, targets, strict=True))
+
+
+def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
+    """Both arrays cut along the records only, ``y`` at the cuts of ``X`` if their sizes are known."""
+    if X.ndim != 2:
+        raise DataError(f"X must have shape (records, features), got {X.ndim} dimensions; reshape it")
+    if y.ndim not in (1, 2):
+        raise DataError(f"y must have shape (records,) or (records, targets), got {y.ndim} dimensions; reshape it")
+    known = all(size == size for size in (*X.chunks[0], *y.chunks[0]))  # NaN if unknown
+    if known and X.shape[0] != y.shape[0]:
+        raise DataError(f"X has {X.shape[0]} rows but y has {y.shape[0]}; give one label or target per row")
+    y = y.rechunk({0: X.chunks[0]}) if known else y
+    return X.rechunk({1: -1}), y.rechunk({1: -1}) if y.ndim == 2 else y
+
+
+def _delayed(collection: Any) -> list[Any]:
+    parts = collection.to_delayed()
+    return list(parts.ravel()) if hasattr(parts, "ravel") else list(parts)
+
+
+def _computed(total: Any, progress: bool) -> Any:
+    """The value of the tree's root, from the current client or the local scheduler."""
+    client = _client()
+    if client is None:
+        if not progress:
+            return total.compute()
+        with optional_dependencies.load("dask.diagnostics", by=_BY).ProgressBar():
+            return total.compute()
+    distributed = optional_dependencies.load("distributed", by=_BY)
+    future = client.compute(total)
+    if progress:
+        distributed.progress(future, notebook=False)
+    try:
+        return future.result()
+    except distributed.KilledWorker:
+        raise PrivstatsError(
+            "every worker that took one partition died, which is most often for lack of memory; cut the records into "
+            "smaller partitions, or give the workers more"
+        ) from None
+
+
+def _client() -> Any:
+    """The current client, or None."""
+    try:
+        return optional_dependencies.load("distributed", by=_BY).get_client()
+    except ValueError:
+        return None
+
+
+def _is_collection(value: Any) -> bool:
+    return hasattr(type(value), "__dask_graph__")
+
+
+def _is_array(value: Any) -> bool:
+    return _is_collection(value) and hasattr(type(value), "rechunk")
+
+
+def _is_frame(value: Any) -> bool:
+    return _is_collection(value) and hasattr(type(value), "divisions")
+
+
+def _is_bag(value: Any) -> bool:
+    """Whether it has partitions and is neither array nor frame; a delayed value has every attribute, its type few."""
+    return _is_collection(value) and _is_cut(value) and not (_is_array(value) or _is_frame(value))
+
+
+def _is_cut(value: Any) -> bool:
+    return hasattr(type(value), "to_delayed")
+
+
+class PartTasks:
+    """A cluster of the leader's own, for sums of settled parts.
+
+    A task is a function of one object and of the keys of its bodies, so it may run twice, on two workers, in any order:
+    its result is the same vector. Nothing is hidden in the cluster. It sees what the leader sees: bodies, each uniform
+    to whoever lacks one helper's streams. Its workers have this version of privstats.
+
+    Args:
+        scheduler: its address, ``tls://HOST:PORT``; plain ``tcp://`` on this machine only. Certificates are Dask's own
+            configuration.
+
+    Raises:
+        LocalProtocolError: a plain address that others than this machine may reach.
+        PrivstatsError: nothing answers there.
+        MissingExtraError: Dask is not installed.
+
+    Example:
+        >>> from privstats.contrib.parts.dask import PartTasks
+        >>> PartTasks("tcp://scheduler.example:8786")
+        Traceback (most recent call last):
+        privstats.errors.LocalProtocolError: tcp://scheduler.example:8786 is plain, and keys of reports would ...
+    """
+
+    def __init__(self, scheduler: str) -> None:
+        _require_private(scheduler)
+        self._distributed = optional_dependencies.load("distributed", by=_PARTS)
+        named = {"set_as_default": False, "deserializers": _SAFE, "timeout": _CONNECT_SECONDS}
+        try:
+            self._client = self._distributed.Client(scheduler, **named)
+        except (OSError, TypeError, ValueError) as error:
+            raise PrivstatsError(
+                f"no Dask scheduler answers at {scheduler} ({type(error).__name__}): start it, or do without"
+            ) from None
+
+    def submit(self, part: StoredPart, ring: Ring, keys: bytes) -> Any:
+        """A future of the part's packed sum.
+
+        Args:
+            part: the object: bodies as they arrived, one behind the other.
+            ring: of the bodies.
+            keys: 44 bytes for each body, in their order: key and nonce.
+        """
+        name = f"privstats-part-{part.tag.hex()}-{part.url.rpartition('-')[2]}"
+        return self._client.submit(_part_sum, part, ring.segments, keys, key=name, pure=False)
+
+    def close(self) -> None:
+        """Let the cluster go."""
+        self._client.close(timeout=_CONNECT_SECONDS)
+
+
+def _part_sum(part: StoredPart, segments: tuple[tuple[int, int], ...], keys: bytes) -> bytes:
+    """One task."""
+    added = PROTOCOLS["split"].machines.sum_part
+    assert added is not None  # noqa: S101  a row of the table
+    ring = Ring(tuple((int(size), int(bits)) for size, bits in segments))
+    return added(ring, content_of(part), keys)
+
+
+def _require_private(scheduler: str) -> None:
+    address = urlsplit(scheduler)
+    try:
+        local = address.hostname == "localhost" or ip_address(address.hostname or "").is_loopback
+    except ValueError:
+        local = False
+    if address.scheme != "tls" and not (local and address.scheme == "tcp"):
+        raise LocalProtocolError(
+            f"{scheduler} is plain, and keys of reports would travel there: give tls://HOST:PORT, or tcp://127.0.0.1 "
+            "for a cluster on this machine"
+        )

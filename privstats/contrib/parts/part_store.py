@@ -1,0 +1,148 @@
+"""Objects for the sums of settled parts, in any store that fsspec names: a folder, or a bucket.
+
+An object is the bodies of one part as they arrived, ciphertexts for the leader's box key. The store learns their sizes
+and when they came, as the network did; what opens them is never in it. Whoever reads an object verifies all of its
+bytes under a key that the leader drew for it while it wrote them (GMAC, NIST SP 800-38D: a sixteenth of the time of
+SHA-256), and that the store never has.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import posixpath
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.hazmat.primitives.ciphers import AEADEncryptionContext, Cipher, algorithms, modes
+
+from privstats import optional_dependencies
+from privstats.errors import PrivstatsError
+
+_BY = "sums of settled parts by others"
+_KEY_BYTES, _NONCE_BYTES = 32, 12
+
+
+class StoreError(PrivstatsError):
+    """An object cannot be written or read, or is not the one that was written."""
+
+
+@dataclass(frozen=True)
+class StoredPart:
+    """One object.
+
+    Attributes:
+        url: its address, which may hold a password.
+        size: its bytes.
+        key: of this object's tag alone, 32 bytes.
+        tag: GMAC of all its bytes.
+    """
+
+    url: str = field(repr=False)
+    size: int
+    key: bytes = field(repr=False)
+    tag: bytes
+
+    @property
+    def name(self) -> str:
+        """What it is called in sentences: run and part, without the store's address."""
+        return "/".join(self.url.split("/")[-2:])
+
+
+class PartStore:
+    """The objects of one run.
+
+    Args:
+        url: the folder that fsspec finds, as ``s3://bucket/folder`` or a path; for this purpose alone.
+        run: the run's name, in hex, which names a folder of its own there.
+
+    Raises:
+        MissingExtraError: fsspec is not installed.
+        StoreError: fsspec knows no such store.
+
+    Example:
+        >>> from privstats.contrib.parts.part_store import PartStore, content_of
+        >>> store = PartStore("objects", "ab" * 16)
+        >>> part = store.put(0, [b"a body", b" and another"])
+        >>> part.size, content_of(part)
+        (18, b'a body and another')
+        >>> store.clear()
+    """
+
+    def __init__(self, url: str, run: str) -> None:
+        with _in_a_sentence(f"a store of {url.partition('://')[0]} cannot be used"):
+            self._files, path = _core().url_to_fs(url)
+        self._home = posixpath.join(path, run)
+        full = self._files.unstrip_protocol(path)  # of a folder that was named from here, from anywhere
+        self._url = posixpath.join(full if full.startswith("file:") else url, run)
+
+    def put(self, number: int, pieces: Iterable[bytes | memoryview]) -> StoredPart:
+        """Write the object of a part, under a name that none had before.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        name = f"{number}-{os.urandom(8).hex()}"
+        size, key = 0, os.urandom(_KEY_BYTES)
+        tag = _tagged(key)
+        with _in_a_sentence(f"part {number} cannot be stored"):
+            self._files.makedirs(self._home, exist_ok=True)
+            with self._files.open(posixpath.join(self._home, name), "wb") as file:
+                for piece in pieces:
+                    file.write(piece)
+                    tag.authenticate_additional_data(piece)
+                    size += len(piece)
+            tag.finalize()
+            return StoredPart(posixpath.join(self._url, name), size, key, tag.tag)
+
+    def remove(self, part: StoredPart) -> None:
+        """Remove an object, if it is there; a store that refuses keeps ciphertexts that soon nothing opens."""
+        with suppress(Exception):
+            self._files.rm_file(posixpath.join(self._home, part.name.partition("/")[2]))
+
+    def clear(self) -> None:
+        """Remove all objects of the run, those of earlier processes too."""
+        with suppress(Exception):
+            self._files.rm(self._home, recursive=True)
+
+
+def content_of(part: StoredPart) -> bytes:
+    """All bytes of an object.
+
+    Raises:
+        StoreError: it is missing, shorter or longer, or another one than was written; the sentence names it.
+    """
+    with _in_a_sentence(f"object {part.name} cannot be read"):
+        files, path = _core().url_to_fs(part.url)
+        with files.open(path, "rb") as file:
+            content: bytes = file.read(part.size + 1)
+    if len(content) != part.size:
+        raise StoreError(f"object {part.name} does not have the {part.size} bytes that were written")
+    tag = _tagged(part.key)
+    tag.authenticate_additional_data(content)
+    tag.finalize()
+    if not hmac.compare_digest(tag.tag, part.tag):
+        raise StoreError(f"object {part.name} holds other bytes than were written")
+    return content
+
+
+def _tagged(key: bytes) -> AEADEncryptionContext:
+    """GCM without a plaintext, of one message under one key."""
+    return Cipher(algorithms.AES256(key), modes.GCM(bytes(_NONCE_BYTES))).encryptor()
+
+
+def _core() -> Any:
+    return optional_dependencies.load("fsspec.core", by=_BY)
+
+
+@contextmanager
+def _in_a_sentence(what: str) -> Iterator[None]:
+    """Every error of a store as a sentence: each kind of store has errors of its own."""
+    try:
+        yield
+    except PrivstatsError:
+        raise
+    except Exception as error:
+        raise StoreError(f"{what}: {type(error).__name__}") from error

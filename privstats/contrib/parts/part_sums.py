@@ -1,0 +1,254 @@
+"""Settled parts, summed beyond the leader's machine: bodies go into a store, a cluster adds them up, sums come back.
+
+The journal keeps a part's reports until its sum is in, so no failure out there costs a report: an object that was
+changed or lost is written anew, and a part that fails three times is summed by the leader itself; after three such
+parts in a row, or an error that nobody thought of, the leader sums all the rest. All of it happens in a thread of its
+own; the journal is called through its owner.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Event, Thread
+from typing import Any, Protocol, TypeVar
+
+from privstats.contrib.parts.part_store import PartStore, StoredPart
+from privstats.engines.http.exchange import Refused
+from privstats.engines.http.owner import Owner
+from privstats.engines.http.run import LeaderRun
+from privstats.engines.journal import JournaledServer
+from privstats.engines.network.folder import RoundFolder
+from privstats.engines.network.operator_log import WarningLine
+from privstats.errors import LocalProtocolError, PrivstatsError
+
+T = TypeVar("T")
+
+_AHEAD = 4
+_READ_BYTES = 8 << 20
+_TRIES = _MOST_IN_A_ROW = 3
+_PATIENCE_SECONDS, _FETCH_SECONDS = 600.0, 60.0
+_PAUSE_SECONDS, _BACK_OFF_SECONDS = 0.2, 2.0
+_STOP_SECONDS = 2.0
+
+
+class Tasks(Protocol):
+    """What sums objects up: ``contrib.parts.dask.PartTasks``."""
+
+    def submit(self, part: StoredPart, ring: Any, keys: bytes) -> Any:
+        """A future of the packed sum."""
+        ...
+
+    def close(self) -> None:
+        """Let it go."""
+        ...
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where settled parts are summed.
+
+    Attributes:
+        store: for the objects.
+        tasks: sums them up.
+    """
+
+    store: PartStore
+    tasks: Tasks
+
+    @classmethod
+    def at(cls, scheduler: str, store: str, folder: RoundFolder) -> Cluster:
+        """A Dask cluster and a store for the run of a folder.
+
+        Raises:
+            LocalProtocolError: a plain address beyond this machine; or the plan's reports carry proofs.
+            PrivstatsError: the cluster does not answer, or fsspec knows no such store.
+        """
+        from privstats.contrib.parts.dask import PartTasks
+
+        if folder.plan.validity is not None:
+            raise LocalProtocolError("with [validity] the leader checks proofs and sums itself: leave --cluster out")
+        return cls(PartStore(store, folder.roster.run.hex()), PartTasks(scheduler))
+
+    def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> PartSums:
+        """Hand out the settled parts of a run that defers sums, in a thread, until it is stopped."""
+        sums = PartSums(run, owner, loop, self)
+        sums.start()
+        return sums
+
+
+@dataclass(frozen=True)
+class _Task:
+    part: StoredPart
+    future: Any
+    since: float
+
+
+class _GoneError(PrivstatsError):
+    """The run has ended, or its process ends."""
+
+
+class _UselessError(PrivstatsError):
+    """Nothing comes of the cluster."""
+
+
+class PartSums:
+    """The thread.
+
+    Args:
+        run: the leader's run, which defers sums.
+        owner: the thread that calls its journal.
+        loop: the owner's event loop.
+        cluster: store and tasks.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        run: LeaderRun,
+        owner: Owner,
+        loop: asyncio.AbstractEventLoop,
+        cluster: Cluster,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._run, self._owner, self._loop, self._store, self._tasks = run, owner, loop, cluster.store, cluster.tasks
+        masking: Any = run.folder.plan.masking
+        self._ring, self._at_once = masking.ring, max(1, _READ_BYTES // masking.upload_bytes)
+        self._clock, self._pending = clock, dict[int, _Task]()
+        self._failures, self._not_before = Counter[int](), dict[int, float]()
+        self._in_a_row, self._stopping = 0, Event()
+        self._thread = Thread(target=self._work, name="privstats-part-sums", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; objects of earlier processes are removed."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; parts that wait are summed by the next process."""
+        self._stopping.set()
+        self._thread.join(_STOP_SECONDS)
+        self._tasks.close()
+
+    def _work(self) -> None:
+        self._store.clear()
+        try:
+            while not self._stopping.is_set():
+                if not self._turn():
+                    self._stopping.wait(_PAUSE_SECONDS)
+        except _GoneError:
+            pass
+        except Exception as error:  # a thread that ends in silence would hold the run up for good
+            self._run.say(WarningLine(f"no further sums by the cluster, so the leader sums the rest: {_logged(error)}"))
+            with suppress(PrivstatsError):
+                self._sum_the_rest()
+        finally:
+            self._store.clear()
+
+    def _sum_the_rest(self) -> None:
+        self._run.defers = False
+        self._journal(lambda journal: journal.defer(False))
+        for number in self._journal(lambda journal: list(journal.unsummed)):
+            self._journal(lambda journal, number=number: journal.sum_part(number))  # type: ignore[misc]
+        self._called(self._run.tick)
+
+    def _turn(self) -> bool:
+        """Collect what is done and hand out what waits; whether there was anything to do."""
+        if self._run.ended is not None:
+            raise _GoneError("the run has ended")
+        waiting = self._called(lambda: {} if self._run.journal is None else dict(self._run.journal.unsummed))
+        done = [number for number in self._pending if number not in waiting or self._is_due(self._pending[number])]
+        for number in done:
+            self._collect(number)
+        ready = [number for number in waiting if number not in {*self._pending, *done} and self._may_begin(number)]
+        for number in ready[: max(0, _AHEAD - len(self._pending))]:
+            self._begin(number, waiting[number])
+        return bool(done or ready)
+
+    def _is_due(self, task: _Task) -> bool:
+        return bool(task.future.done()) or self._clock() - task.since > _PATIENCE_SECONDS
+
+    def _may_begin(self, number: int) -> bool:
+        return self._clock() >= self._not_before.get(number, 0.0)
+
+    def _begin(self, number: int, senders: Sequence[int]) -> None:
+        try:
+            part, keys = self._stored(number, senders)
+            self._pending[number] = _Task(part, self._tasks.submit(part, self._ring, keys), self._clock())
+        except _GoneError:
+            raise
+        except Exception as error:
+            self._failed(number, error)
+
+    def _stored(self, number: int, senders: Sequence[int]) -> tuple[StoredPart, bytes]:
+        """Write a part's object, some bodies at a time, so that reports are taken in between."""
+        keys: list[bytes] = []
+
+        def pieces() -> Iterator[bytes | memoryview]:
+            for first in range(0, len(senders), self._at_once):
+                some = senders[first : first + self._at_once]
+                for body in self._journal(lambda journal, some=some: journal.sealed(number, some)):  # type: ignore[misc]
+                    keys.append(body.opener)
+                    yield body.content
+
+        return self._store.put(number, pieces()), b"".join(keys)
+
+    def _collect(self, number: int) -> None:
+        task = self._pending.pop(number)
+        try:
+            if not task.future.done():
+                raise TimeoutError
+            summed = task.future.result(timeout=_FETCH_SECONDS)
+            self._journal(lambda journal: journal.add_part_sum(number, summed))
+            self._called(self._run.tick)
+            self._in_a_row = 0
+        except _GoneError:
+            raise
+        except Exception as error:
+            self._failed(number, error)
+        finally:
+            task.future.cancel()
+            self._store.remove(task.part)
+
+    def _failed(self, number: int, error: Exception) -> None:
+        self._failures[number] += 1
+        tries = self._failures[number]
+        self._not_before[number] = self._clock() + _BACK_OFF_SECONDS * tries
+        self._run.say(WarningLine(f"part {number}: not summed by the cluster, try {tries}: {_logged(error)}"))
+        if tries >= _TRIES:
+            self._journal(lambda journal: journal.sum_part(number) if number in journal.unsummed else None)
+            self._run.say(WarningLine(f"part {number}: summed by the leader itself"))
+            self._called(self._run.tick)
+            self._in_a_row += 1
+            if self._in_a_row >= _MOST_IN_A_ROW and self._run.ended is None:
+                raise _UselessError(f"nothing came of {self._in_a_row} parts in a row")
+
+    def _journal(self, act: Callable[[JournaledServer], T]) -> T:
+        def called() -> T:
+            if self._run.journal is None:
+                raise _GoneError("the run has ended")
+            return act(self._run.journal)
+
+        return self._called(called)
+
+    def _called(self, action: Callable[[], T]) -> T:
+        """The result of a call in the owner's thread."""
+        if self._stopping.is_set():
+            raise _GoneError("the process ends")
+        try:
+            return asyncio.run_coroutine_threadsafe(self._owner.call(action), self._loop).result()
+        except (Refused, RuntimeError):  # the owner has stopped, or its loop
+            raise _GoneError("the journal takes no calls any more") from None
+        except LocalProtocolError as error:
+            if self._run.journal is None:
+                raise _GoneError(str(error)) from None
+            raise
+
+
+def _logged(error: Exception) -> str:
+    """An error for the log: a sentence of ours, or its kind; what others say may hold addresses and keys."""
+    return str(error) if isinstance(error, PrivstatsError) else type(error).__name__

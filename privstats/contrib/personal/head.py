@@ -1,0 +1,397 @@
+"""One client's own head: a release's head with the client's label shares, offset and adapter beside it.
+
+The client fits it locally, after the release; none of it may leave the client. It wraps any classification head.
+
+Heads keep class means and probabilities. A personal head needs the release's estimates of the classes, and a head
+file is often all that a client gets.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, Self
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from privstats.contrib.personal.adaptation import PULLS, Adapter, TrainedAdapter, choose_pull, label_shares, offset
+from privstats.errors import DataError, HeadError
+from privstats.files.envelope import Content, Format, PathLike, Version, full_content
+from privstats.files.signing import Signer, Verifier
+from privstats.heads.diagnostics import class_indices
+from privstats.heads.estimator import ClassHead, Classifier
+from privstats.heads.evidence import Array
+from privstats.heads.persistence import content_of, head_of
+from privstats.heads.provenance import EXACT, Provenance
+from privstats.heads.registry import SWITCH, Bounds, Number, Text, check_parameters
+from privstats.heads.registry.entries import Constraint
+from privstats.heads.rules import LinearRule, as_numpy, local
+from privstats.moments.input_validation import named_numbers
+from privstats.transforms import Transform
+
+NOTE = (
+    "Made from the exact records of one client. The label counts, the offset and the adapter in this file, and its "
+    "predictions for strangers, are outside every promise of the plan: keep it where the records are."
+)
+"""The note in every file of a personal head."""
+
+_INNER = "head."
+_LEAST_LOG = -700.0  # a probability of 0 stays about 0, and its logarithm finite
+
+
+class _ClassHead(Constraint):
+    """A classification head."""
+
+    def admits(self, value: Any) -> bool:
+        """An instance, fitted or not."""
+        return isinstance(value, ClassHead)
+
+    def __str__(self) -> str:
+        return "a classification head of privstats.heads"
+
+
+class Personal(Classifier):
+    """A head of a release, made one client's own with that client's records.
+
+    When each part helps (docs/alignment.md): ``prior`` wherever clients have different label mixes and are evaluated on
+    their own data; ``adapter`` beside it where they come from different domains as well; ``offset`` there too, and
+    always behind a release of within-client moments. Evaluated on all clients' data ``prior`` hurts, and ``offset`` may
+    cost a point.
+
+    Guarantee:
+        None, on purpose. The release inside is as private as its plan says. The prior is the exact counts of the
+        client, offset and adapter are functions of single records, so this head, its file and its predictions for
+        anybody but the client are outside every promise. Nothing is sent.
+
+    Args:
+        head: a head that was fitted on a release; it is kept as it is.
+        prior: weigh classes by the client's own label shares, Laplace's ``(n_c + 1) / (n + C)``, in place of those in
+            the head.
+        offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift that its labels do not explain; m are the
+            class means of the release.
+        adapter: ``"linear"`` maps rows toward the class means of the release by one matrix in closed form (FedCGS eq.
+            12 without its task loss), ``"trained"`` minimises eq. 12 whole over such matrices, for heads with linear
+            scores, ``"none"`` leaves them.
+        attraction: lambda of eq. 12, of ``"trained"`` alone: how much the distance to the class means counts beside the
+            cross entropy.
+        pull: how strongly offset and adapter are pulled back to the release: a number (1 halves them), or ``"cv"``:
+            five folds of the client's records choose for each, and the release stays as it is unless a change is proved
+            better.
+
+    Attributes:
+        classes_: labels, ``(C,)``, those of ``head``.
+        log_ratio_: what is added to the log-probabilities of ``head``, ``(C,)``.
+        shift_: the offset, ``(d,)``, or None.
+        centre_, matrix_: the adapter is ``centre + (x - centre) matrix``, ``(d,)`` and ``(d, d)``, or None.
+        pulls_: the pulls used, by name.
+        provenance_: exact; that of the release inside is ``head.provenance_``.
+
+    Example:
+        >>> X, y = np.array([[0.0, 0.0], [0.0, 0.2], [1.0, 0.0], [1.0, 0.2]] * 5), np.array([0, 0, 1, 1] * 5)
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=4.0)
+        >>> head = ps.heads.LDA().fit_release(ps.Release.exact(schema, ps.measure(schema, X, y)))
+        >>> shifted = X + [0.8, 0.0]  # one client's instrument reads too high
+        >>> head.score(shifted, y), ps.heads.Personal(head, offset=True).fit(shifted, y).score(shifted, y)
+        (0.5, 1.0)
+    """
+
+    log_ratio_: Array
+    shift_: Array | None
+    centre_: Array | None
+    matrix_: Array | None
+    provenance_: ClassVar[Provenance] = EXACT
+
+    bounds: ClassVar[Bounds] = {
+        "head": (_ClassHead(),),
+        "prior": SWITCH,
+        "offset": SWITCH,
+        "adapter": (Text("none", "linear", "trained"),),
+        "attraction": (Number(),),
+        "pull": (Text("cv"), Number()),
+    }
+
+    def __init__(
+        self,
+        head: ClassHead,
+        *,
+        prior: bool = True,
+        offset: bool = False,
+        adapter: Literal["none", "linear", "trained"] = "none",
+        attraction: float = 0.03,
+        pull: float | Literal["cv"] = "cv",
+    ) -> None:
+        self.head = head
+        self.prior = prior
+        self.offset = offset
+        self.adapter = adapter
+        self.attraction = attraction
+        self.pull = pull
+
+    def __sklearn_clone__(self) -> Self:
+        """An unfitted copy around the same fitted head: ``fit`` here fits the client's part alone."""
+        return type(self)(**self.get_params(deep=False))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Columns that ``predict`` takes: those of the head inside."""
+        return int(self._known("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Their names, where the head inside has them."""
+        names: NDArray[Any] = self._known("feature_names_in_")
+        return names
+
+    def _known(self, name: str) -> Any:
+        check_is_fitted(self, "log_ratio_")
+        return getattr(self.head, name)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the client's part on the client's records.
+
+        Args:
+            X: features, shape ``(n, inputs)``, as ``head.predict`` takes them; at least one record.
+            y: labels, ``(n,)``, out of ``head.classes_``.
+
+        Raises:
+            HeadError: a parameter out of its bounds, or a head that is not fitted or has no class means.
+            DataError: no record, not one label per record, or a label that the head does not know.
+        """
+        check_parameters(self, self.bounds)
+        _require_known(self.head)
+        if self.adapter == "trained":
+            _linear_rule(self.head)
+        X, y = local(X, y)
+        rows = self.head._rows(X)
+        index = _indices(self.head, y, len(rows))
+        self.classes_ = self.head.classes_
+        self.log_ratio_ = self._log_ratio(index)
+        self.pulls_: dict[str, float] = {}
+        self.shift_, self.centre_, self.matrix_ = None, None, None
+        if self.offset:
+            residuals = rows - self.head.prototypes_[index]
+            self.shift_ = offset(residuals, self._pull("offset", rows, index))
+        if self.adapter != "none":
+            moved = self._moved(rows)
+            adapter = self._adapter(moved, index)
+            self.centre_, self.matrix_ = adapter.centre, adapter.matrix(self._pull("adapter", moved, index))
+        return self
+
+    def save(self, path: PathLike, signer: Signer | None = None) -> None:
+        """Write the personal head whole, with :data:`NOTE` in it; an existing file is replaced atomically.
+
+        Args:
+            path: where to; keep it where the records are, for it is a function of them.
+            signer: an Ed25519 private key, or its 32 bytes.
+
+        Raises:
+            HeadError: a label or parameter that JSON cannot hold, or a signer that is no key.
+            PrivstatsError: the file cannot be written.
+        """
+        check_is_fitted(self, "log_ratio_")
+        inner = content_of(self.head)
+        manifest = _Manifest(
+            note=NOTE,
+            prior=bool(self.prior),
+            offset=bool(self.offset),
+            adapter=self.adapter,
+            attraction=float(self.attraction),
+            pull=self.pull if isinstance(self.pull, str) else float(self.pull),
+            pulls={name: None if math.isinf(pull) else pull for name, pull in self.pulls_.items()},
+            head=inner.manifest.decode(),
+        )
+        own = {"log_ratio": self.log_ratio_, "shift": self.shift_, "centre": self.centre_, "matrix": self.matrix_}
+        tensors = {name: np.ascontiguousarray(value) for name, value in own.items() if value is not None}
+        tensors |= {_INNER + name: value for name, value in inner.tensors.items()}
+        FORMAT.write(path, Content(msgspec.json.encode(manifest, order="deterministic"), tensors), signer)
+
+    @classmethod
+    def load(cls, path: PathLike, signed_by: Verifier | None = None) -> Self:
+        """Read a personal head that :meth:`save` wrote; it predicts as the saved one.
+
+        Raises:
+            HeadError: not such a file, corrupt, from another version or wrongly signed; or ``signed_by`` is no key.
+        """
+        return FORMAT.read(path, signed_by)
+
+    def _scores(self, X: Any) -> Array:
+        check_is_fitted(self, "log_ratio_")
+        return _logs(self.head, self._moved(self.head._rows(X))) + self.log_ratio_
+
+    def _moved(self, rows: Array) -> Array:
+        """Rows less the offset, through the adapter."""
+        if self.shift_ is not None:
+            rows = rows - self.shift_
+        if self.matrix_ is None or self.centre_ is None:
+            return rows
+        return self.centre_ + (rows - self.centre_) @ self.matrix_
+
+    def _log_ratio(self, index: NDArray[np.intp]) -> Array:
+        known = self.head.priors_
+        return np.log(label_shares(index, len(known)) / known) if self.prior else np.zeros(len(known))
+
+    def _adapter(self, rows: Array, index: NDArray[np.intp]) -> Adapter | TrainedAdapter:
+        means, centre = self.head.prototypes_[index], self.head.priors_ @ self.head.prototypes_
+        closed = Adapter.of(rows, means, centre)
+        if self.adapter == "linear":
+            return closed
+        rule = _linear_rule(self.head)
+        intercept = rule.intercept + self._log_ratio(index)
+        return TrainedAdapter(closed, rows, means, index, rule.coef, intercept, float(self.attraction))
+
+    def _pull(self, name: str, rows: Array, index: NDArray[np.intp]) -> float:
+        if self.pull == "cv":
+            judge = self._judge_offset if name == "offset" else self._judge_adapter
+            self.pulls_[name] = choose_pull(index, lambda train, held: judge(rows, index, train, held))
+        else:
+            self.pulls_[name] = float(self.pull)
+        return self.pulls_[name]
+
+    def _judge_offset(
+        self, rows: Array, index: NDArray[np.intp], train: NDArray[np.intp], held: NDArray[np.intp]
+    ) -> list[Array]:
+        residuals = rows[train] - self.head.prototypes_[index[train]]
+        candidates = (rows[held] - offset(residuals, pull) for pull in PULLS)
+        return [self._held_out(candidate, index, train, held) for candidate in candidates]
+
+    def _judge_adapter(
+        self, rows: Array, index: NDArray[np.intp], train: NDArray[np.intp], held: NDArray[np.intp]
+    ) -> list[Array]:
+        adapter = self._adapter(rows[train], index[train])
+        candidates = (adapter.moved(rows[held], pull) for pull in PULLS)
+        return [self._held_out(candidate, index, train, held) for candidate in candidates]
+
+    def _held_out(self, rows: Array, index: NDArray[np.intp], train: NDArray[np.intp], held: NDArray[np.intp]) -> Array:
+        """Log-probability of every held-out label, with the prior of the training records."""
+        logs = self._log_probabilities(_logs(self.head, rows) + self._log_ratio(index[train]))
+        return logs[np.arange(len(held)), index[held]]
+
+
+def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
+    """A head of a release behind a transport, for one client: the same rule behind that client's own map.
+
+    Args:
+        head: fitted on a release whose plan names the transport.
+        own: the client's, from ``reference.local(transport, X)``.
+
+    Raises:
+        HeadError: the head is not fitted, or its preprocessing has no such map.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> first = ps.GaussianSchema(2, clip_norm=8.0, shrinkage=0.1, rounds=1)
+        >>> zero, one = (ps.schema.public_values.Values.rounded(each) for each in (np.zeros(2), np.eye(2)))
+        >>> reference = ps.course.Reference(mean=zero, covariance=one, schema=first)
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=8.0, transform=(reference.transport(strength=0.4),))
+        >>> X, y = np.array([[3.0, 0.0], [3.0, 0.2], [4.0, 0.0], [4.0, 0.2]] * 5), np.array([0, 0, 1, 1] * 5)
+        >>> own = reference.local(schema.transform[0], X)
+        >>> moments = ps.measure(replace(schema, transform=(own,)), X, y)
+        >>> head = ps.heads.LDA().fit_release(ps.Release.exact(schema, moments))
+        >>> ps.heads.with_local_transform(head, own).score(X, y)
+        1.0
+    """
+    _require_known(head)
+    steps = head.preprocessing_.transform
+    if own not in steps:
+        raise HeadError("the head's release is behind no such transform; give the client's own copy of the plan's")
+    mine = copy(head)
+    mine.provenance_ = EXACT  # the client's own map is a function of its records
+    mine.preprocessing_ = replace(head.preprocessing_, transform=tuple(own if step == own else step for step in steps))
+    return mine
+
+
+class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The JSON part of a personal head's file."""
+
+    note: str
+    prior: bool
+    offset: bool
+    adapter: Literal["none", "linear", "trained"]
+    attraction: float = 0.03  # files of before have none, and are written as they were
+    pull: float | Literal["cv"]
+    pulls: dict[str, float | None]
+    head: str
+
+
+def _read(content: Content, path: PathLike) -> Personal:
+    try:
+        manifest = msgspec.json.decode(content.manifest, type=_Manifest)
+        tensors = dict(content.tensors)
+        inner = {name.removeprefix(_INNER): tensors.pop(name) for name in list(tensors) if name.startswith(_INNER)}
+        head = head_of(Content(manifest.head.encode(), inner), path)
+        personal = Personal(
+            head,
+            prior=manifest.prior,
+            offset=manifest.offset,
+            adapter=manifest.adapter,
+            attraction=manifest.attraction,
+            pull=manifest.pull,
+        )
+        check_parameters(personal, personal.bounds)
+        _require_known(head)
+        _check_tensors(personal, tensors)
+    except (msgspec.DecodeError, RecursionError, ValueError, HeadError) as error:
+        damaged = f"{path} is damaged: its manifest and its tensors do not hold together; fit the head again"
+        raise HeadError(damaged) from (error if isinstance(error, HeadError) else None)
+    personal.classes_, personal.log_ratio_ = head.classes_, tensors["log_ratio"]
+    personal.shift_, personal.centre_, personal.matrix_ = (tensors.get(n) for n in ("shift", "centre", "matrix"))
+    personal.pulls_ = {name: math.inf if pull is None else pull for name, pull in manifest.pulls.items()}
+    return personal
+
+
+FORMAT = Format[Personal](
+    name="privstats-personal-head",
+    noun="personal head",
+    writer="Personal.save",
+    error=HeadError,
+    readers={
+        2: Version(_read, full_content(b"privstats-personal-head/2")),
+    },
+)
+"""Files of personal heads; no release wrote version 1."""
+
+
+def _check_tensors(personal: Personal, tensors: dict[str, NDArray[Any]]) -> None:
+    """ValueError unless the tensors are exactly those that the parameters ask for, finite float64 of their shapes."""
+    classes, features = personal.head.prototypes_.shape
+    shapes: dict[str, tuple[int, ...]] = {"log_ratio": (classes,)}
+    if personal.offset:
+        shapes["shift"] = (features,)
+    if personal.adapter != "none":
+        shapes |= {"centre": (features,), "matrix": (features, features)}
+    if {name: values.shape for name, values in tensors.items()} != shapes:
+        raise ValueError("tensors of other names or shapes")
+    if not all(values.dtype == np.float64 and np.isfinite(values).all() for values in tensors.values()):
+        raise ValueError("tensors must be finite float64")
+
+
+def _require_known(head: ClassHead) -> None:
+    if not hasattr(head, "rule_"):
+        raise HeadError(f"head is a {type(head).__name__} that is not fitted; give one after fit_release")
+    if not hasattr(head, "prototypes_"):
+        raise HeadError("head comes from a file without class means; fit it on the release again")
+
+
+def _linear_rule(head: ClassHead) -> LinearRule:
+    if not isinstance(head.rule_, LinearRule):
+        raise HeadError(
+            f"adapter='trained' needs a head with linear scores, such as LDA, not a {type(head).__name__}: take "
+            "adapter='linear'"
+        )
+    return head.rule_
+
+
+def _indices(head: ClassHead, y: Any, records: int) -> NDArray[np.intp]:
+    labels = np.asarray(named_numbers(head.classes_, as_numpy(y)))
+    if labels.shape != (records,) or not records:
+        raise DataError(f"y must hold one label for each of the {records} rows of X, at least one; got {labels.shape}")
+    return class_indices(head, labels)
+
+
+def _logs(head: ClassHead, rows: Array) -> Array:
+    """Log-probabilities of a head for rows behind its public map, finite."""
+    return np.maximum(head._log_probabilities(head.rule_.scores(rows)), _LEAST_LOG)

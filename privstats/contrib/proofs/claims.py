@@ -1,0 +1,202 @@
+"""What the reports of a session prove, as a frozen value of plain numbers: equal for all parties, and in the digest.
+
+A plan derives it from its schema; the machines derive the statement from it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from privstats.contrib.proofs.counts import of_counts
+from privstats.contrib.proofs.field import Field, Prime, add, lift, stream, words_in
+from privstats.contrib.proofs.field_streams import FieldStreams
+from privstats.contrib.proofs.moments import of_classes, of_folds, of_separate_classes
+from privstats.contrib.proofs.norm import of_norms
+from privstats.contrib.proofs.statement import Statement
+from privstats.contrib.proofs.transcript import BLIND_BYTES, Transcript
+from privstats.contrib.proofs.verifier import answer_size, bad_parts
+from privstats.encoding import Layout, RingVector, Segment
+from privstats.errors import PlanError
+from privstats.plan.cohort import Headroom
+from privstats.schema import Schema
+
+Sums: TypeAlias = Literal["classes", "class means", "classes apart", "folds", "tables", "norms"]
+"""Which sums a statement reads: N, A and B; N and A; N, A and S; a regression's folds; tables of counts; norms."""
+
+_VERSION = "proof/1"
+_WORD = 8
+_FREE = 1 << 60  # half of the field
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What every report of a session proves.
+
+    Args:
+        sums: the kind of the sums.
+        sizes: its numbers, as the statement of this kind takes them: classes and features; features, targets and
+            folds; cells of each table; entries of each statistic.
+        unit: wire steps of one record in every statistic, 4**f; in tables of one record, or of one grid step.
+        most_records: n; in tables, in these units.
+        grid_bits: f; 0 in tables.
+        counters: in norms, the places of entries between 0 and n records.
+        clipped: the plan shrinks whole clients.
+
+    Example:
+        >>> from privstats.contrib.proofs.claims import Claim, statement_of
+        >>> statement_of(Claim("classes", (10, 64), 4**12, 68, 12)).bits
+        23
+    """
+
+    sums: Sums
+    sizes: tuple[int, ...]
+    unit: int
+    most_records: int
+    grid_bits: int = 0
+    counters: tuple[int, ...] = ()
+    clipped: bool = False
+
+    @property
+    def stated(self) -> tuple[object, ...]:
+        """What stands for the claim in a digest: its fields, and the numbers that follow from them."""
+        statement = statement_of(self)
+        fields = (self.sums, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
+        return (_VERSION, statement.name, *fields, statement.signed, statement.bits, statement.ends)
+
+    @property
+    def statement(self) -> Statement:
+        """What it says of a vector."""
+        return statement_of(self)
+
+    @property
+    def size(self) -> int:
+        """Entries of a vector."""
+        return self.statement.size
+
+    @property
+    def upload_bytes(self) -> int:
+        """Of the leader's share, behind its blind."""
+        return BLIND_BYTES + _WORD * self.statement.ends[-1]
+
+    @property
+    def answer_bytes(self) -> int:
+        """Of a helper's answer to one report's proof."""
+        return _WORD * answer_size(self.statement)
+
+    @property
+    def tolerance(self) -> float:
+        """The records, beyond ``most_records``, that a liar's sums may be worth, because the grid is coarse."""
+        return self.statement.tolerance / self.unit
+
+    def group(self, schema: Schema, layout: Layout) -> Prime:
+        """The group whose wire entries the statement reads, with a factor for each segment."""
+        bounds = {row.letter: row.bound(schema.steps) for row in schema.sent}
+        unit = 4**self.grid_bits
+        factors = {letter: max(1, unit // bound) for letter, bound in bounds.items()}
+        return Prime(tuple((segment.size, factors[segment.statistic]) for segment in layout.segments))
+
+    def headroom(
+        self, rooms: tuple[Headroom, ...], group: Prime, clients: int, tail: Callable[[Segment], float]
+    ) -> tuple[Headroom, ...]:
+        """The room of every segment in the group: its 61 bits, less those of its factor.
+
+        Raises:
+            PlanError: the sum of all clients that pass, honest or not, with the noise could pass half of the field.
+        """
+        reach = self.statement.reach if self.statement.tested_size else 0
+        sums = clients * (2 * self.most_records * self.unit + reach)
+        out = []
+        for room, (_, factor) in zip(rooms, group.parts, strict=True):
+            noise = factor * (math.ceil(tail(room.segment)) + 1)
+            if max(sums + noise, factor * room.largest) >= _FREE:
+                raise PlanError(
+                    f"the sums of {clients} clients have no room in the field of the proofs: lower "
+                    "validity.most_records, schema.grid_bits or cohort.clients"
+                )
+            out.append(replace(room, bits=group.segments[0][1] - (factor.bit_length() - 1)))
+        return tuple(out)
+
+    def stated_in(self, group: Prime) -> tuple[object, ...]:
+        """What stands for group and claim in the digest of parameters."""
+        return (group.parts, self.stated)
+
+    def scheme(self, group: Prime, helpers: int, context: bytes) -> FieldStreams:
+        """The masking scheme of a run whose reports prove this."""
+        return FieldStreams(group, self.statement, helpers, context)
+
+    def check_vector(self, vector: RingVector) -> None:
+        """Refuse a vector that a client's report could not prove, in whole numbers and before anything is sent.
+
+        Raises:
+            DataError: it does not keep the statement.
+        """
+        x = lift(np.concatenate(vector.lanes).astype(np.uint64))
+        hidden = self.statement.hidden_of(x)
+        self.statement.witness(x, hidden, lambda number, size: stream(number.to_bytes(32, "big"), size))
+
+    def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
+        """Whether the leader's share is the one whose parts the client signed.
+
+        Raises:
+            ValueError: a word of it is no element of the field.
+        """
+        words, blind = words_in(memoryview(body)[BLIND_BYTES:]), bytes(body[:BLIND_BYTES])
+        return not bad_parts(self.statement, words, blind, Transcript.of(context, sender, commits, parts))
+
+    def words(self, column: bytes | memoryview) -> Field:
+        """Little-endian words as elements.
+
+        Raises:
+            ValueError: one of them is no element of the field.
+        """
+        return words_in(column)
+
+    def add(self, words: Field, more: Field) -> Field:
+        """The sum in the field, entry by entry."""
+        return add(words, more)
+
+
+@lru_cache(maxsize=8)
+def statement_of(claim: Claim) -> Statement:
+    """The statement that a claim names, the same for all parties.
+
+    Raises:
+        PlanError: so many records have no room in the field.
+    """
+    return _KINDS[claim.sums](claim)
+
+
+def _classes(claim: Claim) -> Statement:
+    classes, features = claim.sizes
+    return of_classes(classes, features, claim.grid_bits, claim.most_records, clipped=claim.clipped)
+
+
+def _means(claim: Claim) -> Statement:
+    classes, features = claim.sizes
+    return of_classes(classes, features, claim.grid_bits, claim.most_records, second=False)
+
+
+def _apart(claim: Claim) -> Statement:
+    classes, features = claim.sizes
+    return of_separate_classes(classes, features, claim.grid_bits, claim.most_records)
+
+
+def _folds(claim: Claim) -> Statement:
+    features, targets, folds = claim.sizes
+    return of_folds(features, targets, folds, claim.grid_bits, claim.most_records)
+
+
+_KINDS: Mapping[Sums, Callable[[Claim], Statement]] = {
+    "classes": _classes,
+    "class means": _means,
+    "classes apart": _apart,
+    "folds": _folds,
+    "tables": lambda claim: of_counts(claim.sizes, claim.unit, claim.most_records),
+    "norms": lambda claim: of_norms(claim.sizes, claim.unit, claim.most_records, claim.counters),
+}

@@ -1,0 +1,85 @@
+"""The statement for tables of counts: whole numbers of records, none below zero, at most n in every table. Exact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from privstats.contrib.proofs.field import Field, Integers, P, mul, total
+from privstats.contrib.proofs.statement import Coins, Gram, Slack, Statement
+from privstats.errors import DataError, PlanError
+
+
+@dataclass(frozen=True, eq=False)
+class Counts(Statement):
+    """Counts by their bits: no witness and no tests.
+
+    Args:
+        tables: cells of each table, which follow each other in x; a record is in one cell of each.
+        unit: wire steps of one record; of one grid step where the plan shrinks whole clients.
+        most_records: n, in these units.
+    """
+
+    name: ClassVar[str] = "moments"
+    witness_size: ClassVar[int] = 0  # type: ignore[misc]
+    tested_size: ClassVar[int] = 0  # type: ignore[misc]
+    square: ClassVar[int] = 0  # type: ignore[misc]
+    grams: ClassVar[tuple[Gram, ...]] = ()  # type: ignore[misc]
+
+    tables: tuple[int, ...]
+    unit: int
+    most_records: int
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Cells of all tables."""
+        return sum(self.tables)
+
+    @cached_property
+    def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
+        """Every count, and what is left of n in every table."""
+        width = self.most_records.bit_length()
+        cell, left = Slack("count", 0, width), Slack("records", self.most_records, width)
+        return (*[cell] * self.size, *[left] * len(self.tables))
+
+    def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002
+        """Nothing."""
+        return x[:0]
+
+    def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:  # noqa: ARG002
+        """The counts in units, and minus the sum of each table."""
+        counts = mul(x, np.full(self.size, pow(self.unit, -1, P), np.uint64))
+        sums = [-total(part) % P for part in np.split(counts, np.cumsum(self.tables)[:-1])]
+        return np.concatenate([counts, np.array(sums, np.uint64)])
+
+    def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:  # noqa: ARG002
+        """Nothing, for tables that keep the statement."""
+        if x.shape != (self.size,) or hidden.size:
+            raise DataError(f"the statement is about {self.size} counts and no hidden entry")
+        tables = np.split(x, np.cumsum(self.tables)[:-1])
+        most = self.most_records * self.unit
+        if bool((x < 0).any()) or bool((x % self.unit).any()) or any(int(table.sum()) > most for table in tables):
+            raise DataError(
+                f"these are no tables of at most most_records={self.most_records} records: raise most_records, or "
+                "count under the plan's schema"
+            )
+        return x[:0]
+
+
+def of_counts(tables: Sequence[int], unit: int, most_records: int) -> Counts:
+    """The statement about tables of so many cells.
+
+    Raises:
+        PlanError: sums of counts could meet modulo p.
+    """
+    statement = Counts(tuple(tables), unit, most_records)
+    if 2 * (statement.size + 1) << most_records.bit_length() >= P:
+        raise PlanError(
+            f"validity={statement.name!r} has no room in its field for {statement.size} counts of "
+            f"most_records={most_records}: lower it"
+        )
+    return statement

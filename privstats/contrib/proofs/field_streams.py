@@ -1,0 +1,106 @@
+"""The masking scheme of reports that carry a proof: shares of a whole report, of which only the vector is summed.
+
+A helper's piece is the seed of its share. The leader's body is a blind and its share; the two hashes of parts that the
+client signs fix that share, its commitments fix the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from privstats.contrib.proofs.field import Field, Prime, add, elements, lift, stream, words_in
+from privstats.contrib.proofs.prover import Secrets, prove
+from privstats.contrib.proofs.statement import Statement
+from privstats.contrib.proofs.transcript import BLIND_BYTES, Transcript, share
+from privstats.contrib.proofs.verifier import answer, query_of, refusals
+from privstats.encoding import RingVector
+from privstats.secagg.upload.masking_scheme import Hidden, secret_of
+from privstats.secagg.upload.signed_statements import derive
+
+
+class FieldStreams:
+    """The masking scheme of one run whose reports prove ``statement``.
+
+    Args:
+        group: of the summed vectors.
+        statement: what every report proves.
+        helpers: the number of helpers.
+        context: the context of the run.
+
+    Guarantee: any of the members without one of the shares of a report sees a uniform vector, and learns of an honest
+    report nothing from its proof's answers, for any query (docs/proofs.md).
+    """
+
+    def __init__(self, group: Prime, statement: Statement, helpers: int, context: bytes) -> None:
+        self._group, self._statement, self._helpers, self._context = group, statement, helpers, context
+
+    @property
+    def answer_bytes(self) -> int:
+        """The vector's packed bytes, without the proof's."""
+        return self._group.wire_bytes
+
+    def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
+        """The report of an honest client, under a secret that depends on its witness too.
+
+        A witness need not be the same on two machines, so a report must not be made twice.
+
+        Raises:
+            DataError: the vector does not keep the statement.
+        """
+        x, context = np.concatenate(vector.lanes).astype(np.uint64), self._context
+        hidden = self._statement.hidden_of(lift(x))
+        witness = self._statement.witness(
+            lift(x), hidden, lambda number, size: stream(derive(root, f"rounding/{number}", context), size)
+        )
+        secret = secret_of(root, context, sender, vector, witness.astype("<i8").tobytes())
+        seeds = tuple(derive(secret, f"seed/{place}", context) for place in range(1, self._helpers + 1))
+        proof = prove(self._statement, x, elements(witness), Secrets(context, sender, secret, seeds))
+        body = memoryview(proof.blind + proof.body.astype("<u8").tobytes())
+        signed = proof.transcript
+        return Hidden(secret, (body,), seeds, b"".join(signed.commits), b"".join(signed.parts))
+
+    def zeros(self) -> RingVector:
+        """The sum over no client."""
+        return self._group.zeros()
+
+    def add(self, total: RingVector, bodies: Sequence[memoryview]) -> None:
+        """Add the vector's part of each body, in place."""
+        for body in bodies:
+            total.add(self._group.unpack(body[BLIND_BYTES : BLIND_BYTES + self._group.wire_bytes]))
+
+    def answer(self, pieces: Iterable[tuple[int, bytes]], out: memoryview) -> None:
+        """The sum of the vectors' shares of these senders."""
+        total = np.zeros(self._group.size, np.uint64)
+        for sender, seed in pieces:
+            total = add(total, self._share(sender, seed)[: self._group.size])
+        self._group.of(total).pack_into(out)
+
+    def uncover(self, total: RingVector, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:  # noqa: ARG002
+        """Total and answers, added up.
+
+        Raises:
+            ValueError: an answer holds a word that is no element of the field; the leader has refused such answers.
+        """
+        for each in answers.values():
+            total.add(self._group.unpack(each))
+        return total
+
+    def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Field:
+        """A helper's answer to one report's proof, from the seed of its share."""
+        signed = Transcript.of(self._context, sender, commits, parts)
+        query = query_of(self._statement, rho, self._context, sender)
+        return answer(self._statement, self._share(sender, seed), signed, query)
+
+    def refused(
+        self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Field
+    ) -> tuple[str, ...]:
+        """The checks that a report fails, from the leader's body and the sum of the helpers' answers."""
+        signed = Transcript.of(self._context, sender, commits, parts)
+        query = query_of(self._statement, rho, self._context, sender)
+        own = answer(self._statement, words_in(memoryview(body)[BLIND_BYTES:]), signed, query)
+        return refusals(self._statement, add(own, helped), signed, query)
+
+    def _share(self, sender: int, seed: bytes) -> Field:
+        return share(seed, self._context, sender, self._statement.ends[-1])

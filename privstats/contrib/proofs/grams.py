@@ -1,0 +1,253 @@
+"""Matrices whose product a report proves: full ones whose product is sent, and a factor of the report's sums.
+
+The statements use this module, which depends on entries and their positions and not on classes or features.
+
+The witness is a whole-numbered factor of an honest client's moments: L with T = L L' + E and E small. Float arithmetic
+finds L, and integers verify it against T, so the last bits of a machine's LAPACK do not matter: another L is another
+witness of the same statement. A client computes it in the clear, before anything is shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.contrib.proofs.field import (
+    Field,
+    Integers,
+    add,
+    dot,
+    grouped,
+    matmul,
+    mul,
+)
+from privstats.contrib.proofs.statement import Gram
+
+Entries = Callable[[Field, Field], Field]
+"""Some entries of x and w, or linear forms of them."""
+Indices = NDArray[np.intp]
+
+Whole = NDArray[np.float64]
+"""Whole numbers below 2**53 in doubles, so that products of matrices are exact and go through BLAS."""
+_TRIES = 80  # each fails with about one half where the expected error is within its bound: see docs
+_SMALLEST = 1e-11  # of the largest eigenvalue: below, a direction of whole-numbered sums is rounding
+_RELATIVE, _ABSOLUTE = 2.0**-46, 2.0**-20
+_FRACTION = 1.0 / (1 << 61)
+
+
+@dataclass(frozen=True, eq=False)
+class Full(Gram):
+    """A matrix that is filled row by row, each of its parts beginning a row; its product travels."""
+
+    name: str
+    rows: int
+    columns: int
+    matrix: Entries
+    sent: bool = field(default=True, init=False)
+
+    def _matrix(self, x: Field, w: Field) -> Field:
+        return self.matrix(x, w).reshape(self.rows, self.columns)
+
+    def product(self, x: Field, w: Field) -> Field:
+        """See :meth:`Gram.product`."""
+        matrix = self._matrix(x, w)
+        return np.asarray(matmul(matrix, matrix.T)[self._lower])
+
+    def right(self, x: Field, w: Field, z: Field) -> Field:
+        """See :meth:`Gram.right`."""
+        return matmul(self._matrix(x, w), z[:, None]).ravel()
+
+    def left(self, x: Field, w: Field, c: Field) -> Field:
+        """See :meth:`Gram.left`."""
+        return matmul(c[None, :], self._matrix(x, w)).ravel()
+
+    def form(self, x: Field, w: Field, product: Field, c: Field) -> int:  # noqa: ARG002
+        """See :meth:`Gram.form`."""
+        rows, columns = self._lower
+        return dot(_doubled(mul(c[rows], c[columns]), rows != columns), product)
+
+    @cached_property
+    def _lower(self) -> tuple[Indices, Indices]:
+        return np.tril_indices(self.rows)
+
+
+def diagonal(rows: int) -> Indices:
+    """Where the diagonal lies in a lower triangle row by row."""
+    every = np.arange(rows)
+    return np.asarray(every * (every + 3) // 2)
+
+
+def rectangle(size: int) -> tuple[int, int]:
+    """Rows and columns for so many entries: few answers, which are as long as a row, against few entries of M."""
+    rows = max(1, round((4 * size) ** (1 / 3)))
+    return rows, -(-size // rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """The places of a lower triangular matrix of equal blocks that may be other than zero, in the order of a witness.
+
+    Args:
+        blocks: how many blocks lie along the diagonal.
+        classes: leading rows of a block whose corner is diagonal.
+        features: the rows below them.
+
+    In a block: the corner's diagonal, the columns below it one after another, then the triangle row by row.
+    """
+
+    blocks: int
+    classes: int
+    features: int
+
+    @property
+    def width(self) -> int:
+        """Rows of a block."""
+        return self.classes + self.features
+
+    @property
+    def rows(self) -> int:
+        """Rows of the whole matrix."""
+        return self.blocks * self.width
+
+    @cached_property
+    def inner(self) -> tuple[Indices, Indices]:
+        """Row and column of every place in one block."""
+        classes, below = np.arange(self.classes), self.classes + np.arange(self.features)
+        row, column = np.tril_indices(self.features)
+        rows = np.concatenate([classes, np.tile(below, self.classes), self.classes + row])
+        columns = np.concatenate([classes, np.repeat(classes, self.features), self.classes + column])
+        return rows, columns
+
+    @cached_property
+    def places(self) -> tuple[Indices, Indices]:
+        """Row and column of every place in the whole matrix."""
+        shifts = self.width * np.arange(self.blocks)[:, None]
+        rows, columns = self.inner
+        return (shifts + rows).ravel(), (shifts + columns).ravel()
+
+    @property
+    def size(self) -> int:
+        """Entries of the matrix that travel."""
+        return self.blocks * len(self.inner[0])
+
+    @cached_property
+    def diagonal(self) -> Indices:
+        """The places on the diagonal, by row."""
+        rows, columns = self.places
+        return np.flatnonzero(rows == columns)
+
+    @cached_property
+    def by_row(self) -> tuple[Indices, Indices]:
+        """An order of the places by row, and where each row begins in it."""
+        return _sorted(self.places[0])
+
+    @cached_property
+    def by_column(self) -> tuple[Indices, Indices]:
+        """An order of the places by column, and where each column begins in it."""
+        return _sorted(self.places[1])
+
+
+def _sorted(keys: Indices) -> tuple[Indices, Indices]:
+    order = np.argsort(keys, kind="stable")
+    return order, np.flatnonzero(np.diff(keys[order], prepend=-1))
+
+
+@dataclass(frozen=True, eq=False)
+class Factor(Gram):
+    """A triangular factor L in a pattern: L L' is the symmetric matrix whose lower entries are ``product_of``.
+
+    Nothing of M travels: it is linear in x and w.
+    """
+
+    name: str
+    pattern: Pattern
+    lower: Entries
+    product_of: Entries
+    sent: bool = field(default=False, init=False)
+
+    @property
+    def rows(self) -> int:  # type: ignore[override]
+        """Of the whole pattern."""
+        return self.pattern.rows
+
+    @property
+    def columns(self) -> int:  # type: ignore[override]
+        """As many as rows."""
+        return self.pattern.rows
+
+    def product(self, x: Field, w: Field) -> Field:  # noqa: ARG002
+        """See :meth:`Gram.product`."""
+        return np.zeros(0, np.uint64)
+
+    def right(self, x: Field, w: Field, z: Field) -> Field:
+        """See :meth:`Gram.right`."""
+        order, starts = self.pattern.by_row
+        return grouped(mul(self.lower(x, w), z[self.pattern.places[1]])[order], starts)
+
+    def left(self, x: Field, w: Field, c: Field) -> Field:
+        """See :meth:`Gram.left`."""
+        order, starts = self.pattern.by_column
+        return grouped(mul(self.lower(x, w), c[self.pattern.places[0]])[order], starts)
+
+    def form(self, x: Field, w: Field, product: Field, c: Field) -> int:  # noqa: ARG002
+        """See :meth:`Gram.form`."""
+        rows, columns = self.pattern.places
+        return dot(_doubled(mul(c[rows], c[columns]), rows != columns), self.product_of(x, w))
+
+
+def _doubled(values: Field, where: NDArray[np.bool_]) -> Field:
+    """Twice the values where it is said: an entry below the diagonal stands for two."""
+    return np.where(where, add(values, values), values)
+
+
+def candidates(
+    blocks: Whole, places: NDArray[np.bool_], coins: Callable[[int, int], Field]
+) -> Iterator[tuple[Integers, Integers]]:
+    """Factors and what they leave: L rounded to the nearest first, then up or down at random, without bias.
+
+    Args:
+        blocks: symmetric blocks of whole numbers, ``(blocks, width, width)``; all partial sums of their factors'
+            products must be below 2**53.
+        places: where a factor may be other than zero, ``(width, width)``: the nearest positive blocks need not keep it.
+        coins: uniform elements for the k-th rounding at random.
+
+    Yields:
+        L and E = T - L L', int64, ``(blocks, width, width)``, at most 81 times.
+    """
+    factor = np.where(places, _factor(blocks), 0.0)
+    yield _held(blocks, np.rint(factor))
+    down = np.floor(factor)
+    for number in range(_TRIES):
+        drawn = coins(number, factor.size).reshape(factor.shape) * _FRACTION
+        yield _held(blocks, down + (drawn < factor - down))
+
+
+def completed(known: Whole, across: Whole) -> Whole:
+    """The least H with which [[known, across'], [across, H]] is positive: across known^-1 across', by its spectrum."""
+    values, vectors = np.linalg.eigh(known)
+    selected = values > _SMALLEST * max(values.max(), 1.0)
+    half = across @ vectors[:, selected] / np.sqrt(values[selected])
+    product: Whole = half @ half.T
+    return product
+
+
+def _held(blocks: Whole, lower: Whole) -> tuple[Integers, Integers]:
+    left = blocks - lower @ lower.transpose(0, 2, 1)
+    return lower.astype(np.int64), left.astype(np.int64)
+
+
+def _factor(blocks: Whole) -> Whole:
+    """Cholesky of the blocks, lifted a little; where that fails, a triangle of the nearest positive ones."""
+    width = blocks.shape[-1]
+    traces = np.trace(blocks, axis1=1, axis2=2)[:, None, None]
+    try:
+        return np.linalg.cholesky(blocks + (_RELATIVE * traces + _ABSOLUTE) * np.eye(width))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(blocks)
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+        upper: Whole = np.linalg.qr(roots.transpose(0, 2, 1)).R
+        return np.tril(upper.transpose(0, 2, 1))

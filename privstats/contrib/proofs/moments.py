@@ -1,0 +1,395 @@
+"""The statement ``moments``: these sums are of at most n fractional records in their ball, class by class.
+
+T gathers the sums: [[diag N, A], [A', B]] for class sums, one such block per class where second moments are kept by
+class, [[G, h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E,
+that the traces are those of records of bounded norm, that there are at most n records, and, where one block holds all
+classes, that every class's mean lies in the ball. Wire entries count in steps of which a record of full norm has 4**f.
+``of_classes``, ``of_separate_classes`` and ``of_folds`` say which entries T gathers, of which sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+from typing import ClassVar
+
+import numpy as np
+
+from privstats.contrib.proofs.field import Field, Integers, P, subtract, total
+from privstats.contrib.proofs.grams import (
+    Factor,
+    Full,
+    Indices,
+    Pattern,
+    candidates,
+    completed,
+    diagonal,
+    rectangle,
+)
+from privstats.contrib.proofs.statement import Coins, Gram, Slack, Statement
+from privstats.errors import DataError
+
+_FAR = 2.0**60  # where hidden entries end, which no sums of records reach
+_NOTHING: Indices = np.zeros(0, np.intp)
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A linear form of T's sources: some of them minus others."""
+
+    plus: Indices
+    minus: Indices
+
+    def of(self, sources: Field) -> int:
+        """Its value."""
+        return (total(sources[self.plus]) - total(sources[self.minus])) % P
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Statement):
+    """T = L L' + E, traces, number of records, and cones where they do not follow.
+
+    Args:
+        pattern: where T may be other than zero.
+        source: for every place of the pattern, the place among x and the hidden entries that it holds.
+        size: entries of x.
+        hidden: further entries that the client measured and does not send: they are part of the witness.
+        lines: linear forms of x and the hidden entries, one for each of ``limits``.
+        limits: their slacks.
+        unit: 4**f.
+        most_records: n.
+        coarse: squares of the steps by which a client's clip, toward zero, may have moved E, and what that adds to the
+            width of the cones.
+    """
+
+    name: ClassVar[str] = "moments"
+
+    pattern: Pattern
+    source: Indices
+    size: int
+    hidden: int
+    lines: tuple[Line, ...]
+    limits: tuple[Slack, ...]
+    unit: int
+    most_records: int
+    coarse: tuple[int, int] = (0, 0)
+
+    @property
+    def error(self) -> int:
+        """e2: the most that E's entries, each once, may square to: n K 4**f."""
+        return self.most_records * self.pattern.rows * self.unit + self.coarse[0]
+
+    @property
+    def mass(self) -> int:
+        """n 4**f: the count of n records in steps."""
+        return self.most_records * self.unit
+
+    @property
+    def cones(self) -> int:
+        """Classes whose means must be shown to lie in the ball: none where every class has a block of its own."""
+        return self.pattern.classes if self.pattern.classes > 1 else 0
+
+    @property
+    def width(self) -> int:
+        """t: how far a class's squared column may pass its count."""
+        return isqrt(self.error) + 6 * isqrt(self.mass) + self.pattern.features + self.coarse[1]
+
+    @property
+    def tolerance(self) -> int:
+        """What E adds, as the norm of a whole matrix, or the cones' width at one record: |A_c| <= R (N_c + t / 2)."""
+        return max(isqrt(2 * self.error), self.width // 2) + 1
+
+    @property
+    def entries(self) -> int:
+        """Entries of T, and so of L and of E."""
+        return self.pattern.size
+
+    @property
+    def witness_size(self) -> int:  # type: ignore[override]
+        """L, E and the hidden entries."""
+        return 2 * self.entries + self.hidden
+
+    @property
+    def tested_size(self) -> int:  # type: ignore[override]
+        """L and E."""
+        return 2 * self.entries
+
+    @cached_property
+    def square(self) -> int:  # type: ignore[override]
+        """|L|**2 = tr T - tr E, and |E|**2: beta**2 = 2 n 4**f + K + e2 + K sqrt(n) 2**f."""
+        rows = self.pattern.rows
+        return 2 * self.mass + rows + self.error + rows * isqrt(self.most_records) * isqrt(self.unit)
+
+    @cached_property
+    def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
+        """The lines', E's size, and a cone for each class."""
+        cone = Slack("cone", self.width, (self.mass + 2 * self.width).bit_length())
+        return (*self.limits, Slack("error", self.error, self.error.bit_length()), *[cone] * self.cones)
+
+    @cached_property
+    def grams(self) -> tuple[Gram, ...]:  # type: ignore[override]
+        """L against T - E; E's own, whose trace is its size; the classes' columns."""
+        rows, columns = rectangle(self.entries)
+        padding = np.zeros(rows * columns - self.entries, np.uint64)
+        squares = Full("error", rows, columns, lambda _, w: np.concatenate([self.error_of(w), padding]))
+        factor = Factor("factor", self.pattern, lambda _, w: self.factor_of(w), self._product_of)
+        if not self.cones:
+            return factor, squares
+        return factor, squares, Full("cones", self.cones, self.pattern.features, lambda _, w: self._columns_of(w))
+
+    def factor_of(self, w: Field) -> Field:
+        """L's entries."""
+        return w[: self.entries]
+
+    def error_of(self, w: Field) -> Field:
+        """E's entries."""
+        return w[self.entries : 2 * self.entries]
+
+    def sources_of(self, x: Field, w: Field) -> Field:
+        """What T's entries and the lines are taken from."""
+        return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
+
+    def hidden_of(self, x: Integers) -> Integers:
+        """The least hidden entries with which every block is positive, and what an equation adds to their diagonal.
+
+        They follow from what is sent, so a client need not have measured them: C P^-1 C' below [P, C'], P the block
+        that is sent. For sums of records their traces keep every bound, because the measured ones are no smaller.
+        """
+        out = np.zeros(self.hidden, np.int64)
+        if not self.hidden:
+            return out
+        rows, columns = self.pattern.inner
+        sources, own = np.concatenate([x, out]), self.source[: len(rows)] >= self.size
+        first = int(rows[own].min())
+        for places in self.source.reshape(self.pattern.blocks, -1):
+            block = np.zeros((self.pattern.width, self.pattern.width))
+            block[rows, columns] = block[columns, rows] = sources[places]
+            least = completed(block[:first, :first], block[first:, :first])
+            steps = np.clip(least[rows[own] - first, columns[own] - first], -_FAR, _FAR)
+            out[places[own] - self.size] = np.rint(steps)
+        for line, slack in zip(self.lines, self.limits, strict=True):
+            if not slack.width:
+                diagonal = line.minus - self.size
+                each, more = divmod(int(x[line.plus].sum() - out[diagonal].sum()), diagonal.size)
+                out[diagonal] += each
+                out[diagonal[:more]] += 1
+        return out
+
+    def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002
+        """L and E."""
+        return w[: 2 * self.entries]
+
+    def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
+        """The lines; minus the trace of E E'; and per class N_c - E_cc - |l_c|**2."""
+        sources, rows = self.sources_of(x, w), self.grams[1].rows
+        forms = [line.of(sources) for line in self.lines]
+        forms.append(-total(products[1][diagonal(rows)]) % P)
+        if not self.cones:
+            return np.array(forms, np.uint64)
+        counts, errors = sources[self.source[: self.cones]], self.error_of(w)[: self.cones]
+        cones = subtract(subtract(counts, errors), products[2][diagonal(self.cones)])
+        return np.concatenate([np.array(forms, np.uint64), cones])
+
+    def _product_of(self, x: Field, w: Field) -> Field:
+        return subtract(self.sources_of(x, w)[self.source], self.error_of(w))
+
+    def _columns_of(self, w: Field) -> Field:
+        return self.factor_of(w)[self.cones : self.cones * (1 + self.pattern.features)]
+
+    def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
+        """L, E and the hidden entries, by Cholesky and rounding, held against every bound in whole numbers."""
+        if x.shape != (self.size,) or hidden.shape != (self.hidden,):
+            raise DataError(f"the statement is about {self.size} sums and {self.hidden} hidden entries")
+        sources = np.concatenate([x, hidden])
+        target = sources[self.source]
+        rows, columns = self.pattern.inner
+        width, blocks = self.pattern.width, self.pattern.blocks
+        full = np.zeros((blocks, width, width))
+        full[:, rows, columns] = full[:, columns, rows] = target.reshape(blocks, -1)
+        if np.abs(full).max(initial=0) <= 4 * self.mass:  # beyond, products of doubles would not be exact
+            places = np.zeros((width, width), np.bool_)
+            places[rows, columns] = True
+            for lower, left in candidates(full, places, coins):
+                factor, error = lower[:, rows, columns].ravel(), left[:, rows, columns].ravel()
+                if self._holds(sources, factor, error):
+                    return np.concatenate([factor, error, hidden])
+        raise DataError(
+            f"these sums are not of at most most_records={self.most_records} records within the schema's bounds, or "
+            "have no short enough proof of it: raise most_records, or measure under the plan's schema"
+        )
+
+    def _holds(self, sources: Integers, factor: Integers, error: Integers) -> bool:
+        """Every relation, in whole numbers."""
+        lines = [int(sources[line.plus].sum()) - int(sources[line.minus].sum()) for line in self.lines]
+        squares = int((error.astype(np.float64) ** 2).sum())
+        if squares < 1 << 52:
+            squares = int((error * error).sum())
+        forms = [*lines, -squares]
+        if self.cones:
+            columns = self._columns_of(factor.view(np.uint64)).view(np.int64).reshape(self.cones, -1)
+            counts = sources[self.source[: self.cones]] - error[: self.cones]
+            forms += (counts - (columns * columns).sum(axis=1)).tolist()
+        return all(
+            0 <= form + slack.constant < 1 << slack.width if slack.width else form + slack.constant == 0
+            for form, slack in zip(forms, self.slacks, strict=True)
+        )
+
+
+def _symmetric(features: int, first: int, blocks: int = 1) -> Indices:
+    """Indices of the lower triangles of blocks that travel as all diagonals, then all strict upper triangles by row."""
+    row, column = np.tril_indices(features)
+    off = features * (features - 1) // 2
+    upper = column * features - column * (column + 1) // 2 + row - column - 1
+    number = np.arange(blocks)[:, None]
+    places = np.where(row == column, number * features + row, blocks * features + number * off + upper)
+    return np.asarray(first + places)
+
+
+def _limits(mass: int, rows: int, count: int) -> tuple[Slack, ...]:
+    trace = Slack("trace", rows, (mass + rows).bit_length())
+    return (*[trace] * count, Slack("records", mass, trace.width))
+
+
+def of_classes(
+    classes: int, features: int, grid_bits: int, most_records: int, *, second: bool = True, clipped: bool = False
+) -> Moments:
+    """Of N and A, with B summed (``second``) or measured by the client alone.
+
+    Wire entries: N and A in steps of which one record has 4**f, B in its own; x is N, A class by class, B's diagonal,
+    its strict upper triangle row by row, and without ``second`` that B is the hidden part, in the same order.
+
+    Args:
+        classes, features: of the schema.
+        grid_bits: f, at least 6.
+        most_records: n.
+        second: B is among the sums.
+        clipped: the plan shrinks whole clients, toward zero, by up to a grid step an entry.
+    """
+    unit, block = 4**grid_bits, features * (features + 1) // 2
+    pattern = Pattern(1, classes, features)
+    start = classes + classes * features
+    source = np.concatenate([np.arange(start), _symmetric(features, start)[0]])
+    counts, trace = np.arange(classes), start + np.arange(features)
+    steps = (unit // 4096, 2**grid_bits, 1)
+    coarse = sum(size * step**2 for size, step in zip((classes, classes * features, block), steps, strict=True))
+    mass = most_records * unit
+    limits = _limits(mass, pattern.rows + (classes * steps[0] if clipped else 0), 1)
+    statement = Moments(
+        pattern,
+        source,
+        size=start + (block if second else 0),
+        hidden=0 if second else block,
+        lines=(Line(counts, trace), Line(_NOTHING, counts)),
+        limits=limits,
+        unit=unit,
+        most_records=most_records,
+        coarse=(coarse, 4 * steps[0]) if clipped else (0, 0),
+    )
+    return _roomy(statement, grid_bits)
+
+
+def of_separate_classes(classes: int, features: int, grid_bits: int, most_records: int) -> Moments:
+    """Of N, A and S: a block for each class, whose cone follows from its trace; x is N, A, S's diagonals, its rest."""
+    unit, start = 4**grid_bits, classes + classes * features
+    pattern = Pattern(classes, 1, features)
+    of_class = np.arange(classes)[:, None]
+    sums = classes + of_class * features + np.arange(features)
+    source = np.concatenate([of_class, sums, _symmetric(features, start, classes)], axis=1).ravel()
+    traces = tuple(
+        Line(np.array([c]), start + c * features + np.arange(features, dtype=np.intp)) for c in range(classes)
+    )
+    statement = Moments(
+        pattern,
+        source,
+        size=start + classes * features * (features + 1) // 2,
+        hidden=0,
+        lines=(*traces, Line(_NOTHING, np.arange(classes))),
+        limits=_limits(most_records * unit, pattern.width, classes),
+        unit=unit,
+        most_records=most_records,
+    )
+    return _roomy(statement, grid_bits)
+
+
+@dataclass(frozen=True)
+class _Folds:
+    """Where the sums of a regression lie on the wire, and the client's own Q behind them.
+
+    x is G's diagonals, its strict upper triangles, h feature by feature, q; then Q, fold by fold its lower triangle
+    row by row.
+    """
+
+    features: int
+    targets: int
+    folds: int
+
+    @property
+    def across(self) -> int:
+        """Where h begins."""
+        return self.folds * self.features * (self.features + 1) // 2
+
+    @property
+    def squares(self) -> int:
+        """Where q begins."""
+        return self.across + self.folds * self.features * self.targets
+
+    @property
+    def size(self) -> int:
+        """Entries of x, and where Q begins."""
+        return self.squares + self.folds
+
+    @property
+    def own(self) -> int:
+        """Entries of one fold's Q."""
+        return self.targets * (self.targets + 1) // 2
+
+    @property
+    def traces(self) -> Indices:
+        """Q's diagonals, ``(folds, targets)``."""
+        return np.asarray(self.size + np.arange(self.folds)[:, None] * self.own + diagonal(self.targets))
+
+    @property
+    def source(self) -> Indices:
+        """What every place of [[G, h], [h', Q]] holds, fold by fold its lower triangle row by row."""
+        d, t, fold = self.features, self.targets, np.arange(self.folds)[:, None]
+        matrix = np.zeros((self.folds, d + t, d + t), np.intp)
+        row, column = np.tril_indices(d)
+        matrix[:, row, column] = _symmetric(d, 0, self.folds)
+        across = self.across + np.arange(d) * t + np.arange(t)[:, None]
+        matrix[:, d:, :d] = fold[:, :, None] * d * t + across
+        below, beside = np.tril_indices(t)
+        matrix[:, d + below, d + beside] = self.size + fold * self.own + np.arange(self.own)
+        rows, columns = np.tril_indices(d + t)
+        return matrix[:, rows, columns].ravel()
+
+
+def of_folds(features: int, targets: int, folds: int, grid_bits: int, most_records: int) -> Moments:
+    """Of G, h and q per fold: [[G, h], [h', Q]], whose Q is the client's own and has the trace q.
+
+    The number of records is not sent: n bounds tr G and q over all folds, to each of which a record adds at most 4**f.
+    With one fold these are n records; with several, G may be of n records in some folds and q of n others in the rest.
+    The hidden part is Q, as :class:`_Folds` lays it out.
+    """
+    unit, wire = 4**grid_bits, _Folds(features, targets, folds)
+    mass = most_records * unit
+    equal = tuple(Line(wire.squares + np.array([k]), wire.traces[k]) for k in range(folds))
+    bounded = (np.arange(folds * features), wire.squares + np.arange(folds))
+    names = ("records", "targets")
+    statement = Moments(
+        Pattern(folds, 0, features + targets),
+        wire.source,
+        size=wire.size,
+        hidden=folds * wire.own,
+        lines=(*equal, *(Line(_NOTHING, places) for places in bounded)),
+        limits=(*[Slack("square", 0, 0)] * folds, *(Slack(name, mass, mass.bit_length()) for name in names)),
+        unit=unit,
+        most_records=most_records,
+    )
+    return _roomy(statement, grid_bits)
+
+
+def _roomy(statement: Moments, grid_bits: int) -> Moments:
+    statement.check_room(f"lower most_records={statement.most_records} or grid_bits={grid_bits}")
+    return statement

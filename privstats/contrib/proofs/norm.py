@@ -1,0 +1,171 @@
+"""The statement ``norm``: every statistic's wire entries have the norm of at most n records.
+
+x = 2**s y + e with the quotients y as witness: squares of y are shown to be few, and y and e to be small, so that the
+squares are few over the whole numbers. It suits vectors without a preferred direction, such as a gradient. It does not
+protect class moments: a liar within this norm ruins a head that inverts them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.contrib.proofs.field import Field, Integers, P, mul, negative, subtract, total
+from privstats.contrib.proofs.grams import Full, diagonal, rectangle
+from privstats.contrib.proofs.statement import Coins, Gram, Slack, Statement
+from privstats.errors import DataError, PlanError
+
+_SHIFTS = range(61)
+
+
+@dataclass(frozen=True, eq=False)
+class Norm(Statement):
+    """One bound for every statistic, and a range for entries that count.
+
+    Args:
+        sizes: entries of each statistic, which follow each other in x.
+        mass: n 4**f, the norm of n records.
+        shift: s.
+        counters: places of entries that lie between 0 and n 4**f.
+    """
+
+    name: ClassVar[str] = "norm"
+
+    sizes: tuple[int, ...]
+    mass: int
+    shift: int
+    counters: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Entries of x."""
+        return sum(self.sizes)
+
+    @property
+    def witness_size(self) -> int:  # type: ignore[override]
+        """As many: y."""
+        return self.size
+
+    @property
+    def tested_size(self) -> int:  # type: ignore[override]
+        """y and e."""
+        return 2 * self.size
+
+    @cached_property
+    def bounds(self) -> tuple[int, ...]:
+        """What y may square to, by statistic: floor((mass / 2**s + sqrt(size) / 2)**2) + 1."""
+        out = []
+        for size in self.sizes:
+            twice, step = 2 * self.mass, 1 << self.shift
+            square = twice * twice + step * step * size + isqrt((2 * twice * step) ** 2 * size)
+            out.append(square // (4 * step * step) + 1)
+        return tuple(out)
+
+    @property
+    def square(self) -> int:  # type: ignore[override]
+        """|y|**2 + |e|**2."""
+        return sum(self.bounds) + (self.size << 2 * self.shift) // 4
+
+    @property
+    def tolerance(self) -> int:
+        """|x| <= 2**s |y| + |e|, where |y| is proved to be at most mass / 2**s + sqrt(size) / 2, and |e| <= reach."""
+        return self.reach + (isqrt(max(self.sizes) << 2 * self.shift) >> 1) + (1 << self.shift)
+
+    @cached_property
+    def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
+        """One for every statistic's squares, and two for every counter."""
+        squares = [Slack("squares", bound, bound.bit_length()) for bound in self.bounds]
+        width = self.mass.bit_length()
+        return (*squares, *[Slack("at least", 0, width), Slack("at most", self.mass, width)] * len(self.counters))
+
+    @cached_property
+    def _starts(self) -> tuple[int, ...]:
+        """The first row of every statistic in the matrix of y, and where the last one ends."""
+        columns = rectangle(self.size)[1]
+        return tuple(np.cumsum([0, *(-(-size // columns) for size in self.sizes)]).tolist())
+
+    @cached_property
+    def _filled(self) -> NDArray[np.intp]:
+        """The place of every entry of y in its matrix."""
+        columns = rectangle(self.size)[1]
+        starts = zip(self._starts, self.sizes, strict=False)
+        return np.concatenate([row * columns + np.arange(size) for row, size in starts])
+
+    @cached_property
+    def grams(self) -> tuple[Gram, ...]:  # type: ignore[override]
+        """y, each statistic beginning a row."""
+        rows, columns = self._starts[-1], rectangle(self.size)[1]
+
+        def matrix(_: Field, w: Field) -> Field:
+            out = np.zeros(rows * columns, np.uint64)
+            out[self._filled] = w
+            return out
+
+        return (Full("quotients", rows, columns, matrix),)
+
+    def tested(self, x: Field, w: Field) -> Field:
+        """y and e = x - 2**s y."""
+        return np.concatenate([w, subtract(x, mul(w, np.full(self.size, 1 << self.shift, np.uint64)))])
+
+    def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:  # noqa: ARG002
+        """Minus the squares of every statistic; every counter, and minus it."""
+        traces = products[0][diagonal(self._starts[-1])]
+        ends = zip(self._starts, self._starts[1:], strict=False)
+        squares = [-total(traces[start:end]) % P for start, end in ends]
+        counters = x[list(self.counters)]
+        pairs = np.stack([counters, negative(counters)], axis=1).ravel()
+        return np.concatenate([np.array(squares, np.uint64), pairs])
+
+    def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:  # noqa: ARG002
+        """y: x over 2**s, to the nearest whole number."""
+        if x.shape != (self.size,) or hidden.size:
+            raise DataError(f"the statement is about {self.size} sums and no hidden entry")
+        parts = np.split(x, np.cumsum(self.sizes)[:-1])
+        counted = all(0 <= x[place] <= self.mass for place in self.counters)
+        within = int(np.abs(x).max(initial=0)) <= self.mass
+        if not counted or not within or any(_squares(part) > self.mass**2 for part in parts):
+            raise DataError(
+                "a statistic has a larger norm than the plan's most_records within the schema's bounds: raise "
+                "most_records, or measure under the plan's schema"
+            )
+        half = (1 << self.shift) >> 1
+        return (x + half) >> self.shift
+
+
+def _squares(values: Integers) -> int:
+    """The sum of squares of whole numbers below 2**50, by halves that do not overflow."""
+    high, low = values >> 20, values & ((1 << 20) - 1)
+    return (int(high @ high) << 40) + (int(high @ low) << 21) + int(low @ low)
+
+
+def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Sequence[int] = ()) -> Norm:
+    """The statement with the least shift that has room, and whose rests are as large as its quotients.
+
+    Args:
+        sizes: entries of each statistic, in their order.
+        unit: 4**f, the norm of one record's wire entries in every statistic.
+        most_records: n.
+        counters: places of entries between 0 and n 4**f.
+
+    Raises:
+        PlanError: no shift has room for so many records.
+    """
+    mass = most_records * unit
+    for shift in _SHIFTS:
+        if 4**shift * isqrt(sum(sizes)) < mass:
+            continue
+        statement = Norm(tuple(sizes), mass, shift, tuple(counters))
+        try:
+            statement.check_room("lower most_records or grid_bits")
+        except PlanError:
+            continue
+        return statement
+    raise PlanError(
+        f"validity='norm' has no room in its field for most_records={most_records}: lower it, or lower grid_bits"
+    )

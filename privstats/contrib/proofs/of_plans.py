@@ -1,0 +1,215 @@
+"""What every report of a plan's session proves: the statement that follows from its ``Validity``, schema and limits.
+
+Which sums a schema's statement reads, the group and every refusal follow here; the proof itself is
+``contrib.proofs``. Only a plan with ``validity`` loads this module.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NoReturn
+
+from privstats.contrib.proofs.claims import Claim, statement_of
+from privstats.dp import NoPrivacy, Privacy
+from privstats.encoding import Layout, layout_of
+from privstats.errors import PlanError
+from privstats.plan.cohort import Cohort
+from privstats.plan.validity import Level, Validity
+from privstats.schema import COUNT_SCALE, ClassSchema, CountSchema, RidgeSchema, Schema, ScoringSchema
+from privstats.secagg.protocols import PROTOCOLS
+
+_LEAST_GRID_BITS = 6  # a count's 4,096 steps must divide 4**grid_bits
+_MOST_ENTRIES = 1_000_000
+_MOST_CELLS = 10_000  # each costs a member some 70 microseconds for every report
+_MOST_HIDDEN = 512  # features of N and A alone: a client proves them with a second moment, which it does not send
+_SMALL = 1 / 10  # of the records of a claim, or one record: what its tolerance may be worth
+
+
+def claim_of(
+    validity: Validity, schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int
+) -> Claim:
+    """What every report of a plan's session proves.
+
+    Raises:
+        PlanError: a protocol without members, noise that a client adds, weighed sums, limits that contradict each
+            other, a vector that is too long, a schema that no statement reads, more records than there is room for, or
+            a grid too coarse for the bound; each with its remedy.
+    """
+    _check_setting(privacy, protocol, spare_bits)
+    _check_length(layout_of(schema))
+    _check_records(validity, cohort, privacy)
+    clipped = isinstance(privacy, Privacy) and privacy.client_clip is not None
+    statement = _STATEMENTS.get((schema.task, validity.level)) or _NONE[validity.level]
+    return _with_room(statement(schema, validity, clipped), schema)
+
+
+def _check_setting(privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int) -> None:
+    if not PROTOCOLS[protocol].has_panel:
+        with_panel = " or ".join(repr(name) for name, row in PROTOCOLS.items() if row.has_panel)
+        raise PlanError(
+            f"validity is proved to a leader and helpers, and protocol={protocol!r} has none: choose "
+            f"protocol={with_panel} with a panel, or leave validity out"
+        )
+    if isinstance(privacy, Privacy) and privacy.trust.drawn_by == "client":
+        raise PlanError(
+            f"a client's noise cannot be in a vector that it proves, and model={privacy.model!r} adds it: choose "
+            "model='panel' or 'central', or leave validity out"
+        )
+    if isinstance(privacy, Privacy) and privacy.unit == "person":
+        raise PlanError(
+            "no statement is about sums of persons, whose counts need not be whole and whose ids no report may carry: "
+            "leave validity out, or promise records or clients"
+        )
+    if spare_bits:
+        raise PlanError("a stream weighs sums, which the group of proved sums does not allow: leave validity out")
+
+
+def _check_length(layout: Layout) -> None:
+    """Refuse a vector that is too long, before anything is made that grows with it."""
+    if layout.size > _MOST_ENTRIES:
+        raise PlanError(
+            f"validity is proved of at most {_MOST_ENTRIES:,} entries, and this vector has {layout.size:,}; lower "
+            "features, or leave validity out"
+        )
+
+
+def _check_records(validity: Validity, cohort: Cohort, privacy: Privacy | NoPrivacy) -> None:
+    most, least = validity.most_records, 1
+    if isinstance(privacy, Privacy) and privacy.max_records_per_client is not None:
+        least = privacy.max_records_per_client
+    if most > cohort.max_records:
+        raise PlanError(
+            f"validity.most_records={most} exceeds cohort.max_records={cohort.max_records}, which all clients hold "
+            "together; lower most_records"
+        )
+    if most < least:
+        raise PlanError(
+            f"validity.most_records={most} is below privacy.max_records_per_client={least}, so an honest client could "
+            "not prove its sums; raise most_records"
+        )
+
+
+def _check_grid(schema: Schema) -> None:
+    if schema.grid_bits < _LEAST_GRID_BITS:
+        raise PlanError(
+            f"validity needs schema.grid_bits of at least {_LEAST_GRID_BITS}, got {schema.grid_bits}: a count has "
+            "a whole number of wire steps only from there on; raise it"
+        )
+
+
+def _classes(schema: ClassSchema, validity: Validity, clipped: bool) -> Claim:
+    _check_grid(schema)
+    letters, numbers = schema.statistics, (4**schema.grid_bits, validity.most_records, schema.grid_bits)
+    if letters == "NAB":
+        return Claim("classes", (schema.classes, schema.features), *numbers, clipped=clipped)
+    if letters == "NA" and not clipped and schema.features <= _MOST_HIDDEN:
+        return Claim("class means", (schema.classes, schema.features), *numbers)
+    if letters == "NAS" and not clipped:
+        return Claim("classes apart", (schema.classes, schema.features), *numbers)
+    return _no_moments(schema, validity, clipped)
+
+
+def _folds(schema: RidgeSchema, validity: Validity, clipped: bool) -> Claim:
+    _check_grid(schema)
+    if clipped:
+        return _no_moments(schema, validity, clipped)
+    sizes = (schema.features, schema.targets, schema.folds)
+    return Claim("folds", sizes, 4**schema.grid_bits, validity.most_records, schema.grid_bits)
+
+
+def _no_moments(schema: Schema, _: Validity, clipped: bool) -> NoReturn:
+    _check_grid(schema)
+    clip = " under privacy.client_clip" if clipped else ""
+    raise PlanError(
+        f"validity.level='moments' has no statement about task={schema.task!r} with statistics {schema.statistics!r}"
+        f"{clip}: it reads classes with 'NAB' (also under client_clip), 'NAS', or 'NA' of at most {_MOST_HIDDEN} "
+        "features, ridge, and counts; change the schema, or choose level='norm'"
+    )
+
+
+def _norms(schema: Schema, validity: Validity, clipped: bool) -> Claim:  # noqa: ARG001  a clip lowers every norm
+    _check_grid(schema)
+    unread = " and ".join(row.letter for row in schema.sent if row.degree > 2)
+    if unread:
+        raise PlanError(f"validity.level='norm' has no statement about {unread}: leave validity out")
+    sizes = {row.letter: row.blocks(schema.sizes) * row.entries(schema.sizes) for row in schema.sent}
+    kappa = (sizes["g"],) if "g" in sizes else ()
+    unit = 4**schema.grid_bits
+    return Claim("norms", tuple(sizes.values()), unit, validity.most_records, schema.grid_bits, kappa)
+
+
+def _no_norms(schema: Schema, _: Validity, __: bool) -> NoReturn:
+    _check_grid(schema)
+    raise PlanError(f"validity.level='norm' has no statement about task={schema.task!r}: leave validity out")
+
+
+def _tables(schema: CountSchema | ScoringSchema, validity: Validity, clipped: bool) -> Claim:
+    if len(schema.statistics) > 1:
+        raise PlanError("validity has no statement about numbers of a CountSchema: leave one of them out")
+    cells = tuple(math.prod(schema.shape(table)) for table in schema.tables)
+    if sum(cells) > _MOST_CELLS:
+        raise PlanError(
+            f"validity is proved of at most {_MOST_CELLS:,} cells, and these tables have {sum(cells):,}; leave tables "
+            "out, or validity"
+        )
+    unit, most = (1, COUNT_SCALE * validity.most_records) if clipped else (COUNT_SCALE, validity.most_records)
+    return Claim("tables", cells, unit, most, clipped=clipped)
+
+
+def _no_table_norms(_: CountSchema | ScoringSchema, __: Validity, ___: bool) -> NoReturn:
+    raise PlanError("counts are proved cell by cell: choose validity.level='moments'")
+
+
+_STATEMENTS: Mapping[tuple[str, Level], Callable[[Any, Validity, bool], Claim]] = {
+    ("classes", "moments"): _classes,
+    ("ridge", "moments"): _folds,
+    ("counts", "moments"): _tables,
+    ("scoring", "moments"): _tables,
+    ("classes", "norm"): _norms,
+    ("ridge", "norm"): _norms,
+    ("gradients", "norm"): _norms,
+    ("counts", "norm"): _no_table_norms,
+    ("scoring", "norm"): _no_table_norms,
+}
+"""By the schema's task and the level; what has no row is refused."""
+_NONE: Mapping[Level, Callable[[Schema, Validity, bool], NoReturn]] = {"moments": _no_moments, "norm": _no_norms}
+
+
+def _with_room(claim: Claim, schema: Schema) -> Claim:
+    """The claim, if the field has room for it.
+
+    Raises:
+        PlanError: it has none; the message names the most records for which it has.
+    """
+    if _fits(claim):
+        return _check_tolerance(claim)
+    least, beyond = 0, claim.most_records
+    while beyond - least > 1:
+        middle = (least + beyond) // 2
+        least, beyond = (middle, beyond) if _fits(replace(claim, most_records=middle)) else (least, middle)
+    records = least // COUNT_SCALE if claim.sums == "tables" and claim.unit == 1 else least
+    where = f" at grid_bits={schema.grid_bits}" if claim.grid_bits else ""
+    raise PlanError(
+        f"validity.most_records is too large for the field of the proofs: at most {records}{where}; lower it"
+        + (", or grid_bits" if claim.grid_bits > _LEAST_GRID_BITS else "")
+    )
+
+
+def _check_tolerance(claim: Claim) -> Claim:
+    """The claim, if what it leaves open is worth little beside it."""
+    loose, most = claim.tolerance, max(1.0, _SMALL * claim.most_records)
+    if loose > most:
+        raise PlanError(
+            f"on so coarse a grid proofs leave {loose:.3g} records open beyond validity.most_records="
+            f"{claim.most_records}, and {most:.3g} is the most; raise schema.grid_bits"
+        )
+    return claim
+
+
+def _fits(claim: Claim) -> bool:
+    try:
+        return bool(statement_of(claim))
+    except PlanError:
+        return False

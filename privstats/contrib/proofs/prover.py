@@ -1,0 +1,192 @@
+"""The prover: a client's report that proves a statement, from its entries, a witness and fresh secrets.
+
+Pure: the same arguments give the same bytes, so all randomness must come from a secret that is used with no other
+vector and no other witness. A liar may run this code with other numbers; only the verifier detects that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from privstats.contrib.proofs import transcript
+from privstats.contrib.proofs.field import Field, P, add, lift, stream, subtract
+from privstats.contrib.proofs.field import dot as inner
+from privstats.contrib.proofs.gadgets import Bits, projected
+from privstats.contrib.proofs.statement import Statement
+from privstats.contrib.proofs.transcript import Transcript
+from privstats.errors import DataError
+from privstats.secagg.upload.signed_statements import derive, seed_commitment
+
+_BLINDS = 64  # an honest client needs another one with probability 2**-122
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """The secrets of one report.
+
+    Attributes:
+        context, sender: the run's, and the client's place on the roster.
+        secret: 32 bytes for this vector, witness, run and sender alone.
+        seeds: 32 bytes for each helper, place 1 first; each stands for that helper's share.
+    """
+
+    context: bytes
+    sender: int
+    secret: bytes
+    seeds: tuple[bytes, ...]
+
+    def __repr__(self) -> str:
+        return f"Secrets(sender={self.sender})"
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """A finished report.
+
+    Attributes:
+        body: the leader's share: the vector minus the helpers' shares.
+        blind: 32 bytes that travel with the body.
+        transcript: what the client signs.
+    """
+
+    body: Field
+    blind: bytes
+    transcript: Transcript
+
+    def __repr__(self) -> str:
+        return f"Proof(sender={self.transcript.sender})"
+
+
+def prove(statement: Statement, x: Field, witness: Field, secrets: Secrets) -> Proof:
+    """The report of an honest client.
+
+    Raises:
+        DataError: 64 blinds gave no report: entries and witness do not keep the statement.
+    """
+    attempts = (Attempt(statement, x, witness, secrets, number) for number in range(_BLINDS))
+    for attempt in attempts:
+        if not attempt.keeps:
+            break  # which no blind changes
+        if attempt.fits:
+            return attempt.finished()
+    raise DataError(
+        f"no proof of validity={statement.name!r} was found: these sums do not keep the plan's bounds; measure them "
+        "under the plan's schema, or raise most_records"
+    )
+
+
+class Attempt:
+    """One try: the first stage under one blind, and what follows from it.
+
+    Attributes:
+        x, witness: what is proved, and what proves it.
+        number: of the try; blind and masks follow from it.
+        products: of the Grams.
+        commits: to the helpers' seeds.
+        vector: the report in the clear; its later stages are zero until :meth:`finished`.
+    """
+
+    def __init__(self, statement: Statement, x: Field, witness: Field, secrets: Secrets, number: int) -> None:
+        self.statement, self._secrets, self.number = statement, secrets, number
+        self.blind = self._key("blind")
+        self.commits = tuple(
+            seed_commitment(secrets.context, secrets.sender, place, seed)
+            for place, seed in enumerate(secrets.seeds, start=1)
+        )
+        self.x, self.witness = x, witness
+        self.products = [gram.product(x, witness) for gram in statement.grams]
+        self.vector = np.zeros(statement.ends[-1], np.uint64)
+        self.vector[: statement.ends[0]] = np.concatenate([x, witness, *self._masked()])
+
+    def _key(self, label: str) -> bytes:
+        return derive(self._secrets.secret, f"{label}/{self.number}", self._secrets.context)
+
+    def _masked(self) -> list[Field]:
+        out = []
+        for gram, product in zip(self.statement.grams, self.products, strict=True):
+            mask = stream(self._key(f"mask {gram.name}"), gram.columns)
+            right = gram.right(self.x, self.witness, mask)
+            out += [product, mask, right, np.array([inner(mask, mask)], np.uint64)]
+        return out
+
+    @cached_property
+    def _streams(self) -> Field:
+        """The sum of the helpers' shares."""
+        secrets, size = self._secrets, self.statement.ends[-1]
+        out = np.zeros(size, np.uint64)
+        for seed in secrets.seeds:
+            out = add(out, transcript.share(seed, secrets.context, secrets.sender, size))
+        return out
+
+    def _stage(self, number: int) -> bytes:
+        """The leader's share of a stage, as bytes."""
+        start, end = (0, *self.statement.ends)[number : number + 2]
+        return subtract(self.vector[start:end], self._streams[start:end]).astype("<u8").tobytes()
+
+    @cached_property
+    def first_part(self) -> bytes:
+        """The hash of the first stage, which fixes the signs."""
+        return transcript.first_part(self._secrets.context, self._secrets.sender, self.blind, self._stage(0))
+
+    @cached_property
+    def first(self) -> bytes:
+        """z_1, from which the signs follow."""
+        secrets = self._secrets
+        return transcript.first_challenge(secrets.context, secrets.sender, self.commits, self.first_part)
+
+    @cached_property
+    def sums(self) -> list[int]:
+        """The signed sums of the tested entries, between -p/2 and p/2."""
+        statement = self.statement
+        if not statement.signed:
+            return []
+        tested = lift(statement.tested(self.x, self.witness))
+        signs = transcript.signs(self.first, self._secrets.context, statement.tested_size)
+        return [_centred(each) for each in projected(tested, signs, statement.signed)]
+
+    @cached_property
+    def values(self) -> list[int]:
+        """What the slacks must hold: the relations' linear forms and their constants, between -p/2 and p/2."""
+        forms = self.statement.relations(self.x, self.witness, self.products)
+        return [_centred(int(form) + slack.constant) for form, slack in zip(forms, self.statement.slacks, strict=True)]
+
+    @property
+    def keeps(self) -> bool:
+        """Whether every slack is in its range, which does not depend on the blind."""
+        widths = (slack.width for slack in self.statement.slacks)
+        return all(0 <= each < 1 << width for each, width in zip(self.values, widths, strict=True))
+
+    @property
+    def fits(self) -> bool:
+        """Whether every sum and every slack is in its range."""
+        half = 1 << (self.statement.bits - 1)
+        return self.keeps and all(-half <= each < half for each in self.sums)
+
+    def finished(self) -> Proof:
+        """The report, with the low bits of the sums and the slacks, also if they are out of range."""
+        statement, bits = self.statement, Bits(self.statement.bits)
+        shifted = [each + (1 << (bits.count - 1)) for each in self.sums]
+        rows = [bits.rows_of(each, bits.count) for each in shifted]
+        rows += [bits.rows_of(v, slack.width) for v, slack in zip(self.values, statement.slacks, strict=True)]
+        return self.with_bits(np.concatenate(rows))
+
+    def with_bits(self, table: Field) -> Proof:
+        """The report with these entries in the place of bits, ``(rows, Q)``."""
+        statement, bits = self.statement, Bits(self.statement.bits)
+        masks = stream(self._key("mask bits"), statement.rows)
+        first, second, _ = statement.ends
+        self.vector[first:second] = np.concatenate([table.ravel(), masks])
+        context, sender = self._secrets.context, self._secrets.sender
+        part = transcript.second_part(context, sender, self.blind, self._stage(1))
+        signed = Transcript(context, sender, self.commits, (self.first_part, part))
+        gamma = transcript.gamma(signed.second, context, statement.rows)
+        self.vector[second:] = bits.quotients(masks, table, gamma).ravel()
+        return Proof(subtract(self.vector, self._streams), self.blind, signed)
+
+
+def _centred(value: int) -> int:
+    """The number between -p/2 and p/2 that a number stands for."""
+    return (value + P // 2) % P - P // 2

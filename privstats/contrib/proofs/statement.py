@@ -1,0 +1,174 @@
+"""The interface of statements for prover and verifier: tests of a size, products, relations with slacks, and lengths.
+
+A statement asserts of the wire entries x and a witness w, both vectors over the field: some of their entries are small
+whole numbers (``tested``), some matrices are products (``grams``), and some linear forms are whole numbers in a range
+(``relations``). Everything but the making of the witness is linear in x, w and the products, and client and members
+call the same code, so their results cannot differ. The lengths that follow are the same for all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from math import isqrt
+from typing import ClassVar, TypeAlias
+
+from privstats.contrib.proofs.field import Field, Integers, P
+from privstats.errors import PlanError
+
+Coins: TypeAlias = Callable[[int, int], Field]
+"""Uniform elements for the rounding of a witness, by the number of the try and their count; not the proof's coins."""
+
+
+@dataclass(frozen=True)
+class Slack:
+    """A relation: a linear form of the report plus a constant is a whole number of [0, 2**width).
+
+    Attributes:
+        name: for people.
+        constant: what is added to the linear form.
+        width: bits; 0 says that the form and the constant cancel.
+    """
+
+    name: str
+    constant: int
+    width: int
+
+
+class Gram(ABC):
+    """A matrix X whose product X X' is M: X, and M where it is not sent, are linear in x and w.
+
+    Attributes:
+        name: for people.
+        rows, columns: of X.
+        sent: M, its lower triangle row by row, travels with the report; otherwise it is linear in x and w.
+    """
+
+    name: str
+    rows: int
+    columns: int
+    sent: bool
+
+    @property
+    def product_size(self) -> int:
+        """Entries of M that travel."""
+        return self.rows * (self.rows + 1) // 2 if self.sent else 0
+
+    @abstractmethod
+    def product(self, x: Field, w: Field) -> Field:
+        """X X' as it travels, from a client's own vectors; nothing where it does not."""
+
+    @abstractmethod
+    def right(self, x: Field, w: Field, z: Field) -> Field:
+        """X z, for z of ``columns`` elements."""
+
+    @abstractmethod
+    def left(self, x: Field, w: Field, c: Field) -> Field:
+        """X' c, for c of ``rows`` elements."""
+
+    @abstractmethod
+    def form(self, x: Field, w: Field, product: Field, c: Field) -> int:
+        """c' M c."""
+
+
+class Statement(ABC):
+    """One statement about a vector of wire entries, and the lengths of the report that proves it.
+
+    Attributes:
+        name: of the level, as the plan has it.
+        tests: signed sums that are shown to be small; each that lies passes with one half (docs: the lemma).
+        size: entries of x, which are summed.
+        witness_size: entries of w.
+        tested_size: entries that the tests are over; 0 where there is nothing to test.
+        square: what an honest client's tested entries square to at most; beta**2.
+        slacks: the relations.
+        grams: the matrices.
+    """
+
+    name: ClassVar[str]
+    tests: ClassVar[int] = 128
+
+    size: int
+    witness_size: int
+    tested_size: int
+    square: int
+    slacks: tuple[Slack, ...]
+    grams: tuple[Gram, ...]
+
+    def hidden_of(self, x: Integers) -> Integers:
+        """What the statement is about and no client sends, as it follows from the entries: nothing by default."""
+        return x[:0]
+
+    @abstractmethod
+    def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
+        """A witness for an honest client's entries, and for what they hide.
+
+        Raises:
+            DataError: there is none: these entries are not admissible, or too coarse for the statement's bound.
+        """
+
+    @abstractmethod
+    def tested(self, x: Field, w: Field) -> Field:
+        """The entries that the tests are over, ``(tested_size,)``."""
+
+    @abstractmethod
+    def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
+        """The linear forms of the slacks, without their constants."""
+
+    @property
+    def signed(self) -> int:
+        """How many tests there are: none where nothing is tested."""
+        return self.tests if self.tested_size else 0
+
+    @cached_property
+    def bits(self) -> int:
+        """Q, the bits of a test, so that tau = 2**(Q - 1) is at least 9.5 beta; of a slack where there are no tests.
+
+        An honest client's sum passes tau with probability at most 2 exp(-9.5**2): the sum of X_i (u_i + u'_i - 1) has
+        variance |X|**2 / 2 and is sub-Gaussian with it.
+        """
+        if not self.tested_size:
+            return max(slack.width for slack in self.slacks)
+        return isqrt(361 * self.square // 4).bit_length() + 1  # 9.5**2 = 361 / 4
+
+    @property
+    def reach(self) -> int:
+        """What the tests prove of the root of the sum of squares, rounded up: 4.75 tau."""
+        return 19 * (1 << (self.bits - 1)) // 4 + 1
+
+    @property
+    def tolerance(self) -> int:
+        """Wire steps by which a liar's sums may pass what is claimed of them: none where nothing is rounded."""
+        return 0
+
+    @cached_property
+    def rows(self) -> int:
+        """Rows of Q bits: one for each test, and for each slack as many as its width needs."""
+        return self.signed + sum(-(-slack.width // self.bits) for slack in self.slacks)
+
+    @cached_property
+    def lengths(self) -> tuple[tuple[int, ...], tuple[int, int], tuple[int]]:
+        """The lengths of the report's parts by stage: x, w and per Gram M, z, Xz, z'z; bits, masks; h."""
+        grams = (part for g in self.grams for part in (g.product_size, g.columns, g.rows, 1))
+        return (self.size, self.witness_size, *grams), (self.rows * self.bits, self.rows), (3 * (self.bits + 1),)
+
+    @cached_property
+    def ends(self) -> tuple[int, int, int]:
+        """Where the three stages of the report end."""
+        first, second, third = accumulate(sum(stage) for stage in self.lengths)
+        return first, second, third
+
+    def check_room(self, remedy: str) -> None:
+        """Refuse a statement whose whole numbers could meet modulo p.
+
+        Raises:
+            PlanError: ``remedy`` says what to change.
+        """
+        widest = max(slack.width for slack in self.slacks)
+        most = max((abs(slack.constant) for slack in self.slacks), default=0)
+        square = self.reach**2 if self.tested_size else 0
+        if 2 * (square + most + (1 << widest)) >= P:
+            raise PlanError(f"validity={self.name!r} has no room in its field for so many records: {remedy}")

@@ -1,0 +1,94 @@
+"""Hashes and derivations of a proof: commitments, parts, the coins of the signs and of the bits, the leader's query.
+
+The strings use ``L(p)``, ``H`` and ``KDF`` of ``docs/one_upload.md``. A commitment is to a seed and so to every stage
+of a share; the blind prevents the use of a part to test guesses. Pure functions; used by prover and members.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from privstats.contrib.proofs.field import Field, stream
+from privstats.secagg.prg import ctr_keystream
+from privstats.secagg.upload.signed_statements import derive, labelled
+from privstats.secagg.wire import HASH_BYTES, index
+
+BLIND_BYTES = 32
+SIGN_BYTES = 32
+"""Bytes of random signs for one entry: 16 for b and 16 for b', a bit of each for every one of 128 tests."""
+
+_FIRST, _SECOND = b"\x01", b"\x02"
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """The signed statement of one report, which all members have before the leader's query.
+
+    Attributes:
+        context: the run's.
+        sender: the client's place on the roster.
+        commits: to the seed of every helper, by place.
+        parts: hashes of the first and of the second stage of the leader's share, under a blind.
+    """
+
+    context: bytes
+    sender: int
+    commits: tuple[bytes, ...]
+    parts: tuple[bytes, bytes]
+
+    @classmethod
+    def of(cls, context: bytes, sender: int, commits: bytes, parts: bytes) -> Transcript:
+        """What a client signed of its proof, from the columns of its report."""
+        each = [commits[start : start + HASH_BYTES] for start in range(0, len(commits), HASH_BYTES)]
+        return cls(context, sender, tuple(each), (parts[:HASH_BYTES], parts[HASH_BYTES:]))
+
+    @property
+    def first(self) -> bytes:
+        """z_1: fixed once the first stage is; the signs follow from it."""
+        return first_challenge(self.context, self.sender, self.commits, self.parts[0])
+
+    @property
+    def second(self) -> bytes:
+        """z_2: fixed once the bits are; gamma follows from it."""
+        return second_challenge(self.first, self.parts[1])
+
+
+def first_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
+    """The hash of the leader's share of x, witness, products and masks."""
+    return labelled("proof-part", context, index(sender), _FIRST, blind, stage)
+
+
+def second_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
+    """The hash of the leader's share of the bits and their masks."""
+    return labelled("proof-part", context, index(sender), _SECOND, blind, stage)
+
+
+def first_challenge(context: bytes, sender: int, commits: Sequence[bytes], part: bytes) -> bytes:
+    """z_1."""
+    return labelled("proof-signs", context, index(sender), *commits, part)
+
+
+def second_challenge(first: bytes, part: bytes) -> bytes:
+    """z_2."""
+    return labelled("proof-bits", first, part)
+
+
+def signs(first: bytes, context: bytes, entries: int) -> bytes:
+    """The bits of the signs: ``SIGN_BYTES`` for each entry, b for all entries and then b'."""
+    return ctr_keystream(derive(first, "signs", context), bytes(16), SIGN_BYTES * entries)
+
+
+def gamma(second: bytes, context: bytes, rows: int) -> Field:
+    """The reduction of the bits: three elements for each row, ``(3, rows)``."""
+    return stream(derive(second, "gamma", context), 3 * rows).reshape(3, rows)
+
+
+def query(rho: bytes, context: bytes, sender: int, size: int) -> Field:
+    """The leader's coins for one report, drawn after the report was fixed."""
+    return stream(derive(rho, f"query/{sender}", context), size)
+
+
+def share(seed: bytes, context: bytes, sender: int, size: int) -> Field:
+    """A helper's share of a report, which its seed stands for."""
+    return stream(derive(seed, f"field/{sender}", context), size)

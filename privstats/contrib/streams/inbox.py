@@ -1,0 +1,497 @@
+"""A party's inbox for a stream: batches of records, and the changes of them that a round carries.
+
+Files in the party's folder; ``RecordRegistry`` decides which round is charged for which record. ``parts`` uses it. A
+batch is the records of one epoch, ids, rows, labels or targets, and the ids that leave: an ``.npz`` without pickled
+objects.
+
+In a stream of persons (:class:`PersonInbox`) the rows of each person that came first count, whole. Rows of a person who
+is in a batch before are left out and counted, and no file is refused for them: one person who comes again decides
+nothing for others.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.contrib.streams.registry_index import LONGEST_ID, record_keys
+from privstats.contrib.streams.registry_log import RegistryLog
+from privstats.course import Pending, PersonRegistry, RecordRegistry, Stream
+from privstats.dp import Privacy
+from privstats.errors import DataError, PrivstatsError, UnreadableRecordsWarning
+from privstats.files.arrays import read_arrays
+from privstats.files.atomic import atomic_write, write_new
+from privstats.moments import Moments, MomentsDelta, PersonRows, exact_moments, remarks_on
+from privstats.moments.person_ids import names_of
+from privstats.transforms.reading import LOST
+
+_INTEGER = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]+?)(?:\.0*)?", re.ASCII)
+_RECORDS = "records"
+Waiting: TypeAlias = Callable[[Collection[str]], int]
+"""The records that a round already carries, where these leave."""
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """One party's records in one epoch.
+
+    Attributes:
+        ids: one text per record, which stays with it; of persons one per row, that of its person.
+        X, y: the records.
+        leave: ids of records, or persons, of earlier epochs that leave.
+        unit: whose ids these are: a ``"record"``'s, or a ``"person"``'s.
+    """
+
+    ids: tuple[str, ...]
+    X: NDArray[Any]
+    y: NDArray[Any]
+    leave: tuple[str, ...] = ()
+    unit: str = "record"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The records, or the persons, each once."""
+        return tuple(dict.fromkeys(self.ids))
+
+
+def read_batch(path: Path) -> Batch:
+    """The batch in a file.
+
+    Raises:
+        DataError: it cannot be read, is no such file, or holds arrays of different lengths.
+    """
+    held = read_arrays(path)
+    named = "persons" if "persons" in held and "ids" not in held else "ids"
+    if set(held) - {named, "X", "y", "leave"} or not {named, "X", "y"} <= set(held):
+        raise DataError(
+            f"{path} must hold the arrays ids, X and y, and leave where records leave; it has {list(held)}; where "
+            "records only leave, save ids=[], X=np.empty((0, FEATURES)) and y=[] beside it; under a promise per person "
+            "save persons, an id for each row, in place of ids"
+        )
+    if not held["X"].ndim or not held["y"].ndim:
+        raise DataError(f"{path} must hold X with one row and y with one entry for every record; it has less")
+    texts = {name: _texts(path, name, held[name]) for name in (named, "leave") if name in held}
+    if len(texts[named]) != len(held["X"]) or len(texts[named]) != len(held["y"]):
+        raise DataError(f"{path} must hold one id, one row and one label for every record")
+    unit = "person" if named == "persons" else "record"
+    return Batch(texts[named], held["X"], held["y"], texts.get("leave", ()), unit)
+
+
+def picked(batches: Mapping[int, Batch], ids: Collection[str]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+    """The rows and labels of these records, in the order of their epochs; None where there are none."""
+    wanted, parts = set(ids), []
+    for batch in batches.values():
+        rows = [place for place, record in enumerate(batch.ids) if record in wanted]
+        if rows:
+            parts.append((batch.X[rows], batch.y[rows]))
+    if not parts:
+        return None
+    return _joined([X for X, _ in parts]), _joined([y for _, y in parts])
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays one after the other; each value keeps its type, which that of another day would change."""
+    if len({part.dtype for part in parts}) == 1:
+        return np.concatenate(parts)
+    return np.concatenate([np.fromiter(part.reshape(-1), object, part.size).reshape(part.shape) for part in parts])
+
+
+def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
+    """How many ids are an earlier one, or another of these, written in another way: ``7``, ``007`` and ``7.0``, in
+    another form of Unicode, or with spaces around.
+
+    A table's column of ids is of numbers on one day and of texts on the next, if one of them holds a letter; a record
+    with two ids would enter twice.
+    """
+    known = {_plain(record): record for record in earlier}
+    return sum(known.setdefault(_plain(record), record) != record for record in ids)
+
+
+def _plain(record: str) -> str:
+    """A whole number in its shortest form, of any length; another text in NFC, without spaces around."""
+    text = unicodedata.normalize("NFC", record).strip()
+    number = _INTEGER.fullmatch(text)
+    return text if number is None else ("-" if number["sign"] == "-" else "") + number["digits"]
+
+
+def _texts(path: Path, name: str, array: NDArray[Any]) -> tuple[str, ...]:
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "Uiu"):
+        raise DataError(f"{name} in {path} must be a list of texts or whole numbers; give one per record")
+    return tuple(str(each) for each in array.tolist())
+
+
+def _nothing(_: Collection[str]) -> int:
+    return 0
+
+
+@dataclass(frozen=True)
+class RecordInbox:
+    """One party's batches, ``records/<number>.npz`` in the order in which they came; each is read once.
+
+    Args:
+        home: the party's folder.
+        stream: the stream.
+    """
+
+    home: Path
+    stream: Stream
+    _read: dict[int, Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def path(self, number: int) -> Path:
+        """The file of a batch."""
+        return self.home / _RECORDS / f"{number}.npz"
+
+    def batches(self) -> Mapping[int, Batch]:
+        """Every batch, by number.
+
+        Raises:
+            DataError: one cannot be read.
+        """
+        for number in self._numbers():
+            if number not in self._read:
+                self._read[number] = read_batch(self.path(number))
+        return dict(sorted(self._read.items()))
+
+    def _numbers(self) -> list[int]:
+        return [int(path.stem) for path in (self.home / _RECORDS).glob("*.npz") if path.stem.isdecimal()]
+
+    def check(self, who: str, batch: Batch, number: int | None = None, waiting: Waiting = _nothing) -> Batch:
+        """Check a batch whole, before its first record is registered; returns what is kept of it.
+
+        Args:
+            who: the party, for messages.
+            batch: the records.
+            number: its own; the next when omitted.
+            waiting: records that the next round already carries, entering and leaving together, where these leave; of
+                a tree the most at any level.
+
+        Raises:
+            DataError: a record occurs twice or has no usable id, one leaves that has not entered or may not leave,
+                there are more than the plan prices or than the next round has room for, or they do not fit the schema.
+        """
+        batch = self._admitted(who, batch, number)
+        before = [each for at, each in self.batches().items() if number is None or at < number]
+        earlier = {record for each in before for record in each.names}
+        if not all(0 < len(record) <= LONGEST_ID and LOST not in record for record in batch.names):
+            raise DataError(
+                f"{who} has an id that is none: an id is a text of 1 to {LONGEST_ID} characters, and no U+FFFD, which "
+                "stands for one that was lost in decoding; read the ids in their own encoding"
+            )
+        self._check_once(who, batch, earlier)
+        self._check_leavers(who, batch, earlier.difference(*(each.leave for each in before)))
+        self._check_price(who, len(earlier) + len(batch.names))
+        moved = self.weigh(batch.names, batch) + self.weigh(batch.leave)
+        self._check_room(who, waiting(batch.leave) + moved)
+        if batch.ids:
+            self._measured(batch)
+        return batch
+
+    def _admitted(self, who: str, batch: Batch, number: int | None) -> Batch:  # noqa: ARG002  of persons it decides
+        """What is kept of a batch: of records all, or none.
+
+        Raises:
+            DataError: its ids are those of another unit than the plan promises.
+        """
+        self._check_unit(who, batch)
+        return batch
+
+    def _check_once(self, who: str, batch: Batch, earlier: Collection[str]) -> None:
+        twice = set(earlier).intersection(batch.ids)
+        if twice or len(set(batch.ids)) != len(batch.ids):
+            raise DataError(f"{who} brings {len(twice) or 'some'} records a second time; a record enters once")
+        if apart := written_apart(earlier, batch.ids):
+            raise DataError(
+                f"{who} brings {apart} ids that are written in another way than before, such as 007 for 7: a record "
+                "with two ids enters twice; write them as before"
+            )
+
+    def _measured(self, batch: Batch) -> Moments:
+        plan = self.stream.first
+        return exact_moments(plan.schema, batch.X, batch.y, unreadable=plan.unreadable)
+
+    def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:  # noqa: ARG002  of persons it has rows
+        """For how many records these count towards the limits of the plan, of this batch or those before."""
+        return len(ids)
+
+    def due(self, registry: RecordRegistry, place: int) -> int:
+        """Records that a node at this one's level has to carry, entering and leaving together."""
+        return registry.pending(place, ()).missing  # of no records at hand all are missing
+
+    def carried(self, registry: RecordRegistry, place: int) -> int:
+        """Records that a node's vector holds."""
+        return len(RegistryLog(registry.ledger, registry.entry).carried(place))
+
+    def _check_unit(self, who: str, batch: Batch) -> None:
+        promised = "person" if self.stream.plan.person_clip is not None else "record"
+        if batch.unit != promised:
+            right = "persons, an id for each row" if promised == "person" else "ids, one per record"
+            raise DataError(f"{who} holds ids of {batch.unit}s, and the plan promises {promised}s: save {right}")
+
+    def remarks(self, batch: Batch) -> tuple[str, ...]:
+        """What the holder of a batch that enters should know of the clip, with exact shares."""
+        return remarks_on(self._measured(batch)) if batch.ids else ()
+
+    def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
+        """Checked here, because one that has left before would keep the registry from noting the others."""
+        strangers = set(batch.leave).difference(inside)
+        if strangers or len(set(batch.leave)) != len(batch.leave):
+            raise DataError(
+                f"{who} names {len(strangers) or 'some'} records that leave and were never in, have left already or "
+                "come twice; check leave"
+            )
+        if batch.leave and not self.stream.deletions:
+            raise DataError("this stream was paid for without deletions; leave out leave, or make one with --deletions")
+
+    def _check_price(self, who: str, records: int) -> None:
+        privacy = self.stream.first.privacy
+        most = privacy.max_records_per_client if isinstance(privacy, Privacy) else None
+        if most is not None and records > most:
+            raise DataError(
+                f"{who} would have {records} records in the stream, and the plan prices at most {most} over all "
+                "epochs (max_records_per_client); sample fewer"
+            )
+
+    def _check_room(self, who: str, moved: int) -> None:
+        cohort = self.stream.first.cohort
+        if not self.room:
+            raise DataError(
+                f"cohort.max_records={cohort.max_records} is no record for each of {cohort.clients} clients; agree on "
+                "a larger one"
+            )
+        if self.promised and moved > self.room:
+            of, later = (
+                ("a node of the tree", "make a stream with a larger max_records")
+                if self.stream.levels > 1
+                else ("the next epoch", "bring the rest after that epoch")
+            )
+            raise DataError(
+                f"with {who} {of} would move {moved} of this party's records, and the plan has room for {self.room} "
+                f"(max_records{' shared by the clients' if self.stream.deletions else ''}); {later}"
+            )
+
+    @property
+    def room(self) -> int:
+        """The most records that one party may move in one round, entering and leaving together.
+
+        Where records leave, cancelling counts could hide a sum of more records than the ring holds, which would wrap:
+        so each party keeps to its part of ``max_records``. Where none leaves, the sum's own counts reveal that, and it
+        is refused.
+        """
+        cohort = self.stream.first.cohort
+        return cohort.max_records // (cohort.clients if self.stream.deletions else 1)
+
+    @property
+    def promised(self) -> bool:
+        """Whether the plan has a promise, under which no record is postponed."""
+        return isinstance(self.stream.first.privacy, Privacy)
+
+    def keep(self, source: Path, number: int) -> None:
+        """Keep the file under a number, replacing an existing one."""
+        atomic_write(self._file_for(number), source.read_bytes())
+        self._read.pop(number, None)
+
+    def bring(self, source: Path, waiting: Waiting = _nothing) -> Batch:
+        """Check a file of records and keep it as the next batch, for the next epoch in which the party takes part.
+
+        Args:
+            source: the file.
+            waiting: as for :meth:`check`.
+
+        Raises:
+            DataError: it cannot be read, or as for :meth:`check`; the file is not kept then.
+            PrivstatsError: it cannot be kept, or another process adds a batch now.
+        """
+        batch = read_batch(source)
+        number = max(self._numbers(), default=-1) + 1  # before the check: a concurrent batch takes this number
+        batch = self.check("the file", batch, number, waiting)
+        write_new(self._file_for(number), source.read_bytes())
+        return batch
+
+    def _file_for(self, number: int) -> Path:
+        """The file of a batch, in an existing folder."""
+        place = self.path(number)
+        try:
+            place.parent.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise PrivstatsError(f"cannot make {place.parent}: {error.strerror}; nothing was kept") from None
+        return place
+
+    def register(self, registry: RecordRegistry) -> None:
+        """Enter new batches in the registry; completes a call that was killed.
+
+        Raises:
+            LedgerError: a record enters twice, or leaves without having entered.
+        """
+        pending: list[Batch] = []
+        for batch in reversed(list(self.batches().values())):
+            if batch.ids or batch.leave:
+                if _noted(registry, batch):
+                    break
+                pending.append(batch)
+        for batch in reversed(pending):
+            if any(registry.state(record) == "new" for record in batch.ids[:1]):
+                self._enter(registry, batch)
+            if any(registry.state(record) == "in" for record in batch.leave[:1]):
+                registry.leave(batch.leave)
+
+    def _enter(self, registry: RecordRegistry, batch: Batch) -> None:
+        registry.enter(batch.ids)
+
+    def pending(self, registry: RecordRegistry, node: int) -> Pending:
+        """The changes that a round must carry; without a promise up to :attr:`room`, leaving records first.
+
+        Under a promise nothing is postponed: one record more would move others between rounds, and would cost for all
+        of them.
+        """
+        pending = registry.pending(node, [record for each in self.batches().values() for record in each.names])
+        if self.promised:
+            return pending
+        leaving = pending.leaving[: self.room]
+        return replace(pending, entering=pending.entering[: self.room - len(leaving)], leaving=leaving)
+
+    def change(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
+        """The pending changes, measured.
+
+        Raises:
+            DataError: they cannot be measured, a batch is missing, or there is no :attr:`room` for them.
+        """
+        moved = self.weigh(pending.entering) + self.weigh(pending.leaving)
+        if moved > self.room:
+            raise DataError(f"{moved} records are due at round {pending.node} and the plan has room for {self.room}")
+        return self._delta(registry, pending)
+
+    def _delta(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
+        batches, plan = self.batches(), self.stream.first
+        parts = [picked(batches, ids) for ids in (pending.entering, pending.leaving)]
+        return registry.delta(
+            pending,
+            *(
+                None if part is None else exact_moments(plan.schema, *part, unreadable=plan.unreadable)
+                for part in parts
+            ),
+        )
+
+
+def _noted(registry: RecordRegistry, batch: Batch) -> bool:
+    entered = not any(registry.state(record) == "new" for record in batch.ids[:1])
+    return entered and all(registry.state(record) == "gone" for record in batch.leave[:1])
+
+
+@dataclass(frozen=True)
+class PersonInbox(RecordInbox):
+    """One party's batches of persons, each row beside the name of its person."""
+
+    _named: dict[tuple[int, ...], Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def batches(self) -> Mapping[int, Batch]:
+        """Every batch, by number, without rows of nobody and of persons who are in an earlier one."""
+        admitted: dict[int, Batch] = {}
+        seen = set[str]()
+        for number, batch in super().batches().items():
+            key = (*admitted, number)
+            if key not in self._named:
+                self._named[key] = _first(batch, seen)[0]
+            admitted[number] = self._named[key]
+            seen.update(admitted[number].names)
+        return admitted
+
+    def keep(self, source: Path, number: int) -> None:
+        """Keep the file under a number, replacing an existing one."""
+        super().keep(source, number)
+        self._named.clear()
+
+    def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:
+        """For how many records these persons count towards the limits of the plan: their rows, at most those of the
+        clip."""
+        clip, schema = self.stream.first.person_clip, self.stream.first.schema
+        assert clip is not None  # noqa: S101  parts makes this inbox for such streams
+        most, rows = clip.most_records(schema), self._rows(batch)
+        return sum(min(rows.get(name, 0), most) for name in ids)
+
+    def due(self, registry: RecordRegistry, place: int) -> int:
+        """Records that a node at this one's level has to carry, entering and leaving together."""
+        pending = registry.pending(place, [name for each in self.batches().values() for name in each.names])
+        return self.weigh(pending.entering) + self.weigh(pending.leaving) + pending.missing
+
+    def carried(self, registry: RecordRegistry, place: int) -> int:
+        """Records that a node's vector holds."""
+        held = set(RegistryLog(registry.ledger, registry.entry).carried(place))
+        names = [name for each in self.batches().values() for name in each.names]
+        keys = record_keys(registry.secret, names)
+        return self.weigh([name for key, name in zip(keys, names, strict=True) if key in held])
+
+    def _rows(self, batch: Batch | None) -> Mapping[str, int]:
+        """How many rows each person has."""
+        batches = self.batches().values() if batch is None else (batch,)
+        rows: dict[str, int] = {}
+        for name in (name for each in batches for name in each.ids):
+            rows[name] = rows.get(name, 0) + 1
+        return rows
+
+    def _admitted(self, who: str, batch: Batch, number: int | None) -> Batch:
+        batch = super()._admitted(who, batch, number)
+        before = [each for at, each in self.batches().items() if number is None or at < number]
+        admitted, remarks = _first(batch, {name for each in before for name in each.names})
+        if not admitted.ids and not admitted.leave and remarks:
+            raise DataError(f"{who} brings nobody new and nobody who leaves: {'; '.join(remarks)}")
+        for remark in remarks:
+            warnings.warn(f"of {who} {remark}", UnreadableRecordsWarning, stacklevel=4)
+        return admitted
+
+    def _check_once(self, who: str, batch: Batch, earlier: Collection[str]) -> None:
+        """Nothing is left to refuse: later rows are out, and each id is read as one person."""
+
+    def _measured(self, batch: Batch) -> Moments:
+        plan = self.stream.first
+        assert plan.person_clip is not None  # noqa: S101  parts makes this inbox for such streams
+        return _rows_of(batch).measured(plan.schema, plan.person_clip, plan.unreadable)
+
+    def _enter(self, registry: RecordRegistry, batch: Batch) -> None:
+        _of_persons(registry).enter(_rows_of(batch))
+
+    def _delta(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
+        """What a person adds or takes is measured from the rows of one batch, and no later one."""
+        batches, wanted = self.batches(), {*pending.entering, *pending.leaving}
+        rows = picked(batches, wanted)
+        names = tuple(name for each in batches.values() for name in each.ids if name in wanted)
+        return _of_persons(registry).delta(pending, None if rows is None else PersonRows(*rows, names))
+
+
+def _of_persons(registry: RecordRegistry) -> PersonRegistry:
+    assert isinstance(registry, PersonRegistry)  # noqa: S101  parts opens it for such streams
+    return registry
+
+
+def _rows_of(batch: Batch) -> PersonRows:
+    return PersonRows(batch.X, batch.y, batch.ids)
+
+
+def _first(batch: Batch, seen: Collection[str]) -> tuple[Batch, list[str]]:
+    """The rows of those who were in no batch before, and sentences about the rows that are left out.
+
+    Raises:
+        DataError: an id in leave says of nobody who that is.
+    """
+    names, leave = names_of(list(batch.ids)), names_of(list(batch.leave))
+    if None in leave:
+        raise DataError("leave holds an id that says of nobody who that is; give whole numbers or texts")
+    again = [name for name in names if name in seen]
+    rows = [place for place, name in enumerate(names) if name is not None and name not in seen]
+    remarks = []
+    if unnamed := names.count(None):
+        remarks.append(f"{unnamed} rows say of nobody whose they are, and are left out")
+    if again:
+        remarks.append(
+            f"{len(again)} rows of {len(set(again))} persons who were brought before are left out: a person enters "
+            "once, with all rows of one file"
+        )
+    ids, gone = (tuple(name for name in listed if name is not None) for listed in ([names[at] for at in rows], leave))
+    return replace(batch, ids=ids, X=batch.X[rows], y=batch.y[rows], leave=gone), remarks

@@ -1,0 +1,175 @@
+"""A stream in a folder: every party and the server on one machine, durable through any kill.
+
+For studies and tests: folders, ledgers, registries and sessions are those of real machines; only the network is
+missing.
+
+A stream in a folder is the engine between machines, over folders. It had an engine of its own: one secret from which
+all keys followed, machines of all parties in one process, journals that stayed so that a lost release was made again.
+One leaked secret gave away every party, and a leaked journal gave away the seed of the noise. Now ``LocalTransport``
+carries the same sessions between folders that could be moved apart, and a clock that moves only in ``sleep`` makes
+waiting for absent parties free. It takes half as long again as before, because every message opens its folder, as a
+node does.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from privstats.contrib.streams.inbox import read_batch
+from privstats.contrib.streams.party import inbox, registry_of, waiting
+from privstats.contrib.streams.stream import Stream
+from privstats.course import document
+from privstats.dp import Ledger, Privacy
+from privstats.engines.network.folder import Folder
+from privstats.engines.network.folder_documents import COURSE
+from privstats.engines.network.host import Host
+from privstats.engines.network.round_host import Waiting
+from privstats.engines.network.study import LocalTransport
+from privstats.engines.network.transport import Deadlines
+from privstats.errors import DataError, PlanError
+from privstats.release import Release
+from privstats.secagg import Identity, Roster
+
+DATASET = "stream"
+"""Name of the account in every ledger."""
+
+_HOST, _EARLIER = "host", "stream.toml"
+_RUN_BYTES = 16
+_DEADLINES = Deadlines(120, 120)  # online parties answer at once, so no step waits
+
+
+@dataclass
+class _Clock:
+    """A clock that advances only in ``sleep``."""
+
+    now: float = 0.0
+
+    def read(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def new_stream(path: Path, stream: Stream) -> None:
+    """Create the folders of all parties and of the server, each with its own keys, and let each party spend the stream.
+
+    Raises:
+        PlanError: the folder exists and is not empty, or the plan's protocol needs a panel.
+        LedgerError: a ledger cannot be created.
+    """
+    plan = stream.plan
+    if plan.panel:
+        raise PlanError("streams in a folder are summed interactively; a panel sits on machines of its own")
+    if path.exists() and any(path.iterdir()):
+        raise PlanError(f"{path} is not empty; name a new folder")
+    server, *people = (Identity.generate(os.urandom) for _ in range(plan.cohort.clients + 1))
+    roster = Roster(tuple(each.public for each in people), server=server.public, run=os.urandom(_RUN_BYTES))
+    for party, identity in enumerate(people):
+        _write_folder(path / str(party), stream, identity, roster)
+        registry_of(Folder.open(path / str(party)))
+    _write_folder(path / _HOST, stream, server, roster)  # last: without it the folder does not count
+
+
+def _write_folder(home: Path, stream: Stream, identity: Identity, roster: Roster) -> None:
+    home.mkdir(mode=0o700, parents=True)
+    identity.save(home / "identity.pem")
+    roster.save(home / "roster.toml")
+    ledger, privacy = Ledger.create(home / "ledger"), stream.plan.privacy
+    if isinstance(privacy, Privacy):
+        promised = {"epsilon": privacy.epsilon, "delta": privacy.delta}
+        ledger.set_cap(DATASET, unit=privacy.unit, adjacency=privacy.adjacency, **promised)
+    document.write(home / COURSE, stream)
+
+
+def server_folder(path: Path) -> tuple[Folder, Stream]:
+    """The server's folder of a stream, alone or within one that ``new_stream`` created, and the stream.
+
+    Raises:
+        PlanError: it is of an earlier version, or holds another course.
+        LocalProtocolError: it is not a server's folder.
+    """
+    if (path / _EARLIER).exists():
+        raise PlanError(
+            f"{path} was made by an earlier privstats, with one key for all parties: finish it with that version, or "
+            "make a new folder with `privstats stream new`"
+        )
+    folder = Folder.open(path / _HOST if (path / _HOST).exists() else path)
+    if not isinstance(folder.course, Stream):
+        raise PlanError(f"{path} holds another course; show its releases with `privstats release show`")
+    return folder, folder.course
+
+
+def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Release | None]:
+    """Release the rounds of the next epoch, or of an interrupted one.
+
+    Who is in a sum stands in its release. So every party takes part, also one without records: it sends the empty
+    change, which looks like any other.
+
+    Args:
+        path: the folder that :func:`new_stream` made.
+        changes: a folder with ``<party>.npz`` for every party that has records which enter or leave.
+        away: parties whose machines are off in this epoch; their pending changes go with the next.
+
+    Returns:
+        Outcomes of the epoch's rounds that ended in this call; None for a round without a sum.
+
+    Raises:
+        PlanError: the stream has ended, there is no such folder, or ``away`` names no party.
+        ReleaseError: an earlier release is missing or damaged; restore it from a backup.
+        DataError: records that do not fit; no round of the epoch has begun then.
+        LedgerError: a record enters twice, or leaves without having entered.
+    """
+    folder, stream = server_folder(path)
+    host = Host.open(folder.home)
+    begin = place = host.reached
+    if begin >= stream.most:
+        raise PlanError(f"this stream has ended: all {stream.epochs} epochs are released")
+    for earlier in range(begin):
+        folder.release(earlier)  # a missing one is noticed before this epoch begins
+    epoch, everybody = stream.nodes[begin].epoch, range(stream.plan.cohort.clients)
+    if strangers := sorted(set(away).difference(everybody)):
+        raise PlanError(f"away names parties from 0 to {everybody[-1]}, got {strangers[0]}; leave it out")
+    _arrived(path, stream, epoch, changes)
+    nodes = LocalTransport({party: path / str(party) for party in everybody if party not in away})
+    clock = _Clock()
+    while place < stream.most and stream.nodes[place].epoch == epoch:
+        result = host.run(nodes, _DEADLINES, clock=clock.read, sleep=clock.sleep, say=lambda _: None)
+        if isinstance(result, Waiting):
+            host.give_up()
+        place = host.reached
+    return [folder.release(each) for each in range(begin, place)]
+
+
+def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> None:
+    """Keep the epoch's records and enter them in the registries, each once."""
+    if not changes.is_dir():
+        raise PlanError(f"{changes} is not a folder with a file of records per party; name one")
+    clients = stream.plan.cohort.clients
+    bringing = [party for party in range(clients) if (changes / f"{party}.npz").exists()]
+    strays = sorted(
+        {each.name for each in changes.glob("*.npz")}.difference(f"{party}.npz" for party in range(clients))
+    )
+    if strays:  # a party counted from 1 would be summed without its records, in an epoch that never comes again
+        raise DataError(
+            f"{changes} holds {strays[0]}, of no party: parties are 0 to {clients - 1}, each with its own <party>.npz; "
+            "rename that file, or move it away"
+        )
+    inboxes = {party: inbox(path / str(party), stream) for party in bringing}
+    for party, box in inboxes.items():
+        source, stored = changes / f"{party}.npz", box.path(epoch)
+        batch = read_batch(source)
+        if stored.exists():
+            box.check(f"party {party}", batch, epoch)  # it is among what waits
+        else:
+            box.check(f"party {party}", batch, epoch, partial(waiting, Folder.open(path / str(party))))
+        if not stored.exists():
+            box.keep(source, epoch)
+        elif read_batch(stored).ids != batch.ids or read_batch(stored).leave != batch.leave:
+            raise DataError(f"party {party} has begun epoch {epoch} with other records; give the same file again")
+    for party, box in inboxes.items():
+        box.register(registry_of(Folder.open(path / str(party))))

@@ -1,0 +1,155 @@
+"""The mechanisms of a stream as matrices: which epochs each release is about, what a record costs, how totals follow.
+
+Small exact linear algebra over public numbers, without plans, data or noise.
+
+The square-root mechanism releases weighed sums, not noisy changes. Correlated Gaussian noise on changes would have to
+be rounded from an approximation; whole coefficients on whole sums leave the noise independent and the sampler exact,
+and the weights of the total undo the rest. It needs ring bits that one sum does not (``Plan.spare_bits``), because
+weighing happens before the lift.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import PlanError
+from privstats.tables import by_name
+
+MechanismName: TypeAlias = Literal["increments", "tree", "square-root"]
+Reals: TypeAlias = NDArray[np.float64]
+
+FIXED_BITS = 10
+"""Binary digits behind the point of the coefficients of the square-root factorisation, which are whole numbers."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """The position of a node in a stream.
+
+    Attributes:
+        epoch: the epoch, from 0, at whose end it is released.
+        level: 0 for the node that every epoch has; above that the level of a tree, whose nodes span 2**level epochs.
+        since: the first epoch that it spans.
+    """
+
+    epoch: int
+    level: int = 0
+    since: int = 0
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """One way to release running sums.
+
+    Attributes:
+        name: as plans of streams write it.
+        nodes: from the number of epochs to the nodes, in order.
+        matrix: what every node sums, ``(nodes, epochs)``, from the number of epochs.
+        correlated: a node's release weighs earlier epochs too, so that only a server that sees exact sums can form it.
+        private: it makes sense with noise only.
+    """
+
+    name: MechanismName
+    nodes: Callable[[int], tuple[Node, ...]]
+    matrix: Callable[[int], Reals]
+    correlated: bool = False
+    private: bool = True
+
+    def parts(self, epochs: int, *, deletions: bool = False, opposed: bool = False) -> float:
+        """The largest squared norm of what one record adds to all nodes, in those of the record itself.
+
+        A record that entered at epoch i adds column i, one that left again at j the difference of two columns. A record
+        that is sent late stands in another node of that level, which changes no norm.
+
+        Args:
+            epochs: T.
+            deletions: records may leave.
+            opposed: two records of opposite sums, each entering and leaving at the worst epochs: four columns at most.
+        """
+        columns = self.matrix(epochs)
+        gram = columns.T @ columns
+        squares = np.diagonal(gram)
+        most = float(squares.max())
+        if deletions:
+            most = max(most, float((squares[:, None] + squares[None, :] - 2 * gram).max()))
+        return 4 * most if opposed else most
+
+
+def coefficients(epochs: int) -> tuple[int, ...]:
+    """binom(2k, k) / 4**k for k < epochs, in units of 2**-FIXED_BITS: the square root of 1 / (1 - x).
+
+    The lower triangular matrix of ones is the square of the Toeplitz matrix of these (Fichtenberger, Henzinger and
+    Upadhyay 2023); rounded, they are another factor, whose cost and weights are computed from the rounded values.
+    """
+    exact, coefficients = 1.0, []
+    for k in range(epochs):
+        coefficients.append(round(exact * (1 << FIXED_BITS)))
+        exact *= (2 * k + 1) / (2 * k + 2)
+    return tuple(coefficients)
+
+
+def total_weights(matrix: Reals, have: Sequence[int], at: Sequence[int]) -> Reals:
+    """Least-squares weights of the nodes that were released, for the sum over all epochs so far.
+
+    w = M (M'M)^+ 1 over the released rows of M and the epochs ``at`` that have a sum: the unbiased estimate of least
+    variance where all nodes carry the same noise.
+
+    Args:
+        matrix: of the mechanism.
+        have: rows that were released.
+        at: columns that are estimated.
+    """
+    rows = matrix[np.ix_(list(have), list(at))]
+    solved: Reals = rows @ np.linalg.lstsq(rows.T @ rows, np.ones(len(at)), rcond=None)[0]
+    return solved
+
+
+def _each(epochs: int) -> tuple[Node, ...]:
+    return tuple(Node(epoch, since=epoch) for epoch in range(epochs))
+
+
+def _tree(epochs: int) -> tuple[Node, ...]:
+    """After every epoch its leaf, then each node that ends with it, from the bottom."""
+    if epochs & (epochs - 1):
+        raise PlanError(f"epochs of a tree must be a power of two, got {epochs}; take the next one")
+    levels = epochs.bit_length()
+    return tuple(
+        Node(epoch, level, epoch + 1 - (1 << level))
+        for epoch in range(epochs)
+        for level in range(levels)
+        if (epoch + 1) % (1 << level) == 0
+    )
+
+
+@lru_cache(maxsize=16)
+def _tree_matrix(epochs: int) -> Reals:
+    return np.array([[float(node.since <= t <= node.epoch) for t in range(epochs)] for node in _tree(epochs)])
+
+
+@lru_cache(maxsize=16)
+def _root_matrix(epochs: int) -> Reals:
+    row = coefficients(epochs)
+    fixed = [[row[t - s] if s <= t else 0 for s in range(epochs)] for t in range(epochs)]
+    return np.ldexp(np.array(fixed, np.float64), -FIXED_BITS)
+
+
+_ROWS = (
+    Mechanism("increments", _each, np.eye, private=False),
+    Mechanism("tree", _tree, _tree_matrix),
+    Mechanism("square-root", _each, _root_matrix, correlated=True),
+)
+MECHANISMS: Mapping[str, Mechanism] = MappingProxyType(by_name(_ROWS, lambda row: row.name, "stream mechanism"))
+"""The mechanisms by name."""
+
+
+def spare_bits(epochs: int) -> int:
+    """Ring bits that the weighted sums of the square-root factorisation need beyond those of one epoch."""
+    return math.ceil(math.log2(sum(coefficients(epochs))))

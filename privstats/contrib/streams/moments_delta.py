@@ -1,0 +1,219 @@
+"""The signed change of one party's moments: entered less left, as whole numbers.
+
+A type of its own, because counts may be negative: ``ClassMoments`` refuse that. Limits on records count both those that
+entered and those that left. A delta is sent like any moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments import ClassMoments, RidgeMoments
+from privstats.moments.base import Moments, readonly_array, require_room
+from privstats.schema import ClassSchema, RidgeSchema
+from privstats.schema.base import Statistic
+from privstats.schema.kinds import kind_of
+
+if TYPE_CHECKING:
+    from privstats.moments.persons import Clip, PersonMoments
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MomentsDelta(Moments):
+    """Exact moments of the records that entered less those of the records that left.
+
+    Attributes:
+        schema: what was measured.
+        arrays: int64 by letter, blocks first, of either sign, in the shapes of the moments.
+        entered, left: numbers of records that entered and that left. Private, and never sent.
+
+    Raises:
+        DataError: not the arrays of the schema, a negative number of records, or totals that could pass 2**63.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> entered, left = ps.measure(schema, [[0.5, 0.0]], [0]), ps.measure(schema, [[0.0, 0.25]], [1])
+        >>> change = ps.moments.MomentsDelta.of(entered, left)
+        >>> change.real().N.tolist(), change.real().A.tolist()
+        ([1.0, -1.0], [[0.5, 0.0], [0.0, -0.25]])
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("statistics", "features")
+
+    schema: ClassSchema | RidgeSchema
+    arrays: Mapping[str, NDArray[np.int64]]
+    entered: int
+    left: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.schema, ClassSchema | RidgeSchema):
+            raise DataError(f"a change is one of class or ridge moments, got a {type(self.schema).__name__}")
+        shapes = {row.letter: row.shape(self.schema.sizes) for row in self.schema.sent}
+        if {letter: np.shape(array) for letter, array in self.arrays.items()} != shapes:
+            raise DataError(f"a change under this schema holds arrays of {shapes}; build it with MomentsDelta.of")
+        if min(self.entered, self.left) < 0:
+            raise DataError("a change must count at least 0 records each way; build it with MomentsDelta.of")
+        require_room(self.records, self.schema.bound)
+        arrays = {letter: readonly_array(array, np.int64) for letter, array in self.arrays.items()}
+        object.__setattr__(self, "arrays", arrays)
+
+    @classmethod
+    def of(cls, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
+        """The change that these moments make.
+
+        Args:
+            entering, leaving: moments from ``measure`` of the records; at least one of the two.
+
+        Raises:
+            DataError: neither of them, moments of different schemas, or moments without a record count.
+        """
+        given = [each for each in (entering, leaving) if each is not None]
+        if given and all(getattr(each, "in_wire_steps", False) for each in given):
+            return PersonDelta.of_persons(entering, leaving)  # type: ignore[arg-type]
+        if not given or not all(isinstance(each, ClassMoments | RidgeMoments) for each in given):
+            raise DataError("a change is made of what measure returned for a class or ridge schema; give entering=")
+        schema = given[0].schema
+        if any(each.schema != schema for each in given) or any(each.records is None for each in given):
+            raise DataError("entering and leaving must be measured under one schema; give what measure returned")
+        arrays = {}
+        for row in schema.sent:
+            plus = 0 if entering is None else entering.sums(row)
+            minus = 0 if leaving is None else leaving.sums(row)
+            arrays[row.letter] = np.asarray(plus - minus, np.int64)
+        counts = [0 if each is None else each.records or 0 for each in (entering, leaving)]
+        return cls(schema, arrays, *counts)  # type: ignore[arg-type]
+
+    @classmethod
+    def nothing(cls, schema: ClassSchema | RidgeSchema, clip: Clip | None = None) -> MomentsDelta:
+        """The empty change, which a party without changes sends; of persons with ``plan.person_clip``."""
+        if clip is not None:
+            return PersonDelta.of_nobody(schema, clip)
+        arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
+        return cls(schema, arrays, 0, 0)
+
+    @property
+    def records(self) -> int:
+        """Records that entered or left, added up: the number that limits on records bound."""
+        return self.entered + self.left
+
+    def sums(self, row: Statistic) -> NDArray[np.int64]:
+        """The signed sums of one statistic, blocks first."""
+        return self.arrays[row.letter]
+
+    def __add__(self, other: MomentsDelta) -> MomentsDelta:
+        """Both changes.
+
+        Raises:
+            DataError: the schemas differ, or the totals could pass 2**63.
+        """
+        if not isinstance(other, MomentsDelta):
+            return NotImplemented
+        if other.schema != self.schema:
+            raise DataError("changes under different schemas cannot be added; measure both with one schema")
+        arrays = {letter: array + other.arrays[letter] for letter, array in self.arrays.items()}
+        return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
+
+    def settled(self) -> Moments:
+        """The moments of the remaining records, where this is the sum of all changes.
+
+        Raises:
+            DataError: more left than entered, so these are no moments of records.
+        """
+        moments: Moments = kind_of(self.schema).exact(
+            self.schema, {letter: array.copy() for letter, array in self.arrays.items()}
+        )
+        return moments
+
+    def real(self) -> Any:
+        """The change in real units, float64."""
+        return kind_of(self.schema).real(self.schema, self.wire())
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PersonDelta(MomentsDelta):
+    """Sums over persons who entered less those over persons who left; ``MomentsDelta.of`` makes it.
+
+    Attributes:
+        schema: what was measured.
+        arrays: int64 by letter, blocks first, of either sign, in wire steps.
+        entered, left: numbers of persons. Private, and never sent, as all below.
+        clip: what bounds a person.
+        counted: records that are held against the plan's limits, both ways added up.
+
+    Raises:
+        DataError: not the arrays of the schema, a negative number of persons, or totals that could pass 2**63.
+
+    Example:
+        >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
+        ...     max_records_per_person=2, person_clip=2)
+        >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
+        >>> clip = ps.dp.person_clip(schema, privacy)
+        >>> X, y = np.ones((3, 2)) / 2, [0, 0, 1]
+        >>> change = ps.moments.MomentsDelta.of(ps.measure(schema, X, y, persons=[1, 1, 2], person_clip=clip))
+        >>> change.entered, change.left, change.counted
+        (2, 0, 3)
+    """
+
+    in_wire_steps: ClassVar[bool] = True
+
+    clip: Clip
+    counted: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_room(self.counted, self.schema.bound)
+
+    @classmethod
+    def of_persons(cls, entering: PersonMoments | None, leaving: PersonMoments | None) -> PersonDelta:
+        """The change that these sums make; at least one of the two.
+
+        Raises:
+            DataError: sums under different schemas or clips, over several parties, or of an unknown number of persons.
+        """
+        given = [each for each in (entering, leaving) if each is not None]
+        if any((each.schema, each.clip) != (given[0].schema, given[0].clip) for each in given):
+            raise DataError("entering and leaving must be measured under one plan; give what measure returned")
+        if any(each.parties != 1 or each.persons is None or each.counted is None for each in given):
+            raise DataError("a change is one party's, of so many persons; give what measure(persons=) returned")
+        change = cls.of_nobody(given[0].schema, given[0].clip)  # type: ignore[arg-type]
+        arrays = {
+            row.letter: sum(
+                (sign * each.sums(row) for sign, each in ((1, entering), (-1, leaving)) if each is not None),
+                start=change.sums(row),
+            )
+            for row in change.schema.sent
+        }
+        entered, left = (0 if each is None else each.persons or 0 for each in (entering, leaving))
+        return cls(change.schema, arrays, entered, left, change.clip, sum(each.counted or 0 for each in given))
+
+    @classmethod
+    def of_nobody(cls, schema: ClassSchema | RidgeSchema, clip: Clip) -> PersonDelta:
+        """The empty change."""
+        arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
+        return cls(schema, arrays, 0, 0, clip)
+
+    def __add__(self, other: MomentsDelta) -> PersonDelta:
+        """Both changes.
+
+        Raises:
+            DataError: the schemas or clips differ, or the totals could pass 2**63.
+        """
+        if not isinstance(other, PersonDelta):
+            return NotImplemented
+        if (other.schema, other.clip) != (self.schema, self.clip):
+            raise DataError("changes under different plans cannot be added; measure both with one plan")
+        arrays = {letter: array + other.arrays[letter] for letter, array in self.arrays.items()}
+        moved = self.entered + other.entered, self.left + other.left
+        return PersonDelta(self.schema, arrays, *moved, self.clip, self.counted + other.counted)
+
+    def settled(self) -> PersonMoments:
+        """The sums over the remaining persons, where this is the sum of all changes."""
+        from privstats.moments.persons import PersonMoments  # of plans of persons alone
+
+        return PersonMoments(self.schema, self.arrays, self.clip, persons=self.entered - self.left)

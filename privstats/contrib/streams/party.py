@@ -1,0 +1,284 @@
+"""A party's part in a stream between machines: what it sends, what becomes of it between rounds, and its progress.
+
+A party sends the changes that are pending in its registry, and settles the fate of those already sent before the next
+round. ``engines.network`` asks for :class:`Changes` where a course's kind says ``part="changes"``.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from privstats import session
+from privstats.contrib.streams.inbox import PersonInbox, RecordInbox
+from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
+from privstats.contrib.streams.stream import Stream
+from privstats.engines.journal.client_file import left_by
+from privstats.engines.network.folder import Folder, RoundFolder, account_of
+from privstats.engines.network.parts import client_file, panel_of
+from privstats.engines.network.roles import require_role
+from privstats.engines.network.statements import EndStatements
+from privstats.engines.network.transport import Declined
+from privstats.errors import DataError, LedgerError, LocalProtocolError
+from privstats.moments import Moments
+from privstats.secagg.machines import OnUpload
+from privstats.session import RoundCharge
+
+REMEDY = "keep only the one that is meant in it"
+"""The remedy where a ledger has more than one account and a stream does not name one."""
+
+
+class ChangesPart:
+    """Records that entered or left a stream since this client last sent any, by its registry."""
+
+    def __init__(self, folder: RoundFolder) -> None:
+        self._folder, self._above, self._at = folder, folder.above, folder.place
+
+    def prepare(self, *, anew: bool) -> None:  # noqa: ARG002  measured as brought
+        """Read the batches in the inbox."""
+        inbox_of(self._above).batches()
+
+    def contribution(self) -> tuple[Moments, RoundCharge]:
+        """The changes pending at this round, measured.
+
+        Raises:
+            DataError: a pending record is in no file.
+        """
+        registry, inbox = registry_of(self._above), inbox_of(self._above)
+        inbox.register(registry)
+        pending = inbox.pending(registry, self._at)
+        if pending.missing:
+            raise DataError(
+                f"{pending.missing} records that are due are in no file of {self._above.home.name}/records: bring back "
+                "the files that were moved away"
+            )
+        return inbox.change(registry, pending), self._charged(registry, pending)
+
+    def on_upload(self) -> OnUpload:
+        """The registry's function; the registry is read only when the upload is sent, because most messages need
+        none."""
+        plan, roster, pending = self._folder.plan, self._folder.roster, Pending(self._at, (), ())
+        return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
+
+    def settle(self, beside: bytes) -> None:
+        """Take back records that statements prove to be in no sum; records never sent may go with the next round."""
+        if beside:
+            with suppress(LedgerError):  # nothing was sent, or it was taken back already
+                take_back(self._folder, beside)
+        if self._folder.begun:
+            with suppress(LedgerError):  # it was sent, so it stays sent
+                registry_of(self._above).withdraw(self._at)
+
+    def _charged(self, registry: RecordRegistry, pending: Pending) -> RoundCharge:
+        return registry.charge(self._folder.plan, [None] * self._at, pending)
+
+
+class Changes:
+    """A stream: changes that never left go with the next round; changes that left are sent again only with proof."""
+
+    def part(self, folder: RoundFolder) -> ChangesPart:
+        """The changes that are pending at a round."""
+        return ChangesPart(folder)
+
+    def standing(self, folder: Folder) -> Standing:
+        """As :func:`standing`."""
+        return standing(folder)
+
+    def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
+        """Take back records that are in no sum, by statements that other parties signed about rounds that have ended.
+
+        Args:
+            folder: the party's.
+            ended: :class:`EndStatements` by round, encoded; each is verified on its own.
+            say: called with a line about the result.
+        """
+        if not _is_client(folder) or not _spent(folder):
+            return
+        registry, index = registry_of(folder), folder.roster.publics.index(folder.identity.public)
+        noise = folder.course.first.noise
+        central = noise is not None and noise.trust.drawn_by == "server"
+        for place in registry.outstanding:
+            release = folder.release(place) if folder.has_outcome(place) else None
+            if release is not None and index in release.survivors:
+                continue
+            if not ((release is not None and central) or place in ended):
+                continue
+            if not _fits(folder, registry, place):
+                say(
+                    f"round {place}: our upload may be in no sum, and there is no room for its records beside those "
+                    "that were brought since: they stay out for now"
+                )
+            elif release is not None and central:
+                registry.left_out(place, release, index)
+            else:
+                _proven(folder, place, ended[place], say)
+
+    def left_over(self, folder: Folder, place: int) -> Collection[int]:
+        """Rounds from which nothing was sent, and the last one, whose answers the server no longer requests."""
+        last = [each for each in folder.rounds if each < place][-1:]
+        taken = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
+        return tuple(each for each in {*taken, *last} if each != place)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A party's progress in a stream.
+
+    Attributes:
+        account: the account to which the stream is charged.
+        begun: rounds up to the last that began here.
+        inside, gone: records in the stream, and records that have left it.
+        entering, leaving: records that the next round will carry, as known now.
+    """
+
+    account: str
+    begun: int
+    inside: int
+    gone: int
+    entering: int
+    leaving: int
+
+
+def standing(folder: Folder) -> Standing:
+    """A party's progress in a stream; reading it spends and marks nothing.
+
+    Raises:
+        PrivstatsError: a file cannot be read, or the ledger refuses.
+    """
+    inbox = inbox_of(folder)
+    account = account_of(folder.keep(0, folder.course.first), remedy=REMEDY)
+    if not _spent(folder):
+        batches = inbox.batches().values()
+        gone = {record for each in batches for record in each.leave}
+        inside = sum(len(each.names) for each in batches) - len(gone)
+        return Standing(account, 0, inside, len(gone), inside, 0)
+    registry = registry_of(folder)
+    inbox.register(registry)
+    begun, counts = max(registry.entry.begun, default=-1) + 1, registry.records()
+    pending = inbox.pending(registry, begun) if begun < folder.course.most else Pending(begun, (), ())
+    return Standing(account, begun, counts["in"], counts["gone"], len(pending.entering), len(pending.leaving))
+
+
+def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
+    """Records that the next round of a stream already carries, entering and leaving together; the most at any level.
+
+    A node of a tree holds all records of the epochs under it, so what is brought must fit into every level's next node:
+    refused there, the party would be missing from that sum, and everybody would see it.
+
+    Args:
+        folder: the party's.
+        leave: records that are about to leave: each that a node had to add and has not is no longer due there, and
+            does not have to be subtracted.
+
+    Raises:
+        PrivstatsError: a file cannot be read, or the ledger refuses.
+    """
+    inbox = inbox_of(folder)
+    if not _spent(folder):
+        batches = inbox.batches().values()
+        return sum(inbox.weigh(each.names) - inbox.weigh(each.leave) for each in batches) - 2 * inbox.weigh(leave)
+    registry = registry_of(folder)
+    inbox.register(registry)
+    ahead = _ahead(inbox.stream, max(registry.entry.begun, default=-1))
+    return max(inbox.due(registry, at) - 2 * inbox.weigh(registry.pending(at, leave).entering) for at in ahead)
+
+
+def _ahead(stream: Stream, begun: int) -> Collection[int]:
+    """Of every level the first node after this one; at the end the last node."""
+    first: dict[int, int] = {}
+    for place in range(min(begun + 1, stream.most - 1), stream.most):
+        first.setdefault(stream.nodes[place].level, place)
+    return first.values()
+
+
+def _fits(folder: Folder, registry: RecordRegistry, place: int) -> bool:
+    """Whether a round's records can be sent again beside what is due; without a promise the excess waits by itself.
+
+    Where they cannot they stay out: taken back, they would keep the party out of every later sum.
+    """
+    inbox = inbox_of(folder)
+    if not inbox.promised:
+        return True
+    inbox.register(registry)
+    return inbox.carried(registry, place) + inbox.due(registry, place) <= inbox.room
+
+
+def _is_client(folder: Folder) -> bool:
+    return folder.identity.public in folder.roster.publics
+
+
+def _spent(folder: Folder) -> bool:
+    run = folder.roster.run
+    return any(account.of_run(run) is not None for account in folder.ledger.accounts())
+
+
+def _proven(folder: Folder, place: int, statements: bytes, say: Callable[[str], None]) -> None:
+    ended = folder.round(place)
+    try:
+        require_role(ended).session_ended()  # which leaves the receipt, and nothing that could answer
+        take_back(ended, statements)
+    except (Declined, LedgerError, LocalProtocolError) as error:
+        say(f"round {place}: the signed statements do not prove that our records are in no sum: {error}")
+    else:
+        say(f"round {place}: our upload is in no sum, by proof: its records go with the next round")
+
+
+def stream_of(folder: Folder) -> Stream:
+    """The stream in a folder."""
+    assert isinstance(folder.course, Stream)  # noqa: S101  callers check the kind first
+    return folder.course
+
+
+def inbox_of(folder: Folder) -> RecordInbox:
+    """A party's inbox of records, or of persons."""
+    return inbox(folder.home, stream_of(folder))
+
+
+def inbox(home: Path, stream: Stream) -> RecordInbox:
+    """The inbox of a party's folder for a stream: that of the plan's unit."""
+    return (RecordInbox if stream.plan.person_clip is None else PersonInbox)(home, stream)
+
+
+def registry_of(folder: Folder) -> RecordRegistry:
+    """A party's registry; opening it spends the whole stream, unless that was done before.
+
+    Raises:
+        LedgerError: the account to charge is not determined, the cap would be exceeded, or the journal's key has
+            changed.
+    """
+    run, digest = folder.roster.run, folder.course.digest
+    known = (account.of_run(run) for account in folder.ledger.accounts())
+    entry = next((each for each in known if each is not None and each.plan == digest), None)
+    if entry is None:
+        entry = folder.entry(account_of(folder.keep(0, folder.course.first), remedy=REMEDY))
+    secret = hmac.digest(folder.key, b"privstats/flower/holding", "sha256")
+    stream = stream_of(folder)
+    kind: type[RecordRegistry] = RecordRegistry if stream.plan.person_clip is None else PersonRegistry
+    return kind.open(stream, folder.ledger, entry, secret)
+
+
+def take_back(folder: RoundFolder, statements: bytes) -> None:
+    """Verify statements about a round against this party's receipt, and mark its records as free to be sent again.
+
+    Args:
+        folder: the round's.
+        said: :class:`EndStatements`, encoded.
+
+    Raises:
+        Declined: the bytes are no statements.
+        LocalProtocolError, LedgerError: as for ``RecordRegistry.excluded``.
+    """
+    try:
+        ended = msgspec.msgpack.decode(statements, type=EndStatements)
+    except (msgspec.DecodeError, RecursionError):
+        raise Declined("damaged", "it was damaged on its way") from None
+    panel = panel_of(folder.plan, b"".join(ended.offers))
+    receipt, _ = left_by(client_file(folder), folder.key)
+    named: dict[str, Any] = {"report": receipt, "statements": ended.statements, "roster": folder.roster, "panel": panel}
+    registry_of(folder.above).excluded(folder.place, **named)

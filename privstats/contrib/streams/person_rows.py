@@ -1,0 +1,172 @@
+"""The rows of persons, and a digest of all rows of each: what enters a stream is what leaves it.
+
+What a person adds, and the digest, follow from the values of that person's rows, each read by itself: not from other
+rows, their order, their container or its type. Ids and rows stay in this process.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.moments.arrays import (
+    columns_of,
+    host_rows,
+    is_list,
+    is_tensor,
+    ordered_columns,
+    plain_numbers,
+    require_plain,
+    row_entries,
+)
+from privstats.moments.arrays import values_of as array_of_column
+from privstats.moments.measurement import Unreadable, exact_moments
+from privstats.moments.person_ids import names_of
+from privstats.moments.persons import Clip, PersonMoments, rows_at
+from privstats.schema import Schema
+from privstats.transforms.reading import array_of, reading, values_of
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PersonRows:
+    """Rows, and whose each is; rows of nobody are left out.
+
+    Attributes:
+        X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``; or lists and frames, as ``measure`` takes them.
+        persons: by row the name of its person.
+        unnamed: rows that were left out because their id says of nobody that they are theirs.
+
+    Example:
+        >>> rows = ps.moments.PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
+        >>> rows.names, rows.unnamed, rows.digests["7"] == rows.digests["7"]
+        (('7',), 1, True)
+    """
+
+    X: Any
+    y: Any
+    persons: tuple[str, ...]
+    unnamed: int = 0
+
+    @classmethod
+    def of(cls, X: Any, y: Any, persons: Any) -> PersonRows:
+        """Rows beside their ids.
+
+        Args:
+            X, y: arrays, tensors, nested lists, or frames in memory, whose columns are put into the order of the plan.
+            persons: an id for each row, as ``measure`` takes them.
+
+        Raises:
+            DataError: not one id and one label or target for each row, or X or y are no arrays.
+        """
+        if isinstance(persons, str | bytes):
+            raise DataError("persons must be an id for each row, got a text: give the column of ids")
+        X, y, names = _held("X", X), _held("y", y), names_of(persons)
+        if not len(X) == len(y) == len(names):
+            raise DataError(f"persons has {len(names)} ids, and X or y another number of rows; give one id for each")
+        places = [place for place, name in enumerate(names) if name is not None]
+        named = tuple(name for name in names if name is not None)
+        X, y = rows_at(X, y, np.array(places, np.intp))
+        return cls(X, y, named, len(names) - len(places))
+
+    @cached_property
+    def sizes(self) -> Mapping[str, int]:
+        """By person, in the order in which they first occur, how many rows."""
+        result = dict.fromkeys(self.persons, 0)
+        for name in self.persons:
+            result[name] += 1
+        return result
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The persons, in the order in which they first occur."""
+        return tuple(self.sizes)
+
+    @cached_property
+    def digests(self) -> Mapping[str, bytes]:
+        """SHA-256 of all rows of each person, in any order."""
+        rows = defaultdict[str, list[bytes]](list)
+        for name, digest in zip(self.persons, _row_digests(self.X, self.y), strict=True):
+            rows[name].append(digest)
+        return {name: hashlib.sha256(b"".join(sorted(result))).digest() for name, result in rows.items()}
+
+    def only(self, names: Collection[str]) -> PersonRows:
+        """The rows of these persons."""
+        wanted = set(names)
+        places = [place for place, name in enumerate(self.persons) if name in wanted]
+        X, y = rows_at(self.X, self.y, np.array(places, np.intp))
+        return PersonRows(X, y, tuple(self.persons[place] for place in places))
+
+    def without(self, names: Collection[str]) -> PersonRows:
+        """The rows of all others."""
+        return self.only(set(self.sizes).difference(names))
+
+    def measured(self, schema: Schema, clip: Clip, unreadable: Unreadable) -> PersonMoments:
+        """Their sums: ``measure`` without its warning of the clip.
+
+        Raises:
+            DataError: rows that do not fit the schema.
+        """
+        result = exact_moments(
+            schema, self.X, self.y, unreadable=unreadable, persons=list(self.persons), person_clip=clip
+        )
+        assert isinstance(result, PersonMoments)  # noqa: S101  with persons it is
+        return result
+
+
+def _held(name: str, values: Any) -> Any:
+    """Arrays of what has one type by itself; lists and frames as they are, for one array would give all values one."""
+    if is_list(values):
+        plain = plain_numbers(values)
+        return values if plain is None else plain
+    if is_tensor(values):
+        require_plain(values, name)
+        return host_rows(values.cpu())
+    if isinstance(values, np.ma.MaskedArray) or _is_frame(values):
+        return values
+    array = array_of(values)
+    if not array.ndim:
+        raise DataError(f"{name} must be an array with one row for each id, got a {type(values).__name__}")
+    return array
+
+
+def _is_frame(values: Any) -> bool:
+    """Whether this is a table in memory: others give their rows in an order of their own."""
+    return columns_of(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))
+
+
+def _row_digests(X: Any, y: Any) -> list[bytes]:
+    if all(type(each) is np.ndarray and each.dtype.kind in "biuf" for each in (X, y)) and len(X):
+        cells = np.column_stack([X.reshape(len(X), -1), y.reshape(len(y), -1)]).astype("<f8")
+        return [hashlib.sha256(_encoded(row)).digest() for row in cells]
+    return [hashlib.sha256(_read([*row, *target])).digest() for row, target in zip(_cells(X), _cells(y), strict=True)]
+
+
+def _cells(values: Any) -> list[Sequence[Any]]:
+    """The cells of every row, each as it stands."""
+    if is_list(values):
+        return [(row,) if (entries := row_entries(row)) is None else entries for row in values]
+    array = array_of_column(ordered_columns(values, None, gaps=True))
+    columns = [values_of(column) for column in array.reshape(len(array), array.size // max(len(array), 1)).T]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(array)
+
+
+def _read(cells: list[Any]) -> bytes:
+    """What the cells of a row say, each read by itself."""
+    result = [reading(cell) for cell in cells]
+    numbers = np.array([each if isinstance(each, float) else np.nan for each in result], "<f8")
+    texts = [(place, each) for place, each in enumerate(result) if isinstance(each, str)]
+    return _encoded(numbers) + (json.dumps(texts).encode() if texts else b"")
+
+
+def _encoded(numbers: NDArray[np.float64]) -> bytes:
+    """Numbers as bytes, with one zero, and one form of what is none."""
+    return (np.where(np.isfinite(numbers), numbers, np.nan) + 0.0).tobytes()

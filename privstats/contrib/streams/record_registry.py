@@ -1,0 +1,534 @@
+"""A party's registry of a stream: when each record or person was sent, so that it enters once and leaves once.
+
+A stream's promise depends on that, and sums cannot show it. The registry is in the ledger's file. It measures nothing
+but rows of persons, sends nothing, and takes ids and moments and returns a charge for ``session``, which writes a
+node's mark and the records in its vector together.
+
+All rows of a person enter together, and the same rows leave. What a person adds is shortened as a whole, so that only
+all rows together have a bound: rows that came apart would cost sqrt 2 times the promise, and in one node of a tree
+twice. So a keyed hash of the rows is kept beside each person, and none but those are measured.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from privstats import secagg
+from privstats.contrib.streams.registry_index import KEY_BYTES, SECRET_BYTES, Send, State, record_keys
+from privstats.contrib.streams.registry_log import Changes, RegistryLog, View
+from privstats.contrib.streams.stream import Stream
+from privstats.course.base import Releases, verify_next
+from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
+from privstats.errors import DataError, LedgerError
+from privstats.ledger.charges import RoundCharge, prove_excluded_upload
+from privstats.moments import Moments, MomentsDelta, PersonRows
+from privstats.moments.person_ids import names_of
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.transforms.reading import LOST
+
+
+@dataclass(frozen=True)
+class Pending:
+    """The records that a node must carry for a party.
+
+    Attributes:
+        node: its place in the stream.
+        entering, leaving: ids of the records whose moments are added and subtracted; not in the repr.
+        missing: how many further records are pending whose ids were not given.
+
+    Example:
+        >>> pending = ps.course.Pending(node=2, entering=("patient 17",), leaving=())
+        >>> len(pending.entering), len(pending.leaving), pending.missing
+        (1, 0, 0)
+    """
+
+    node: int
+    entering: tuple[str, ...] = field(repr=False)
+    leaving: tuple[str, ...] = field(repr=False)
+    missing: int = 0
+
+
+@dataclass(frozen=True)
+class RecordRegistry:
+    """One party's records in one run of a stream.
+
+    Made with :meth:`open`. A record is new, in or gone, and at each level of the stream it was sent or not. It counts
+    as sent when the masked vector with it is sent, whatever the server reports later: a server that does not answer
+    after the upload still has it.
+
+    Args:
+        stream: what all parties agreed on.
+        ledger, entry: the party's own ledger, and the spend that ``course.spend`` recorded for the stream.
+        secret: 32 bytes that the party keeps: the file has keyed hashes of record ids only.
+
+    Guarantee:
+        All vectors sent under charges of this registry keep the contract of :class:`Stream`: a record is added once
+        (and ``repeats`` times more) at each level, subtracted at most as often, and never added again once it is gone.
+        Every change is on the disk before its vector is sent, in the ledger's transaction and under its chain: an older
+        copy of the file is refused like an older ledger, so a registry is never restored from a backup. Assumes that
+        one record has one id, always.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+        >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
+        >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> registry.enter(["patient 17", "patient 18"])
+        >>> registry.pending(node=0, ids=["patient 17", "patient 18"]).entering
+        ('patient 17', 'patient 18')
+    """
+
+    stream: Stream
+    ledger: Ledger
+    entry: Spend
+    secret: bytes = field(repr=False)
+    unit: ClassVar[str] = "record"
+
+    @classmethod
+    def open(cls, stream: Stream, ledger: Ledger, entry: Spend, secret: bytes) -> RecordRegistry:
+        """The registry of a stream's run, created on first use; all of its rows are verified against the chain.
+
+        Raises:
+            LedgerError: rows were edited, the entry is another course's, the secret is not 32 bytes or not the one that
+                this registry was made with, or the ledger refuses.
+        """
+        if not isinstance(secret, bytes) or len(secret) != SECRET_BYTES:
+            raise LedgerError(
+                f"the secret of a record registry is {SECRET_BYTES} bytes; take os.urandom(32) once and keep it"
+            )
+        if (stream.plan.person_clip is not None) != (cls.unit == "person"):
+            right = "RecordRegistry" if cls.unit == "person" else "PersonRegistry"
+            raise LedgerError(f"this stream promises another unit than a {cls.unit}: open a {right}")
+        if entry.plan != stream.digest:
+            raise LedgerError("this entry is another course's; give the one that course.spend returned for this stream")
+        if entry.apart == "parties":
+            raise LedgerError("this entry is of a server that sees sums only; spend the stream in a party's own ledger")
+        registry = cls(stream, ledger, entry, secret)
+        check = hmac.digest(secret, b"privstats/holding/check\0" + entry.run, "sha256")
+        with registry._log.looking(whole=True) as view:
+            register = view.register
+        if not register.check:
+            with registry._log.changing() as changes:
+                changes.open(check)
+        elif not hmac.compare_digest(register.check, check):
+            raise LedgerError("this registry was made with another secret, under which every record would look new")
+        return registry
+
+    def enter(self, ids: Iterable[str]) -> None:
+        """Add records to the stream from the next node on.
+
+        Raises:
+            LedgerError: one has been in before (a record enters once), an id is given twice or lost a character in
+                decoding, or the client would hold more records than ``max_records_per_client``. Nothing is written
+                then.
+        """
+        ids = ids if isinstance(ids, str) else list(ids)
+        keys = self._keys(ids)
+        if any(LOST in each for each in ids):
+            raise LedgerError(
+                f"an id holds U+FFFD, so a character of it was lost in decoding and two {self.unit}s may have it: read "
+                "the ids again in their own encoding"
+            )
+        self._enter(keys, {})
+
+    def _enter(self, keys: Sequence[bytes], marks: Mapping[bytes, bytes]) -> None:
+        with self._log.changing() as changes:
+            known = [key for key in keys if changes.index.state(self.entry.id, key) != "new"]
+            if known:
+                raise LedgerError(
+                    f"{len(known)} of these {self.unit}s have entered the stream before, and a {self.unit} enters "
+                    "once: leave out those that are in; one that is gone stays gone"
+                )
+            self._check_room(changes.index.states(self.entry.id).total() + len(keys))
+            changes.move("entered", keys)
+            if marks:
+                changes.mark(marks)
+
+    def leave(self, ids: Iterable[str]) -> None:
+        """Subtract records from the next node on, for good; the party keeps them until that node is sent.
+
+        Raises:
+            LedgerError: the stream has no deletions, or one of them is not in. Nothing is written then.
+        """
+        if not self.stream.deletions:
+            raise LedgerError("this stream was paid for without deletions; agree on one with deletions=True")
+        keys = self._keys(ids)
+        with self._log.changing() as changes:
+            out = [key for key in keys if changes.index.state(self.entry.id, key) != "in"]
+            if out:
+                raise LedgerError(
+                    f"{len(out)} of these {self.unit}s are not in the stream, so they cannot leave (again)"
+                )
+            changes.move("gone", keys)
+
+    def state(self, record: str) -> State:
+        """``"new"``, ``"in"`` or ``"gone"``."""
+        (key,) = self._keys([record])
+        with self._log.looking() as view:
+            return view.index.state(self.entry.id, key)
+
+    def pending(self, node: int, ids: Collection[str]) -> Pending:
+        """The records that a node must carry: of those given, the ones that are in and not yet sent at its level, and
+        the ones that are gone and not yet subtracted there.
+
+        Args:
+            node: its place in the stream.
+            ids: all records that the party has, and those that left and may not be subtracted at every level yet.
+        """
+        level = self._level(node)
+        keys = record_keys(self.secret, ids)
+        with self._log.looking() as view:
+            due = self._due(view, level)
+        entering, leaving = (
+            tuple(dict.fromkeys(record for key, record in zip(keys, ids, strict=True) if key in wanted))
+            for wanted in due
+        )
+        return Pending(node, entering, leaving, missing=sum(map(len, due)) - len(entering) - len(leaving))
+
+    def delta(self, pending: Pending, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
+        """The moments that a node carries, for ``session.client``.
+
+        Args:
+            pending: the result of :meth:`pending`.
+            entering, leaving: ``measure`` of exactly these records; None where there are none. Where the plan leaves
+                out what cannot be read, they may hold fewer: no record stops the others.
+
+        Raises:
+            DataError: moments of another number of records, or of another schema.
+        """
+        for name, moments, ids in (("entering", entering, pending.entering), ("leaving", leaving, pending.leaving)):
+            unread = len(ids) - (0 if moments is None else moments.records or 0)
+            if unread < 0 or (unread and (moments is None or self.stream.first.unreadable == "refuse")):
+                raise DataError(f"{name} must be the moments of the {len(ids)} records of due.{name}; measure these")
+        if entering is None and leaving is None:
+            return MomentsDelta.nothing(self.stream.first.schema)  # type: ignore[arg-type]
+        change = MomentsDelta.of(entering, leaving)
+        return replace(change, entered=len(pending.entering), left=len(pending.leaving))
+
+    def charge(self, plan: Plan, releases: Releases, pending: Pending) -> RegistryCharge:
+        """The charge with which ``session.client`` marks the node, and the records in its vector.
+
+        Raises:
+            PlanError: the plan is not the next node's.
+            LedgerError: ``pending`` is another node's.
+        """
+        node = verify_next(self.stream, plan, releases)
+        if pending.node != node.place:
+            raise LedgerError(f"this is pending at node {pending.node} and the plan is of node {node.place}; ask again")
+        level = self._level(pending.node)
+        sends = [Send(key, level, False) for key in record_keys(self.secret, pending.entering)]
+        sends += [Send(key, level, True) for key in record_keys(self.secret, pending.leaving)]
+        return RegistryCharge(self.ledger, self.entry, node.place, plan.digest, self, tuple(sends))
+
+    def withdraw(self, node: int) -> None:
+        """Give up a node of which nothing was sent: its records may go with the next, and its client sends nothing.
+
+        Raises:
+            LedgerError: its vector was sent, or the node was not taken.
+        """
+        with self._log.changing() as changes:
+            end = changes.register.ends.get(node)
+            if end != "taken":
+                raise LedgerError(
+                    f"node {node} {'was not taken' if end is None else 'has left this machine'}: only what never left "
+                    "is withdrawn; what left may be sent again by proof (excluded), or where repeats were paid for"
+                )
+            changes.end(node, "returned")
+
+    def lose(self, node: int) -> None:
+        """Send a node's records again without proof that they were not counted; for streams with ``repeats``.
+
+        Raises:
+            LedgerError: the stream was paid for without repeats, or nothing of this node is outstanding.
+        """
+        if not self.stream.repeats:
+            raise LedgerError(
+                "a server that was silent may have counted these records, and this stream was paid for without "
+                "repeats: they stay out, unless excluded has proof"
+            )
+        with self._log.changing() as changes:
+            self._outstanding(changes, node)
+            changes.end(node, "lost")
+
+    def excluded(
+        self,
+        node: int,
+        *,
+        report: bytes,
+        statements: Mapping[int, bytes],
+        roster: secagg.Roster,
+        panel: secagg.Panel | None = None,
+    ) -> None:
+        """Send a node's records again at no cost, given signed proof that they are in no sum.
+
+        Every helper has signed that it abandoned the node, or enough clients have signed its list of survivors.
+
+        Args:
+            node: the node.
+            report, statements, roster, panel: as for ``session.free``.
+
+        Raises:
+            LocalProtocolError: that is not proven.
+            LedgerError: the protocol has no such proof, or it is about another upload.
+        """
+        upload = prove_excluded_upload(self.stream.first, report, statements, roster=roster, panel=panel)
+        with self._log.changing() as changes:
+            if not hmac.compare_digest(self._outstanding(changes, node), upload):
+                raise LedgerError(f"what left for node {node} is another upload than the one this proof is about")
+            changes.end(node, "returned")
+
+    def left_out(self, node: int, release: Release, index: int) -> None:
+        """Send a node's records again at no cost, because the central server's own list leaves this client out.
+
+        A central promise trusts the server; read its release with ``signed_by``. In every other model its list proves
+        nothing, because a server that does not answer after the upload still has it.
+
+        Raises:
+            LedgerError: the model is another, the list has this client, or nothing of this node is outstanding.
+        """
+        privacy = self.stream.first.privacy
+        if isinstance(privacy, NoPrivacy) or privacy.trust.drawn_by != "server":
+            raise LedgerError("a server's list is no proof that a vector was not counted, unless the model is central")
+        if release.plan != self.stream.first or index in release.survivors:
+            raise LedgerError("this release is not of this stream, or counts this client: its records are sent")
+        with self._log.changing() as changes:
+            self._outstanding(changes, node)
+            changes.end(node, "returned")
+
+    @property
+    def taken(self) -> tuple[int, ...]:
+        """The nodes that were begun and of which nothing was sent: each is given up with :meth:`withdraw`."""
+        return tuple(node for node, end in self._log.register().ends.items() if end == "taken")
+
+    @property
+    def outstanding(self) -> tuple[int, ...]:
+        """The nodes whose vector was sent: their records count as sent until there is proof that they are in no sum."""
+        return tuple(node for node, end in self._log.register().ends.items() if end == "left")
+
+    def records(self) -> Mapping[State, int]:
+        """How many records are in the stream, and how many are gone."""
+        with self._log.looking() as view:
+            return view.index.states(self.entry.id)
+
+    @property
+    def _log(self) -> RegistryLog:
+        return RegistryLog(self.ledger, self.entry)
+
+    def _outstanding(self, changes: Changes, node: int) -> bytes:
+        """The digest of the upload of a node whose records count as sent."""
+        if changes.register.ends.get(node) != "left":
+            raise LedgerError(f"nothing of node {node} counts as sent: it never left, or is settled already")
+        return changes.register.uploads[node]
+
+    def _due(self, view: View, level: int) -> tuple[set[bytes], set[bytes]]:
+        """The records that a node at ``level`` must add, and those that it must subtract."""
+        return view.index.due(self.entry.id, level, self.stream.repeats)
+
+    def _take(self, node: int, sends: tuple[Send, ...]) -> None:
+        with self._log.changing() as changes:
+            arriving, parting = self._due(changes, self._level(node))
+            if not all(send.key in (parting if send.leaves else arriving) for send in sends):
+                raise LedgerError(
+                    "a record of this vector was sent meanwhile, or has left; call pending for this node again"
+                )
+            changes.take(node, sends)
+
+    def _leave(self, node: int, upload: bytes) -> None:
+        with self._log.changing() as changes:
+            end, known = changes.register.ends.get(node), changes.register.uploads.get(node)
+            if end == "left" and known is not None and hmac.compare_digest(known, upload):
+                return
+            if end != "taken":
+                raise LedgerError(f"node {node} of this stream was withdrawn, or another vector of it has left")
+            changes.leave(node, upload)
+
+    def _level(self, node: int) -> int:
+        if type(node) is not int or not 0 <= node < self.stream.most:
+            raise LedgerError(f"this stream has nodes 0 to {self.stream.most - 1}, got {node!r}")
+        return self.stream.nodes[node].level
+
+    def _check_room(self, records: int) -> None:
+        privacy = self.stream.first.privacy
+        most = privacy.max_records_per_client if isinstance(privacy, Privacy) else None
+        if most is not None and records > most:
+            raise LedgerError(
+                f"the client would bring {records} records into the stream and the plan prices at most {most} of them "
+                "over all epochs (max_records_per_client); sample fewer"
+            )
+
+    def _keys(self, ids: Iterable[str]) -> list[bytes]:
+        if isinstance(ids, str):
+            raise LedgerError("ids must be a list of texts, one per record; put the one into a list")
+        keys = record_keys(self.secret, ids)
+        if len(set(keys)) != len(keys):
+            raise LedgerError(f"an id is given twice, and one {self.unit} has one id; give each once")
+        return keys
+
+
+@dataclass(frozen=True)
+class RegistryCharge(RoundCharge):
+    """A node's mark and the records in its vector, in one transaction; made by :meth:`RecordRegistry.charge`.
+
+    Attributes:
+        registry, sends: the party's registry, and the records to send.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+        >>> stream, ledger = ps.Stream(plan, epochs=4), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
+        >>> registry = ps.course.RecordRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> registry.enter(["patient 17"])
+        >>> charge = registry.charge(stream.first, [], registry.pending(node=0, ids=["patient 17"]))
+        >>> charge.place, len(charge.sends)
+        (0, 1)
+    """
+
+    registry: RecordRegistry
+    sends: tuple[Send, ...]
+
+    def check_moments(self, moments: Moments) -> None:
+        """Refuse moments whose numbers of records differ from those of the charge.
+
+        Raises:
+            LedgerError: they differ; nothing is recorded then.
+        """
+        leaving = sum(send.leaves for send in self.sends)
+        entering = len(self.sends) - leaving
+        if not isinstance(moments, MomentsDelta) or (moments.entered, moments.left) != (entering, leaving):
+            raise LedgerError(
+                f"these are not the moments of the {len(self.sends)} {self.registry.unit}s that go with node "
+                f"{self.place}: give what the registry's delta makes of measuring them"
+            )
+
+    def spend(self, plan: Plan, run: bytes) -> Spend:  # noqa: ARG002  a node has no name but its place
+        """Mark the node and its records, once.
+
+        Raises:
+            LedgerError: the node has begun before, or a record was sent meanwhile; nothing may be drawn or sent then.
+        """
+        self._check(plan)
+        self.registry._take(self.place, self.sends)
+        return self.entry
+
+    def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
+        """Record that the vector is sent: from here on its records count as sent.
+
+        Raises:
+            LedgerError: the node was withdrawn, or another vector of it was sent.
+        """
+        self._check(plan)
+        self.registry._leave(self.place, upload)
+
+
+_ROWS = b"privstats/holding/rows\0"
+
+
+@dataclass(frozen=True)
+class PersonRegistry(RecordRegistry):
+    """One party's persons in one run of a stream whose plan promises persons.
+
+    Made with :meth:`open`. Ids are read as ``measure(persons=)`` reads them: 007, 7 and 7.0 are one person.
+
+    Guarantee:
+        As of :class:`RecordRegistry`, for persons: with v the shortened sum of all rows with which a person entered,
+        every vector that is measured by :meth:`delta` holds v for each person who enters there and -v for each who
+        leaves, in whole numbers, and rows that came later are in none. So all nodes together hold v times what a record
+        adds there, ||v||_* <= c, and the stream's price is that of the mechanism (docs/sensitivity.md, One person).
+        Assumes that one person has one id, always.
+
+    Example:
+        >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=3.0, delta=1e-5,
+        ...     max_records_per_person=2, person_clip=2)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=privacy)
+        >>> stream, ledger = ps.Stream(plan, epochs=4, deletions=True), ps.dp.Ledger.create("ledger.sqlite")
+        >>> ledger.set_cap("ward", unit="person", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> entry = ps.course.spend(stream, ledger, "ward", run=os.urandom(16))
+        >>> registry = ps.course.PersonRegistry.open(stream, ledger, entry, secret=os.urandom(32))
+        >>> rows = ps.moments.PersonRows.of(np.eye(2) / 2, [0, 1], ["anna", "anna"])
+        >>> registry.enter(rows)
+        >>> due = registry.pending(node=0, ids=["anna"])
+        >>> registry.delta(due, rows).entered
+        1
+    """
+
+    unit: ClassVar[str] = "person"
+
+    def enter(self, rows: PersonRows) -> None:  # type: ignore[override]
+        """Add persons to the stream from the next node on, each with all rows that are given.
+
+        Raises:
+            LedgerError: one has been in before: a person enters once, and rows that came later stay out
+                (``rows.without``). Nothing is written then.
+        """
+        marks = self._marks(_required(rows))
+        self._enter(list(marks), marks)
+
+    def pending(self, node: int, ids: Collection[str]) -> Pending:
+        """The persons that a node must carry, as of records; each by the name that stands for all forms of the id."""
+        return super().pending(node, _named(ids))
+
+    def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
+        """The sums that a node carries, for ``session.client``.
+
+        Args:
+            pending: the result of :meth:`pending`.
+            rows: all rows of its persons, entering and leaving; those of others are not read.
+
+        Raises:
+            DataError: rows of one of them are missing, or are not those with which that person entered.
+        """
+        plan = self.stream.first
+        clip, unreadable = plan.person_clip, plan.unreadable
+        assert clip is not None  # noqa: S101  open refuses other streams
+        wanted = pending.entering + pending.leaving
+        if not wanted:
+            return MomentsDelta.nothing(plan.schema, clip)  # type: ignore[arg-type]
+        here = PersonRows.of([], [], []) if rows is None else _required(rows).only(wanted)
+        self._check_rows(here, wanted)
+        entering, leaving = (
+            here.only(ids).measured(plan.schema, clip, unreadable) if ids else None
+            for ids in (pending.entering, pending.leaving)
+        )
+        return MomentsDelta.of(entering, leaving)
+
+    def _check_rows(self, rows: PersonRows, wanted: Collection[str]) -> None:
+        if missing := len(set(wanted).difference(rows.names)):
+            raise DataError(f"rows of {missing} persons who are due are missing: give all rows of pending's persons")
+        with self._log.looking() as view:
+            known = view.marks
+        changed = sum(known.get(key) != mark for key, mark in self._marks(rows).items())
+        if changed:
+            raise DataError(
+                f"the rows of {changed} persons are not those with which they entered: a person enters and leaves with "
+                "all rows of one day, so give these, and neither fewer nor those that came since"
+            )
+
+    def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
+        """By key of a person a keyed hash of the rows."""
+        keys = self._keys(rows.names)
+        return {
+            key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]
+            for key, name in zip(keys, rows.names, strict=True)
+        }
+
+    def _keys(self, ids: Iterable[str]) -> list[bytes]:
+        return super()._keys(ids if isinstance(ids, str) else _named(ids))
+
+
+def _required(rows: object) -> PersonRows:
+    if not isinstance(rows, PersonRows):
+        raise LedgerError(
+            f"a person enters and leaves with rows, got a {type(rows).__name__}: give PersonRows.of(X, y, persons)"
+        )
+    return rows
+
+
+def _named(ids: Iterable[str]) -> list[str]:
+    result = names_of(list(ids))
+    if None in result:
+        raise LedgerError("an id says of nobody who that is: give whole numbers below 2**53, or texts")
+    return [name for name in result if name is not None]

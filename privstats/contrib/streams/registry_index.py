@@ -1,0 +1,373 @@
+"""The records of a stream as indexed rows, folded from the chain as each change is written.
+
+The chain holds every change and the SHA-256 of its rows; these tables hold the state that all changes lead to, in the
+same file and transaction. Triggers break their seal when any other program writes to them, or to the rows beside the
+chain. Without a valid seal the chain is folded again and compared. ``registry_log`` uses this module.
+
+The state after all changes is kept as indexed rows, under a seal. Folding the history for every look took a second at
+400,000 records. The index (``registry_index``) is written in the transaction of each change and adds nothing to the
+chain, so a digest of 400,000 rows cannot vouch for one of them in a millisecond. A seal does: how far the chain was,
+and SQLite's count of changed tables. Triggers break it whenever a row of the index, or beside the chain, is written,
+and our code alone renews it at the end of its transaction. Under a broken seal, and at every ``open``, the chain is
+folded and compared. Until then, bytes written behind SQLite's back go unnoticed. The format keeps its number: an
+earlier version can read it, and what that version writes breaks the seal and is folded next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from privstats.errors import LedgerError
+from privstats.ledger.file import BESIDE, Log
+from privstats.ledger.records import Head, Held
+
+KEY_BYTES = 16
+"""Bytes of a record's keyed hash; two of a million records share one with probability below 2**-89."""
+
+SECRET_BYTES = 32
+"""Length of the party's secret behind those hashes."""
+
+LONGEST_ID = 200
+"""Characters in the id of a record, at most."""
+
+_INNER, _OUTER = (bytes(value ^ pad for value in range(256)) for pad in (0x36, 0x5C))
+"""Byte tables with which HMAC (RFC 2104) turns its key into those of the inner and the outer hash."""
+
+SETTLED = ("returned", "lost")
+"""How a node ends without its records in the sum."""
+
+State: TypeAlias = Literal["new", "in", "gone"]
+Way: TypeAlias = tuple[int, int]
+"""A level, and 1 where records are subtracted there, 0 where they are added."""
+_SEND_BYTES = KEY_BYTES + 2
+
+
+@dataclass(frozen=True)
+class Send:
+    """One record in one node.
+
+    Attributes:
+        key: the record's keyed hash.
+        level: the node's level.
+        leaves: it was subtracted, not added.
+    """
+
+    key: bytes
+    level: int
+    leaves: bool
+
+    @property
+    def encoded(self) -> bytes:
+        """18 bytes."""
+        return self.key + bytes([self.level, self.leaves])
+
+
+def record_keys(secret: bytes, ids: Iterable[str]) -> list[bytes]:
+    """HMAC-SHA-256 of each id, cut to 16 bytes; both keyed blocks are made once, in half the time of ``hmac.digest``.
+
+    Raises:
+        LedgerError: an id is not a text of 1 to 200 characters.
+    """
+    block = secret.ljust(hashlib.sha256().block_size, b"\0")
+    inner = block.translate(_INNER) + b"privstats/holding/record\0"
+    outer = block.translate(_OUTER)
+    sha256 = hashlib.sha256
+    return [sha256(outer + sha256(inner + _encoded(each)).digest()).digest()[:KEY_BYTES] for each in ids]
+
+
+def _encoded(record: str) -> bytes:
+    if not isinstance(record, str) or not 0 < len(record) <= LONGEST_ID:
+        raise LedgerError(f"the id of a record is a text of 1 to {LONGEST_ID} characters; give one that stays")
+    return record.encode("utf-8", "surrogatepass")
+
+
+def keys_in(body: bytes) -> list[bytes]:
+    """Keys of records, one after the other."""
+    return [body[start : start + KEY_BYTES] for start in range(0, len(body), KEY_BYTES)]
+
+
+def sends_in(body: bytes) -> dict[Way, list[bytes]]:
+    """Encoded sends, one after the other: their keys, by level and way."""
+    changes = defaultdict[Way, list[bytes]](list)
+    for start in range(0, len(body), _SEND_BYTES):
+        end = start + KEY_BYTES
+        changes[body[end], body[end + 1]].append(body[start:end])
+    return changes
+
+
+@dataclass
+class Fold:
+    """The records of one stream.
+
+    Attributes:
+        states: by record; one that is missing is new.
+        used: how often a record was sent, by level and way, and not returned.
+        there: the same without the sends that were lost.
+    """
+
+    states: dict[bytes, State] = field(default_factory=dict)
+    used: dict[Way, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
+    there: dict[Way, Counter[bytes]] = field(default_factory=lambda: defaultdict(Counter))
+
+    def apply(self, record: Held, body: bytes, taken: Callable[[], bytes]) -> None:
+        """Apply one more change; ``taken`` returns the records that its node took.
+
+        Raises:
+            LedgerError: as ``taken`` does.
+        """
+        if record.action in ("entered", "gone"):
+            self.states.update(dict.fromkeys(keys_in(body), "in" if record.action == "entered" else "gone"))
+        elif record.action == "taken":
+            for way, keys in sends_in(body).items():
+                self.used[way].update(keys)
+                self.there[way].update(keys)
+        elif record.action in SETTLED:
+            for way, keys in sends_in(taken()).items():
+                self.there[way].subtract(keys)
+                if record.action == "returned":
+                    self.used[way].subtract(keys)
+
+
+Database: TypeAlias = Literal["main", "temp"]
+_TABLES = {
+    "registry_states": "spend INTEGER NOT NULL, key BLOB NOT NULL, state TEXT NOT NULL, PRIMARY KEY (spend, key)",
+    "registry_sends": (
+        "spend INTEGER NOT NULL, level INTEGER NOT NULL, leaves INTEGER NOT NULL, key BLOB NOT NULL, "
+        "used INTEGER NOT NULL, there INTEGER NOT NULL, PRIMARY KEY (spend, level, leaves, key)"
+    ),
+}
+_SEAL = "CREATE TABLE registry_seal (number INTEGER NOT NULL, digest TEXT NOT NULL, schema INTEGER NOT NULL) STRICT"
+_TRIGGER = (
+    "CREATE TRIGGER {table}_{event} AFTER {event} ON {table} WHEN (SELECT schema FROM registry_seal) <> 0 "
+    "BEGIN UPDATE registry_seal SET schema = 0; END"
+)
+_MOVE = (
+    "INSERT INTO registry_states (spend, key, state) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET state = excluded.state"
+)
+_SEND = (
+    "INSERT INTO registry_sends (spend, level, leaves, key, used, there) VALUES (?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT DO UPDATE SET used = used + excluded.used, there = there + excluded.there"
+)
+_USED = "SELECT key, used FROM main.registry_sends WHERE spend = ? AND level = ? AND leaves = ?"
+_THERE = "SELECT key, there FROM main.registry_sends WHERE spend = ? AND level = ? AND leaves = ?"
+_STATE = "SELECT key FROM registry_states WHERE spend = :spend AND state = "
+_SENT = "SELECT key FROM registry_sends WHERE spend = :spend AND level = :level AND leaves = "
+_DONE = "(there > 0 OR used > :repeats)"
+_ARRIVING = f"{_STATE} 'in' EXCEPT {_SENT} 0 AND {_DONE} ORDER BY key"
+_PARTING = f"{_STATE} 'gone' INTERSECT {_SENT} 0 AND there > 0 EXCEPT {_SENT} 1 AND {_DONE} ORDER BY key"
+"""Ordered by the keys of both tables, so that SQLite merges them and looks up no row."""
+
+
+def checked_body(log: Log, number: int, record: Held) -> bytes:
+    """The rows of change ``number``, verified against the digest in the chain.
+
+    Raises:
+        LedgerError: they were edited.
+    """
+    body = log.beside(number)
+    if not hmac.compare_digest(hashlib.sha256(body).hexdigest(), record.body):
+        raise LedgerError(f"what the ledger holds beside record {number} was edited; restore its newest backup")
+    return body
+
+
+@dataclass(frozen=True)
+class RegistryIndex:
+    """The state that the changes of every stream in a ledger lead to. Made with :meth:`reading` or :meth:`writing`.
+
+    Attributes:
+        log: of the open ledger.
+    """
+
+    log: Log
+
+    @classmethod
+    def reading(cls, log: Log, *, whole: bool = False) -> RegistryIndex:
+        """The index as it stands; folded into memory where its seal is broken, or an older privstats kept none.
+
+        Args:
+            log: of the open ledger.
+            whole: compare all of it with the chain, even if the seal is valid.
+
+        Raises:
+            LedgerError: rows were edited.
+        """
+        index = cls(log)
+        sealed = index._sealed
+        if whole or not sealed:
+            folds, missing = index._checked()
+            if not sealed:
+                index._make("temp")
+                index._fill(folds)
+                index._catch_up(missing)
+        return index
+
+    @classmethod
+    def writing(cls, log: Log) -> RegistryIndex:
+        """The index, brought up to the chain in the ledger's own tables; call :meth:`seal` after the last change.
+
+        Raises:
+            LedgerError: rows were edited.
+        """
+        index = cls(log)
+        if not index._sealed:
+            _, missing = index._checked()
+            if not index._tables():
+                index._make("main")
+            index._watch()
+            index._catch_up(missing)
+        return index
+
+    def seal(self) -> None:
+        """Record that the tables hold all changes; the next use trusts them until another program writes."""
+        head = self._last
+        self._run("DELETE FROM registry_seal")
+        self._run("INSERT INTO registry_seal VALUES (?, ?, ?)", (head.length, head.digest, self._schema))
+
+    def apply(self, record: Held, body: bytes) -> None:
+        """Apply one more change."""
+        if record.action in ("entered", "gone"):
+            state = "in" if record.action == "entered" else "gone"
+            self._many(_MOVE, ((record.spend, key, state) for key in sorted(keys_in(body))))
+        elif record.action == "taken":
+            self._count(record.spend, body, 1, 1)
+        elif record.action in SETTLED:
+            self._count(record.spend, self._taken(record), -1 if record.action == "returned" else 0, -1)
+
+    def state(self, spend: int, key: bytes) -> State:
+        """The state of a record of the stream that record number ``spend`` allowed."""
+        row = self._run("SELECT state FROM registry_states WHERE spend = ? AND key = ?", (spend, key)).fetchone()
+        return row[0] if row else "new"
+
+    def states(self, spend: int) -> Counter[State]:
+        """How many records are in, and how many are gone."""
+        counted = "SELECT state, count(*) FROM registry_states WHERE spend = ? GROUP BY state"
+        return Counter(dict(self._run(counted, (spend,))))
+
+    def due(self, spend: int, level: int, repeats: int) -> tuple[set[bytes], set[bytes]]:
+        """The records that a node at ``level`` must add, and those that it must subtract.
+
+        A record is added if it is in, is not in that level's sum, and was sent at most ``repeats`` times. It is
+        subtracted if it is gone, is still in the sum, and was sent for that at most as often.
+        """
+        named = {"spend": spend, "level": level, "repeats": repeats}
+        arriving, parting = ({key for (key,) in self._run(rule, named)} for rule in (_ARRIVING, _PARTING))
+        return arriving, parting
+
+    @property
+    def _schema(self) -> int:
+        """SQLite's count of the changes to the file's tables and triggers."""
+        return int(self._run("PRAGMA main.schema_version").fetchone()[0])
+
+    @property
+    def _last(self) -> Head:
+        """The chain's head after the last change of any stream's records."""
+        numbers = [number for number, _ in self._changes()]
+        return self.log.heads[numbers[-1] if numbers else 0]
+
+    @property
+    def _sealed(self) -> bool:
+        """Whether only this module has written to the tables, and they contain all changes of the chain."""
+        return self._sealed_at() == (self._last.length, self._last.digest, self._schema)
+
+    def _sealed_at(self) -> tuple[int, str, int]:
+        """The last change in the tables, as the seal records it."""
+        rows = self._run("SELECT * FROM main.registry_seal").fetchall() if "registry_seal" in self._tables() else []
+        return rows[0] if len(rows) == 1 else (0, "", 0)
+
+    def _tables(self) -> set[str]:
+        named = "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name LIKE 'registry#_%' ESCAPE '#'"
+        return {name for (name,) in self._run(named)}
+
+    def _make(self, database: Database) -> None:
+        if database == "temp":
+            self._run("PRAGMA temp_store = MEMORY")
+        else:
+            self._run(_SEAL)
+        for table, columns in _TABLES.items():
+            self._run(f"CREATE TABLE {database}.{table} ({columns}) STRICT, WITHOUT ROWID")
+
+    def _watch(self) -> None:
+        """Make the triggers that break the seal when a row of the index, or beside the chain, is written."""
+        self._run(BESIDE)
+        for table in ("beside", *_TABLES):
+            for event in ("INSERT", "UPDATE", "DELETE"):
+                self._run(f"DROP TRIGGER IF EXISTS main.{table}_{event}")
+                self._run(_TRIGGER.format(table=table, event=event))
+
+    def _checked(self) -> tuple[Mapping[int, Fold], list[tuple[int, Held]]]:
+        """Fold the chain up to the tables' last change, compare, and return the fold and the changes that they lack.
+
+        Raises:
+            LedgerError: rows were edited.
+        """
+        tables, (reached, digest, _) = self._tables(), self._sealed_at()
+        folds, missing = defaultdict[int, Fold](Fold), list[tuple[int, Held]]()
+        for number, record in self._changes():
+            if number > reached:
+                missing.append((number, record))
+            else:
+                body = checked_body(self.log, number, record)
+                folds[record.spend].apply(record, body, lambda record=record: self._taken(record))  # type: ignore[misc]
+        if tables and not (
+            tables == {*_TABLES, "registry_seal"}
+            and reached < len(self.log.heads)
+            and (not reached or self.log.heads[reached].digest == digest)
+            and self._holds(folds)
+        ):
+            raise LedgerError("the rows of the ledger's record registry were edited; restore its newest backup")
+        return folds, missing
+
+    def _holds(self, folds: Mapping[int, Fold]) -> bool:
+        """Whether the file's tables equal the fold."""
+        sizes = [sum(len(fold.states) for fold in folds.values())]
+        sizes.append(sum(len(counts) for fold in folds.values() for counts in fold.used.values()))
+        counted = "SELECT (SELECT count(*) FROM main.registry_states), (SELECT count(*) FROM main.registry_sends)"
+        return sizes == list(self._run(counted).fetchone()) and all(
+            self._holds_stream(spend, fold) for spend, fold in folds.items()
+        )
+
+    def _holds_stream(self, spend: int, fold: Fold) -> bool:
+        if dict(self._run("SELECT key, state FROM main.registry_states WHERE spend = ?", (spend,))) != fold.states:
+            return False
+        for query, counts in ((_USED, fold.used), (_THERE, fold.there)):
+            if any(dict(self._run(query, (spend, *way))) != counts[way] for way in counts):
+                return False
+        return True
+
+    def _fill(self, folds: Mapping[int, Fold]) -> None:
+        for spend, fold in folds.items():
+            self._many(_MOVE, ((spend, key, fold.states[key]) for key in sorted(fold.states)))
+            for way, used in fold.used.items():
+                rows = ((spend, *way, key, used[key], fold.there[way][key]) for key in sorted(used))
+                self._many(_SEND, rows)
+
+    def _catch_up(self, changes: Iterable[tuple[int, Held]]) -> None:
+        for number, record in changes:
+            self.apply(record, checked_body(self.log, number, record))
+
+    def _changes(self) -> Iterator[tuple[int, Held]]:
+        """The changes of all streams, by number."""
+        return ((number, each) for number, each in enumerate(self.log.records, start=1) if isinstance(each, Held))
+
+    def _taken(self, record: Held) -> bytes:
+        """The records that the node of a change took."""
+        for number, each in self._changes():
+            if (each.spend, each.node, each.action) == (record.spend, record.node, "taken"):
+                return checked_body(self.log, number, each)
+        raise LedgerError(f"node {record.node} was never taken, and a record says how it ended; restore the ledger")
+
+    def _count(self, spend: int, body: bytes, used: int, there: int) -> None:
+        for way, keys in sends_in(body).items():
+            self._many(_SEND, ((spend, *way, key, used, there) for key in sorted(keys)))
+
+    def _run(self, statement: str, values: Mapping[str, object] | tuple[object, ...] = ()) -> sqlite3.Cursor:
+        return self.log.connection.execute(statement, values)
+
+    def _many(self, statement: str, rows: Iterator[tuple[object, ...]]) -> None:
+        self.log.connection.executemany(statement, rows)

@@ -1,0 +1,206 @@
+"""The changes of a stream's records, in the ledger's own file and in one transaction with its records.
+
+Records are identified by keyed hashes of their ids. A table beside the log has one row per change and the log its
+SHA-256, so the ledger detects an edit or an older copy. ``registry_index`` has the state that all changes lead to. The
+module holds no moments; ``contrib.streams.record_registry`` decides which changes are allowed.
+
+A record registry is a table beside the ledger's log, so a million records do not make a chain of a million entries. The
+log holds one entry per change with the digest of its rows; the rows lie in the same file, so both are one transaction,
+and the ledger's head exposes an older copy. The ledger itself reads no row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from privstats.contrib.streams.registry_index import RegistryIndex, Send, checked_body, keys_in, sends_in
+from privstats.ledger.accounts import LedgerState, Spend, stored_entry
+from privstats.ledger.book import Ledger
+from privstats.ledger.file import Log, reading, writing
+from privstats.ledger.records import Held, Marked, RegistryAction
+from privstats.ledger.rules import check_node
+
+_NO_NODE = 0
+
+
+@dataclass
+class Register:
+    """The recorded state of the nodes of one stream.
+
+    Attributes:
+        ends: by node, its last recorded action: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
+        uploads: by node, the digest of its upload.
+        check: the check value of the party's secret; empty before the first change.
+    """
+
+    ends: dict[int, RegistryAction] = field(default_factory=dict)
+    uploads: dict[int, bytes] = field(default_factory=dict)
+    check: bytes = b""
+
+    @classmethod
+    def of(cls, log: Log, spend: int) -> Register:
+        """The nodes of the stream that record number ``spend`` allowed.
+
+        Raises:
+            LedgerError: a change was edited.
+        """
+        register = cls()
+        for number, record in enumerate(log.records, start=1):
+            if isinstance(record, Held) and record.spend == spend:
+                if record.action == "opened":
+                    register.check = checked_body(log, number, record)
+                elif record.action == "left":
+                    register.uploads[record.node] = checked_body(log, number, record)
+                if record.action in ("taken", "left", "returned", "lost"):
+                    register.ends[record.node] = record.action
+        return register
+
+
+@dataclass(frozen=True)
+class View:
+    """The recorded state of one stream, in an open ledger.
+
+    Attributes:
+        log: the open ledger's.
+    """
+
+    log: Log
+    entry: Spend
+    index: RegistryIndex
+
+    @property
+    def register(self) -> Register:
+        """Its nodes."""
+        return Register.of(self.log, self.entry.id)
+
+    @property
+    def marks(self) -> dict[bytes, bytes]:
+        """By key of a person the keyed hash of the rows with which this person entered; read from the chain.
+
+        Raises:
+            LedgerError: one was edited.
+        """
+        digests: dict[bytes, bytes] = {}
+        for number, record in enumerate(self.log.records, start=1):
+            if isinstance(record, Held) and (record.spend, record.action) == (self.entry.id, "rows"):
+                keys = keys_in(checked_body(self.log, number, record))
+                digests.update(zip(keys[::2], keys[1::2], strict=True))
+        return digests
+
+
+@dataclass(frozen=True)
+class RegistryLog:
+    """The part of a ledger's file that is about one stream's records.
+
+    Args:
+        ledger: the party's own.
+        entry: the stream's spend.
+    """
+
+    ledger: Ledger
+    entry: Spend
+
+    def register(self) -> Register:
+        """The nodes on record.
+
+        Raises:
+            LedgerError: the file is missing, edited or an older copy, or the entry is another ledger's.
+        """
+        with self.looking() as view:
+            return view.register
+
+    def carried(self, node: int) -> list[bytes]:
+        """The keys of the records that a node's vector holds, added and subtracted; none where it has not started.
+
+        Raises:
+            LedgerError: as for :meth:`register`.
+        """
+        with self.looking() as view:
+            for number, record in enumerate(view.log.records, start=1):
+                if isinstance(record, Held) and (record.spend, record.node, record.action) == (
+                    self.entry.id,
+                    node,
+                    "taken",
+                ):
+                    return [key for keys in sends_in(checked_body(view.log, number, record)).values() for key in keys]
+        return []
+
+    @contextmanager
+    def looking(self, *, whole: bool = False) -> Iterator[View]:
+        """A consistent view of the recorded state.
+
+        Args:
+            whole: verify every row against the chain; otherwise only where another program has written to the rows.
+
+        Raises:
+            LedgerError: as for :meth:`register`.
+        """
+        with reading(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
+            yield View(log, self._stored(log), RegistryIndex.reading(log, whole=whole))
+
+    @contextmanager
+    def changing(self) -> Iterator[Changes]:
+        """One exclusive transaction: read the recorded state, and write changes; all of them count, or none.
+
+        Raises:
+            LedgerError: as for :meth:`register`, or the disk failed. Nothing may be drawn or sent then.
+        """
+        with writing(Path(self.ledger.path), self.ledger.timeout, expected=self.ledger.expected) as log:
+            changes = Changes(log, self._stored(log), RegistryIndex.writing(log), self.ledger.stamp())
+            yield changes
+            changes.index.seal()
+
+    def _stored(self, log: Log) -> Spend:
+        return stored_entry(LedgerState.of(log.records), self.entry, self.ledger.path)
+
+
+@dataclass(frozen=True)
+class Changes(View):
+    """An open transaction on the recorded state.
+
+    Attributes:
+        at: the time of its records.
+    """
+
+    at: str
+
+    def open(self, check: bytes) -> None:
+        """Record the check value of the party's secret."""
+        self._write("opened", check)
+
+    def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
+        """Record that these records are in from here on, or gone."""
+        self._write(state, b"".join(keys))
+
+    def mark(self, marks: Mapping[bytes, bytes]) -> None:
+        """Record the keyed hashes of the rows with which persons enter, by their keys."""
+        self._write("rows", b"".join(key + mark for key, mark in marks.items()))
+
+    def take(self, node: int, sends: Sequence[Send]) -> None:
+        """Start a node with these records in it; the mark and the records are written together.
+
+        Raises:
+            LedgerError: the node has started before, or the stream has no such node.
+        """
+        check_node(self.entry, node)
+        self.log.append(Marked(at=self.at, spend=self.entry.id, node=node))
+        self._write("taken", b"".join(send.encoded for send in sends), node)
+
+    def leave(self, node: int, upload: bytes) -> None:
+        """Record that a node's vector is sent; ``upload`` identifies the bytes."""
+        self._write("left", upload, node)
+
+    def end(self, node: int, how: Literal["returned", "lost"]) -> None:
+        """Record that a node's records are in no sum: by proof (``"returned"``), or as far as the party knows."""
+        self._write(how, b"", node)
+
+    def _write(self, action: RegistryAction, body: bytes, node: int = _NO_NODE) -> None:
+        digest = hashlib.sha256(body).hexdigest()
+        record = Held(at=self.at, spend=self.entry.id, node=node, action=action, body=digest)
+        self.log.keep_beside(self.log.append(record), body)
+        self.index.apply(record, body)

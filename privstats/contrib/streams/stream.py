@@ -1,0 +1,397 @@
+"""Streams: records that enter and leave over the epochs, released every epoch under one promise.
+
+The course whose nodes hold *different* records, which is why all of them cost as little as one release does
+(docs/streams.md). This module decides the nodes and their price and combines their sums; ``record_registry`` keeps
+which record was sent when.
+
+A stream is priced as a whole, and a ledger never guesses. Epochs of different records cost less than their squares add
+up to, but only while something keeps the records apart. So the price is the course's (``DisjointRounds.multiplicity``,
+under the adjacency of the account), ``RecordRegistry`` keeps the contract, and two plans that nobody joined always add.
+The spend records who keeps records apart (``Spent.apart``: the party's own record registry, or the parties of a server
+that sees sums), and ``mark_started`` holds callers to it: a caller that ignores streams is refused, not trusted.
+Entries from before that field stay readable, and need their record registry from the first record that it wrote. The
+design priced replaced records with deletions at twice mu squared; two records that come and go in turn can meet with
+one sign in one node, so they are priced by the bound that no schedule passes.
+
+Under correlated noise a central server releases exact sums weighed in the ring, with the noise added there, then
+lifted: a function of a seed and of every epoch's exact sum, so that the same epoch gives the same release on every
+call, and the same seed beside other sums gives other noise. Kept noise is bound to the sum that it hides: bound to the
+epoch's number alone it made a copy of the folder a way to one party's exact sums. A second draw for another sum is
+refused where the folder can see it, and never shares noise where it cannot.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.contrib.streams.mechanisms import (
+    FIXED_BITS,
+    MECHANISMS,
+    Mechanism,
+    MechanismName,
+    Node,
+    coefficients,
+    spare_bits,
+)
+from privstats.contrib.streams.mechanisms import total_weights as weights_of
+from privstats.course.base import Releases
+from privstats.course.planned import Planned, require_plan
+from privstats.course.promise import Promise, part_of
+from privstats.dp import Noise, NoPrivacy, Privacy, averaged_mu, joint_mu
+from privstats.dp.privacy import Adjacency
+from privstats.dp.sensitivities import apart
+from privstats.encoding import RingVector, to_real
+from privstats.errors import AggregationError, PlanError, ReleaseError
+from privstats.plan import Plan
+from privstats.randomness import SEED_BYTES, bound_to
+from privstats.release import Release, require_survivors
+from privstats.schema import COUNT_SCALE, ClassSchema, RidgeSchema
+from privstats.session.noise import epoch_noise
+
+_MOST_EPOCHS = 1024
+_DISCLOSED = (
+    "without noise an unlearned record is the difference of two sums, to half a grid step: give the plan a Privacy, or "
+    "say allow_disclosing_leavers=True"
+)
+
+
+@dataclass(frozen=True)
+class StreamTotal:
+    """The sums over all records that are in, from the nodes released so far; ``heads`` read it as a release.
+
+    Attributes:
+        plan: the stream's plan.
+        vector: int64, flat, in grid steps; exact without DP.
+        sigma: standard deviation of the noise per statistic, in real units.
+        epoch: the last epoch in it, from 0.
+        suppressed: always empty, because streams need the sums of every class.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=ps.NoPrivacy())
+        >>> stream = ps.Stream(plan, epochs=2)
+        >>> epochs = [[([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])], [([[0.5, 0.5]], [0]), ([[0.0, 0.5]], [1])]]
+        >>> stream.total(ps.simulate(stream, epochs)).moments.A.tolist()
+        [[1.0, 0.5], [0.0, 0.75]]
+    """
+
+    plan: Plan
+    vector: NDArray[np.int64]
+    sigma: Mapping[str, float]
+    epoch: int
+    suppressed: tuple[int, ...] = ()
+
+    @cached_property
+    def moments(self) -> Any:
+        """The sums in real units, float64."""
+        return to_real(self.plan.schema, self.vector)
+
+
+@dataclass(frozen=True)
+class Stream(Planned):
+    """T epochs under one plan's promise: each brings the change of every client's moments.
+
+    Args:
+        plan: what all epochs together may spend, and the cohort of each of them; ``max_records`` bounds the changes of
+            one node: of an epoch, and at the top of a tree of all epochs.
+        epochs: T, at most 1024; a power of two for the tree.
+        mechanism: ``"increments"`` releases each epoch's change, with noise that grows like sqrt(t) in the total.
+            ``"tree"`` releases dyadic sums too, log2 T + 1 levels of them. ``"square-root"`` correlates the noise of
+            the epochs, with the least noise in the total, in the central model only.
+        deletions: records may leave again; costs up to sqrt 2 more noise.
+        repeats: how often a record may be sent again at one level without proof that it was not counted.
+        allow_disclosing_leavers: deletions without noise: comparing two totals shows a leaver exactly.
+
+    Raises:
+        PlanError: a plan or number that no stream can have; the message says what to change.
+
+    Guarantee:
+        All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency:
+        one record (client, person) more or less *in the whole stream*. It rests on a contract that only the party can
+        keep and that ``RecordRegistry`` keeps for it (``PersonRegistry`` for persons): a record, or a person with all
+        rows, enters once and, with ``deletions``, leaves once; it is sent
+        at most ``1 + repeats`` times at each level. Sums cannot see whether it is kept: a record that comes and goes
+        every epoch costs sqrt(T / 2) times the claim. Replaced records may sit in different epochs, and are priced so.
+
+    Example:
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 100), privacy=privacy)
+        >>> stream = ps.Stream(plan, epochs=2, mechanism="square-root")
+        >>> epochs = [[([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])]] * 2
+        >>> total = stream.total(ps.simulate(stream, epochs))
+        >>> total.epoch, stream.mu <= plan.budget().mu
+        (1, True)
+    """
+
+    label = "stream"
+    plan: Plan
+    epochs: int
+    mechanism: MechanismName = "increments"
+    deletions: bool = False
+    repeats: int = 0
+    allow_disclosing_leavers: bool = False
+
+    def _require(self) -> None:
+        require_plan("plan", self.plan)
+        for field, least, most in (("epochs", 1, _MOST_EPOCHS), ("repeats", 0, _MOST_EPOCHS)):
+            value = getattr(self, field)
+            if type(value) is not int or not least <= value <= most:
+                raise PlanError(f"{field} must be a whole number from {least} to {most}, got {value!r}; choose one")
+        for field in ("deletions", "allow_disclosing_leavers"):
+            if type(getattr(self, field)) is not bool:
+                raise PlanError(f"{field} must be True or False, got {getattr(self, field)!r}; choose one")
+        if not isinstance(self.mechanism, str) or self.mechanism not in MECHANISMS:
+            raise PlanError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {self.mechanism!r:.40}; choose one")
+        _check_plan(self.plan)
+        self._check_promise()
+        _ = self.nodes, self.first  # forces the schedule, the noise of a node and its ring
+
+    def _check_promise(self) -> None:
+        bare = isinstance(self.plan.privacy, NoPrivacy)
+        if bare and self.row.private:
+            raise PlanError(
+                f"mechanism={self.mechanism!r} needs a Privacy: without noise leaf + leaf - parent is the bare change "
+                "of one client where their lists differ by it; take increments, or give the plan a Privacy"
+            )
+        if bare and self.deletions and not self.allow_disclosing_leavers:
+            raise PlanError(_DISCLOSED)
+        if self.allow_disclosing_leavers and not (bare and self.deletions):
+            raise PlanError("allow_disclosing_leavers is for deletions without noise; leave it out")
+        privacy = self.plan.privacy
+        if self.row.correlated and not (isinstance(privacy, Privacy) and privacy.trust.drawn_by == "server"):
+            raise PlanError("mechanism='square-root' correlates the server's noise: give a plan of model='central'")
+        if self.row.correlated and self.repeats:
+            raise PlanError("the central server's own list proves who was not counted; leave repeats out")
+
+    @property
+    def promise(self) -> Promise | None:
+        """What all epochs together may spend: the plan's own promise; None without DP."""
+        return Promise.of(self.plan)
+
+    @property
+    def row(self) -> Mechanism:
+        """The mechanism as a matrix."""
+        return MECHANISMS[self.mechanism]
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node's epoch, level and span, in order."""
+        return self.row.nodes(self.epochs)
+
+    @cached_property
+    def levels(self) -> int:
+        """1, or those of the tree."""
+        return 1 + max(node.level for node in self.nodes)
+
+    @cached_property
+    def first(self) -> Plan:
+        """The plan of every node: the stream's with the noise of one node, and room for weighted sums."""
+        spare = spare_bits(self.epochs) if self.row.correlated else 0
+        privacy = self.plan.privacy
+        if not isinstance(privacy, Privacy):
+            return self.plan
+        parts = self.multiplicity(privacy.adjacency)
+        if parts != 1.0:
+            privacy = part_of(self.plan, 1 / parts, privacy.shares)
+        return replace(self.plan, privacy=privacy, spare_bits=spare)
+
+    @property
+    def most(self) -> int:
+        """Nodes: one per epoch, and those of the tree."""
+        return len(self.nodes)
+
+    def multiplicity(self, adjacency: Adjacency) -> float:
+        """How many mu^2 of one node, computed under this adjacency, all nodes cost together.
+
+        Add-remove: the squared norm of what a record adds to all nodes, times ``1 + repeats``. Replace-one: the two
+        records may stand in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, in
+        any order, at most 4 mu_add^2 of what one of them costs. Of persons likewise, each with the shortened sum of
+        all rows (docs/sensitivity.md, One person).
+        """
+        parts = self.row.parts(self.epochs, deletions=self.deletions) * (1 + self.repeats)
+        if adjacency == "add-remove" or self.plan.noise is None:
+            return parts
+        if self.epochs == 1:
+            return parts
+        ratio = _alone(self.plan, self.plan.noise)
+        return parts * (4 * ratio if self.deletions else max(1.0, 2 * ratio))
+
+    @cached_property
+    def mu(self) -> float:
+        """mu of all epochs together; infinite without DP."""
+        noise, privacy = self.first.noise, self.first.privacy
+        if noise is None or not isinstance(privacy, Privacy):
+            return math.inf
+        return noise.mu * math.sqrt(self.multiplicity(privacy.adjacency))
+
+    @property
+    def priced(self) -> tuple[Plan, ...]:
+        """The plan of one node; all together cost :meth:`multiplicity` times its mu^2."""
+        return (self.first,)
+
+    def _content(self) -> bytes:
+        """The fields, and how fine the weights of sums are."""
+        content = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
+        return msgspec.json.encode(content)
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count."""
+        self._check(releases)
+        return self.first if len(releases) < self.most else None
+
+    def total(self, releases: Releases) -> StreamTotal:
+        """The sums over all records that are in, from the nodes released so far.
+
+        Increments add up. Nodes of a tree and releases with correlated noise are weighted by least squares; an epoch
+        without a sum is left out, and so are its records until they are sent again.
+
+        Raises:
+            ReleaseError: no node has a sum yet.
+            PlanError: releases of another stream, or more than it has nodes.
+        """
+        self._check(releases)
+        have = [place for place, release in enumerate(releases) if release is not None]
+        at = [self.nodes[place].epoch for place in have if self.nodes[place].level == 0]
+        if not at:
+            raise ReleaseError("no epoch of this stream has a sum yet; release one first")
+        weights = weights_of(self.row.matrix(self.epochs), have, at)
+        held = [release for release in releases if release is not None]
+        vector = self._weighed(weights, held)
+        sigma = {
+            letter: math.sqrt(sum((w * release.sigma[letter]) ** 2 for w, release in zip(weights, held, strict=True)))
+            for letter in self.plan.schema.statistics
+        }
+        return StreamTotal(self.plan, vector, sigma, self.nodes[len(releases) - 1].epoch)
+
+    def _weighed(self, weights: NDArray[np.float64], held: list[Release]) -> NDArray[np.int64]:
+        """Whole-numbered sums where all weights are 1, as increments have them; rounded to the grid otherwise."""
+        if self.mechanism == "increments":
+            return np.asarray(np.sum([release.vector for release in held], axis=0), np.int64)
+        real = sum(w * release.vector for w, release in zip(weights, held, strict=True))
+        return np.asarray(np.rint(real), np.int64)
+
+    def _check(self, releases: Releases) -> None:
+        if len(releases) > self.most:
+            raise PlanError(f"this stream has {self.most} nodes and {len(releases)} releases came; give its own")
+        for place, release in enumerate(releases):
+            if release is not None and release.plan != self.first:
+                raise PlanError(f"release {place} is not of this stream; give the releases of its own nodes, in order")
+
+
+def _alone(plan: Plan, noise: Noise) -> float:
+    """mu^2 of a record or person who is added, over that of one who is exchanged, under the noise of the plan."""
+    schema, sigma, clip = plan.schema, noise.sigma, plan.person_clip
+    if clip is not None and not clip.averaged:
+        return 1 / min(apart(schema, letter, "replace-one") for letter in sigma) ** 2
+    cost = joint_mu if clip is None else averaged_mu
+    return (cost(schema, sigma, "add-remove") / cost(schema, sigma, "replace-one")) ** 2
+
+
+def _check_plan(plan: Plan) -> None:
+    if not isinstance(plan.schema, ClassSchema | RidgeSchema):
+        raise PlanError(f"class and ridge schemas stream; a {type(plan.schema).__name__} does not add up over epochs")
+    if plan.min_count:
+        raise PlanError("a class that is rare in one epoch is in the next; leave min_count and merge out of the plan")
+    if plan.spare_bits:
+        raise PlanError("spare_bits is what a stream gives its own nodes; leave it out of the plan")
+    if plan.validity is not None:
+        raise PlanError("a stream weighs sums, which the group of proved sums does not allow: leave validity out")
+    if isinstance(plan.privacy, Privacy) and plan.privacy.pure:
+        raise PlanError("delta = 0 is offered for one release, and a stream has many: give its plan a delta above 0")
+    if isinstance(plan.privacy, Privacy) and plan.privacy.client_clip is not None:
+        raise PlanError("client_clip bounds one upload and a stream has many; leave it out of the plan")
+    if isinstance(plan.privacy, Privacy) and plan.privacy.trust.drawn_by == "member":
+        raise PlanError(
+            "a panel adds its noise to one sum and a stream has many, which its server weighs or takes back by its own "
+            "noise: choose model='central', 'distributed' or 'local'"
+        )
+
+
+Summed: TypeAlias = tuple[RingVector, tuple[int, ...]]
+"""The outcome of one epoch's session: the exact sum in the node plan's ring, and the clients in it."""
+
+_LABEL = b"privstats/stream/noise/2"  # /1 was bound to the epoch's number and not to the sums
+
+
+def weighed_release(
+    stream: Stream, seed: bytes, sums: Sequence[Summed | None], *, reproducible: bool = False
+) -> Release:
+    """The release of epoch ``len(sums) - 1``: sum_k c_k x_(t-k) + z_t, with x the epochs' sums.
+
+    Args:
+        stream: with mechanism ``"square-root"``.
+        seed: 32 secret bytes, on the disk before the first epoch and the same in every epoch.
+        sums: of every epoch so far; None for an epoch without one. The last must be there.
+        reproducible: others may know the seed; the release is marked with it.
+
+    Guarantee:
+        Together the releases are mu-GDP with ``stream.mu``: they are rounded from E x + z, with E the Toeplitz matrix
+        of whole numbers c_k and z Gaussian noise rounded to whole numbers, which is a post-processing of E x + Gaussian
+        noise because E x is whole; one record moves E x by a column of E. Weighing and noise happen before the lift, so
+        that no client can turn one record into a wrap. z is a function of the seed and of these sums:
+        the same sums give the same release, any others give independent noise. That is a second draw, which this
+        promise does not pay for: the keeper of the seed must weigh one list of sums per epoch only. Assumes that the
+        server is honest and keeps seed and sums secret.
+
+    Raises:
+        PlanError: another mechanism, no sum for the last epoch, or more sums than epochs.
+        ReleaseError: too few survivors.
+        AggregationError: the noisy sums are of no honest cohort.
+    """
+    plan = stream.first
+    if not stream.row.correlated or plan.noise is None:
+        raise PlanError("only the square-root mechanism weighs sums; release a node of another one with session")
+    if not 0 < len(sums) <= stream.epochs or sums[-1] is None or len(seed) != SEED_BYTES:
+        raise PlanError("give the seed of 32 bytes and the sum of every epoch so far, the last of which must be there")
+    _, survivors = sums[-1]
+    require_survivors(plan, survivors)
+    weights = coefficients(stream.epochs)
+    noise = plan.ring.encode(_noise(plan, seed, sums))
+    for back, summed in enumerate(reversed(sums)):
+        if summed is not None:
+            noise.add(_times(summed[0], weights[back]))
+    lifted = noise.lift()
+    _check(plan, lifted, sum(weights[: len(sums)]))
+    half = 1 << (FIXED_BITS - 1)
+    return Release(plan, (lifted + half) >> FIXED_BITS, survivors, reproducible=reproducible)
+
+
+def bytes_of_sums(sums: Sequence[Summed | None]) -> bytes:
+    """SHA-256 of every sum and list of clients, in order: what the noise of the last epoch is bound to."""
+    content = [summed and (summed[0].pack(), summed[1]) for summed in sums]
+    return hashlib.sha256(msgspec.msgpack.encode(content)).digest()
+
+
+def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np.int64]:
+    """z of the last epoch: in steps of 2**-FIXED_BITS of a grid step."""
+    epoch = (len(sums) - 1).to_bytes(4, "big")
+    rng = bound_to(seed, _LABEL, bytes.fromhex(plan.digest), epoch, bytes_of_sums(sums))
+    assert plan.noise is not None  # noqa: S101  the caller has refused it
+    return epoch_noise(plan.noise, plan.layout, rng, FIXED_BITS)
+
+
+def _times(vector: RingVector, weight: int) -> RingVector:
+    """The vector times a whole number, modulo the ring."""
+    return RingVector(vector.ring, tuple(lane * lane.dtype.type(weight) for lane in vector.lanes))
+
+
+def _check(plan: Plan, lifted: NDArray[np.int64], weight: int) -> None:
+    """As ``check_plausible`` for one sum, for a weighed one."""
+    step = plan.masking.steps[-1]
+    for room, place in zip(plan.headroom, plan.layout.slices, strict=True):
+        if np.abs(lifted[place]).max() > weight * room.plausible:
+            raise AggregationError(
+                step, "implausible", f"an entry of {room.segment.name} is beyond what honest clients and noise can give"
+            )
+    counts = plan.layout.segments[0].name == "N"
+    most = plan.limits.refused_above * COUNT_SCALE * weight
+    if counts and int(lifted[plan.layout.slices[0]].sum()) > most:
+        raise AggregationError(step, "too-many-records", "the cohort holds more than cohort.max_records")

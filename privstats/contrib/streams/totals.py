@@ -1,0 +1,105 @@
+"""The exact sums of a correlated stream, which its server weighs: sealed on its disk, with the seed of their noise."""
+
+from __future__ import annotations
+
+import hmac
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from privstats.contrib.streams.stream import Stream, Summed, bytes_of_sums, weighed_release
+from privstats.course import Course, Releases
+from privstats.encoding import RingVector
+from privstats.engines.records import read_sealed, write_sealed
+from privstats.errors import LocalProtocolError, PlanError
+from privstats.randomness import SEED_BYTES
+from privstats.release import Release
+
+_DRAWN, _TOTAL = ".drawn", ".total"
+
+
+def totals_of(home: Path, course: Course, key: Callable[[str], bytes]) -> Totals:
+    """The sums of a course that weighs them; arguments as of :class:`Totals`.
+
+    Raises:
+        PlanError: it is no stream, so its rounds have no weights.
+    """
+    if not isinstance(course, Stream):
+        raise PlanError(f"a server weighs the sums of a stream only; {type(course).__name__} says that it weighs")
+    return Totals(home, course, key)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The sums of one run of a stream, on the server's disk.
+
+    Args:
+        home: the server's folder: ``nodes/`` and ``seed`` are in it.
+        stream: the stream.
+        key: from a purpose to its 32-byte sealing key.
+    """
+
+    home: Path
+    stream: Stream
+    key: Callable[[str], bytes]
+
+    def seed(self) -> None:
+        """Create, once, the seed of the noise of all epochs; it must be on the disk before the first.
+
+        Raises:
+            LocalProtocolError: it is missing, and noise was drawn from it.
+        """
+        if self._seed.exists():
+            return
+        if any(path.suffix in (_DRAWN, _TOTAL) for path in self._nodes.glob("*")):
+            raise LocalProtocolError(
+                f"{self._seed} is missing, and noise was drawn from it: another seed would be a second draw, which is "
+                "not paid for; restore the file, or keep the releases that were made and begin a new stream"
+            )
+        write_sealed(self._seed, self.key("seed"), os.urandom(SEED_BYTES))
+
+    def weighed(self, summed: Summed, before: Releases) -> Release:
+        """The release of the round after ``before``: its exact sum is kept, and weighed with those of the others.
+
+        Repeated calls give the same release, because the seed is the stream's and the noise is bound to the sums. Other
+        sums for an epoch that was weighed before would be a second, unpaid draw, and are refused.
+
+        Raises:
+            LocalProtocolError: the seed or an earlier sum is missing, or was written under another key; or this epoch's
+                noise was drawn for other sums or from another seed, or the record of its draw is missing.
+            AggregationError, ReleaseError: as for ``weighed_release``.
+        """
+        earlier = [None if each is None else (self._stored(at), each.survivors) for at, each in enumerate(before)]
+        sums, seed = [*earlier, summed], read_sealed(self._seed, self.key("seed"))
+        self._bind(len(before), sha256(b"privstats/stream/drawn/2" + seed + bytes_of_sums(sums)).digest())
+        self._keep(len(before), summed[0])
+        return weighed_release(self.stream, seed, sums)
+
+    @property
+    def _seed(self) -> Path:
+        return self.home / "seed"
+
+    @property
+    def _nodes(self) -> Path:
+        return self.home / "nodes"
+
+    def _bind(self, place: int, digest: bytes) -> None:
+        """Record, once and before its noise is drawn, the sums and the seed of an epoch's release."""
+        path, key = self._nodes / f"{place}{_DRAWN}", self.key(f"drawn {place}")
+        if not path.exists() and not (self._nodes / f"{place}{_TOTAL}").exists():
+            write_sealed(path, key, digest)
+        elif not path.exists() or not hmac.compare_digest(read_sealed(path, key), digest):
+            raise LocalProtocolError(
+                f"the noise of round {place} was drawn for other sums than these or from another seed, and a second "
+                "draw is a second release, which is not paid for: keep the first release, or go on from the folder "
+                "it was made in"
+            )
+
+    def _keep(self, place: int, total: RingVector) -> None:
+        write_sealed(self._nodes / f"{place}{_TOTAL}", self.key(f"total {place}"), total.pack())
+
+    def _stored(self, place: int) -> RingVector:
+        path = self._nodes / f"{place}{_TOTAL}"
+        return self.stream.first.ring.unpack(read_sealed(path, self.key(f"total {place}")))

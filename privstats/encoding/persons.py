@@ -1,0 +1,165 @@
+"""What one person adds to the sums: all rows of one shrunk together to a declared weighted norm, or averaged.
+
+For the person unit of privacy. ``dp.person_clip`` makes the value from a plan's promise; ``measure`` calls it for each
+person, before a party's sums are formed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.encoding.client_clip import ROUNDING, ClippedSums, clip_vector
+from privstats.encoding.layout import blocks_of, flatten, layout_of
+from privstats.errors import DataError
+from privstats.schema import Schema
+
+if TYPE_CHECKING:
+    from privstats.moments import Moments
+    from privstats.moments.person_sums import Squares
+
+
+@dataclass(frozen=True)
+class PersonClip:
+    """How far one person counts, in worst-case records; a public value of a plan (``plan.person_clip``).
+
+    Attributes:
+        records: c: a person of at most so many rows counts in full.
+        weights: by letter, share / sensitivity^2: rows ``v`` weigh ``sqrt(sum_s w_s ||v_s||^2)`` worst-case records.
+
+    Guarantee:
+        What one person adds follows from the rows of that person and this value alone, and weighs at most ``records``,
+        in whole numbers and for any number of rows (docs/sensitivity.md, One person).
+
+    Example:
+        >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
+        ...     max_records_per_person=5, person_clip=2.0)
+        >>> ps.dp.person_clip(ps.ClassSchema(2, 2, "NA", 1.0), privacy).records
+        2.0
+    """
+
+    averaged: ClassVar[bool] = False
+
+    records: float
+    weights: tuple[tuple[str, float], ...]
+
+    def most_records(self, schema: Schema) -> int:
+        """How many records bound all that a person adds, whatever the rows: no entry, and no sum of the counts, is
+        beyond what so many can give.
+
+        It follows from public values alone. All of c may be in one statistic, whose entries reach ``c / sqrt(share)``
+        times one record's, and counts in several cells add up to more; so it lies above c. What holds a party's records
+        against a limit counts a person as so many at most (``PersonMoments.counted``).
+
+        Example:
+            >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
+            >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
+            ...     max_records_per_person=2, person_clip=2)
+            >>> ps.dp.person_clip(schema, privacy).most_records(schema)  # 2 sqrt(2 / .02): 2 cells, 2 % of mu^2
+            20
+        """
+        weights, most = dict(self.weights), 1.0
+        for each in layout_of(schema).segments:
+            if each.size:
+                reach = self.records * each.noise_factor * each.scale / math.sqrt(weights[each.statistic])
+                cells = math.sqrt(each.size) if each.name == "N" else 1.0
+                most = max(most, cells * reach / each.bound)
+        return math.ceil(most * (1 + ROUNDING) / 2)  # the clip leaves as much of its norm unused
+
+    def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
+        """What one person adds, by letter in wire steps and blocks first, and whether it was shrunk.
+
+        Args:
+            parts: moments of all rows of this person and of no other, in one or several parts. What passes 64 bits
+                together is taken over a power of two, cut toward zero once: the clip leaves far less of it either way.
+        """
+        schema = parts[0].schema
+        vector = flatten(parts[0])
+        for part in parts[1:]:
+            vector = vector.astype(object) + flatten(part).astype(object)
+        if len(parts) > 1:
+            unit = 1 << max(int(np.abs(vector).max()).bit_length() - 63, 0)
+            vector = (np.sign(vector) * (np.abs(vector) // unit)).astype(np.int64)
+        clipped = clip_vector(schema, vector, dict(self.weights), self.records * ROUNDING)
+        return blocks_of(schema, clipped.vector), clipped.shrink < 1
+
+    def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002  averages read them
+        """What :meth:`clipped` takes the sums of many persons by, from their squared lengths."""
+        of_all, norm = squares.of_all(), self.records * ROUNDING
+        return ClippedSums.by_squares(schema, of_all, dict(self.weights), norm, squares.error, squares.exactly)
+
+
+@dataclass(frozen=True)
+class PersonAverage:
+    """A person counts as one record, whose sums are the average of what the rows add (``plan.person_clip``).
+
+    Guarantee:
+        What one person adds follows from the rows of that person alone. It is no longer than the longest of the rows,
+        in any norm, and for any number of rows (docs/sensitivity.md, One person).
+
+    Example:
+        >>> schema, ids = ps.ClassSchema(2, 2, "NA", 1.0), ["anna", "anna", "anna", "anna", "ben"]
+        >>> X, y, average = np.ones((5, 2)) / 2, [0, 0, 0, 1, 1], ps.encoding.PersonAverage()
+        >>> moments = ps.measure(schema, X, y, persons=ids, person_clip=average)
+        >>> moments.real().N.tolist()  # of Anna three rows in four are of class 0
+        [0.75, 1.25]
+    """
+
+    averaged: ClassVar[bool] = True
+    records: ClassVar[float] = 1.0
+    """A person of one row counts in full, as whoever has more."""
+
+    def most_records(self, _: Schema) -> int:
+        """1: no entry, and no sum of counts, is beyond what one record can give.
+
+        Example:
+            >>> ps.encoding.PersonAverage().most_records(ps.ClassSchema(2, 2, "NA", 1.0))
+            1
+        """
+        return 1
+
+    def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
+        """What one person adds, by letter in wire steps and blocks first; nobody is shrunk.
+
+        Args:
+            parts: moments of all rows of this person and of no other, in one or several parts.
+
+        Raises:
+            DataError: of how many rows they are is unknown.
+        """
+        counted = [part.records for part in parts]
+        if None in counted:  # or the sums would be taken for an average
+            raise DataError("these moments have no number of records; give the result of measure")
+        rows = max(sum(each or 0 for each in counted), 1)
+        return {row.letter: _average(parts, row, rows) for row in parts[0].schema.sent}, False
+
+    def cut(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002  clips read them
+        """What :meth:`clipped` makes of the sums of many persons of so many rows each."""
+        return AveragedSums(rows)
+
+
+@dataclass(frozen=True)
+class AveragedSums:
+    """What leaves of sums over so many rows each their averages, toward zero.
+
+    A quotient of whole numbers below 2**53 that is none lies further from the next one than rounding moves it.
+    """
+
+    rows: int
+    shrunk: int = 0
+
+    def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:  # noqa: ARG002  clips read it
+        """Sums ``(n, entries)`` of persons, as averages."""
+        quotients = sums / self.rows
+        return np.asarray(np.trunc(quotients, out=quotients))
+
+
+def _average(parts: tuple[Moments, ...], row: Any, rows: int) -> NDArray[np.int64]:
+    """The exact sum in Python's whole numbers where it may pass 64 bits, over the number of rows, toward zero."""
+    kind: Any = np.int64 if len(parts) == 1 else object
+    total = sum(np.asarray(part.sums(row)).astype(kind) * (1 if part.in_wire_steps else row.kept) for part in parts)
+    exact = np.asarray(total)
+    return np.asarray(np.sign(exact) * (np.abs(exact) // rows), np.int64)

@@ -1,0 +1,62 @@
+"""Ports of this machine: the listening socket of a door, and a port on which nothing listens yet."""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import socket
+from typing import Final
+
+from privstats.errors import PrivstatsError
+
+_BACKLOG = 2048
+_PORTS: Final = range(20_000, 32_000)
+"""Below what Linux (32768 on), macOS, Windows and the BSDs (49152 on) lend to outgoing connections.
+
+A port that the system picks for port 0 is one that it lends: between asking for it and listening on it, or while a
+killed server is started again, any connection of any process may be given it.
+"""
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A listening socket of an address of either family; ``host`` may stand in brackets.
+
+    Raises:
+        PrivstatsError: nothing can listen there.
+
+    Example:
+        >>> from privstats.engines.door.ports import listening
+        >>> with listening("127.0.0.1", 0) as door:
+        ...     door.getsockname()[0]
+        '127.0.0.1'
+    """
+    try:
+        family, *_, address = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise PrivstatsError(f"cannot listen on {host}, port {port} ({why}): give another address") from None
+
+
+def free_port() -> int:
+    """A port of this machine on which nothing listens, drawn at random, for a program that starts in a moment.
+
+    It is not held: two callers at the same moment get the same one with a chance of one in 12,000.
+
+    Raises:
+        OSError: a hundred in a row were taken, or there is no loopback.
+
+    Example:
+        >>> from privstats.engines.door.ports import free_port
+        >>> 20_000 <= free_port() < 32_000
+        True
+    """
+    left = 100
+    while True:
+        try:
+            with socket.create_server(("127.0.0.1", port := secrets.choice(_PORTS))):
+                return port
+        except OSError as error:
+            left -= 1
+            if error.errno != errno.EADDRINUSE or not left:
+                raise

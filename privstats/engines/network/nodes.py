@@ -1,0 +1,225 @@
+"""Which node is which party, and the requests to nodes: when to repeat them.
+
+The map from nodes to parties is proved by signatures, which ``statements`` verifies. It decides whom the loop asks; the
+sum does not depend on it. One request per node at a time; repeating it is safe, because a machine gives the same answer
+again. The loop uses both; nothing here reads an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+import msgspec
+
+from privstats.engines.network.status_file import read_json
+from privstats.engines.network.transport import CODES, OK, SILENT, SOON, MessageKind, Reply, Transport, code_of, pulled
+from privstats.files.atomic import atomic_write
+
+_POLL_SECONDS, _SLOWEST_SECONDS, _LEAST_SECONDS = 0.5, 2.0, 0.01
+_QUIETER = 20.0  # so that a reply is found later by at most a twentieth of the time that it took
+_CARRIER = "error:"  # prefix of the carrier's own errors, which no party sent
+
+
+@dataclass
+class Request:
+    """One request to one node.
+
+    Attributes:
+        kind: of the message.
+        digest: SHA-256 of the message.
+        again: the time from which it is repeated; None for never.
+        messages: names of messages without a reply yet.
+        code: of its last refusal; empty where there was none.
+    """
+
+    kind: MessageKind
+    digest: bytes
+    again: float | None
+    messages: list[str] = field(default_factory=list)
+    code: str = ""
+
+    @property
+    def final(self) -> bool:
+        """Whether the node's refusal is final."""
+        return self.again is None
+
+
+class RequestQueue:
+    """The requests of one step.
+
+    Args:
+        transport: carries them.
+        clock: monotonic seconds.
+        until: the step's deadline, on that clock.
+        most: most bytes of one reply.
+
+    Attributes:
+        sent: bytes that were pushed.
+        received: bytes that were pulled.
+    """
+
+    def __init__(self, transport: Transport, clock: Callable[[], float], until: float, most: int) -> None:
+        self._transport, self._clock, self._until, self._most = transport, clock, until, most
+        self._asked: dict[int, Request] = {}
+        self.sent = self.received = 0
+        self._heard = clock()
+
+    def ask(self, node: int, kind: MessageKind, make: Callable[[], bytes]) -> None:
+        """Send the result of ``make``, unless the node has that request already and it is too early to repeat it."""
+        asked, now = self._asked.get(node), self._clock()
+        if asked is not None and (asked.again is None or now < asked.again):
+            return
+        data = make()
+        if asked is None:
+            asked = self._asked[node] = Request(kind, sha256(data).digest(), None)
+        asked.again = now + SILENT
+        name = self._transport.push(node, kind, data, ttl=max(1.0, self._until - now))
+        self.sent += len(data)
+        if name:
+            asked.messages.append(name)
+
+    def replies(self) -> Iterator[tuple[int, Request, Reply]]:
+        """Replies, node by node, one at a time; the carrier's own errors are handled here."""
+        waiting = {name: (node, asked) for node, asked in self._asked.items() for name in asked.messages}
+        for name, reply in pulled(self._transport, list(waiting), self._most):
+            node, asked = waiting[name]
+            asked.messages.remove(name)
+            self.received += len(reply.data)
+            self._heard = self._clock()
+            if reply.code.startswith(_CARRIER):
+                asked.again = self._soon(asked)
+            elif self._asked.get(node) is asked:
+                if reply.code != OK:
+                    self._note(asked, reply.code)
+                yield node, asked, reply
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the next poll, at most until the deadline: longer, the longer nothing has come."""
+        now = self._clock()
+        quiet = min(max(_POLL_SECONDS, (now - self._heard) / _QUIETER), _SLOWEST_SECONDS)
+        return min(quiet, max(self._until - now, _LEAST_SECONDS))
+
+    def _soon(self, asked: Request) -> float | None:
+        return None if asked.again is None else min(asked.again, self._clock() + SOON)
+
+    def _note(self, asked: Request, code: str) -> None:
+        asked.code = code_of(code)
+        wait = CODES[asked.code].again
+        asked.again = None if wait is None else self._clock() + wait
+
+    def done(self, node: int) -> None:
+        """The node's request is answered; another one may be sent."""
+        self._asked.pop(node, None)
+
+    def later(self, node: int, seconds: float) -> None:
+        """The reply is no answer: repeat the request after some seconds."""
+        self._asked[node].again = self._clock() + seconds
+
+    def returns(self, node: int) -> None:
+        """The node went offline, perhaps with its request: repeat it as soon as the node is back."""
+        asked = self._asked.get(node)
+        if asked is not None and asked.again is not None:
+            asked.again = self._clock()
+
+    def never(self, node: int) -> None:
+        """Send this node no more requests in this step."""
+        self._asked[node].again = None
+
+    def refusal(self, node: int) -> str:
+        """The code of the node's last refusal; empty where it has sent none to the current request."""
+        return self._asked[node].code if node in self._asked else ""
+
+    def final(self, node: int) -> bool:
+        """Whether the node's refusal is final."""
+        return node in self._asked and self._asked[node].final
+
+
+class NodeRegistry:
+    """Nodes and places, one to one.
+
+    Args:
+        publics: all public keys: the clients, then the helpers.
+        clients: number of clients among them.
+        names: the clients' names for people; may be empty.
+        nodes: the kept map, from node to place.
+        store: called with the map whenever it grows.
+    """
+
+    def __init__(
+        self,
+        publics: Sequence[bytes],
+        clients: int,
+        *,
+        names: Sequence[str] = (),
+        nodes: Mapping[int, int] | None = None,
+        store: Callable[[Mapping[int, int]], None] = lambda _: None,
+    ) -> None:
+        self.publics, self.clients = tuple(publics), clients
+        self._names, self._store = tuple(names), store
+        self._places = dict(nodes or {})
+        self._nodes = {place: node for node, place in self._places.items()}
+
+    def place_of(self, node: int) -> int | None:
+        """The node's place; None where it has proved none."""
+        return self._places.get(node)
+
+    def node_of(self, place: int) -> int | None:
+        """The node at a place; None while no node has proved it."""
+        return self._nodes.get(place)
+
+    def claim(self, node: int, place: int) -> bool:
+        """Assign ``node`` the place that it has proved, replacing an earlier one; False where another node has it."""
+        if self._nodes.get(place, node) != node:
+            return False
+        if self._places.get(node) != place:
+            self._nodes.pop(self._places.get(node, place), None)
+            self._places[node], self._nodes[place] = place, node
+            self._store(dict(self._places))
+        return True
+
+    def title(self, place: int) -> str:
+        """A party's name in sentences: ``party 3``, ``helper 1``."""
+        return f"party {place}" if place < self.clients else f"helper {place - self.clients + 1}"
+
+    def listed(self, places: Sequence[int]) -> str:
+        """Places with their names: ``1 (Bonn), 3 (St. Mary)``."""
+        return ", ".join(self._listed(place) for place in places)
+
+    def _listed(self, place: int) -> str:
+        if place >= self.clients:
+            return self.title(place)
+        return f"{place} ({self._names[place]})" if self._names else str(place)
+
+
+class _Nodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    session: str
+    nodes: dict[str, int]
+
+
+class NodeMap:
+    """The nodes' places, of one session at a time: ``nodes.json``."""
+
+    def __init__(self, home: Path, session: str) -> None:
+        self._path, self._session = home / "nodes.json", session
+
+    @property
+    def session(self) -> str:
+        """The file's session; empty where there is none, or it is damaged."""
+        stored = read_json(self._path, _Nodes)
+        return "" if stored is None else stored.session
+
+    def load(self) -> dict[int, int]:
+        """From node to place; empty without a file of this session, and then the loop asks the nodes again."""
+        stored = read_json(self._path, _Nodes)
+        if stored is None or stored.session != self._session:
+            return {}
+        return {int(node): place for node, place in stored.nodes.items() if node.isdecimal()}
+
+    def store(self, nodes: Mapping[int, int]) -> None:
+        """Keep the map; on disk when this returns."""
+        entry = _Nodes(self._session, {str(node): place for node, place in nodes.items()})
+        atomic_write(self._path, msgspec.json.format(msgspec.json.encode(entry)))

@@ -1,0 +1,127 @@
+"""Probabilities of a softmax whose residuals were clipped: the link that the clip has, as a temperature and shifts.
+
+A record pulls at the weights by ``q_y (p - e_y)``, ``q_y = min(1, c / |p - e_y|)``. Where the classes have the
+probabilities p*, the pulls add up to 0 if ``sum_y p*_y q_y (p - e_y) = 0``, and so
+
+    p*_y  is proportional to  p_y max(1, |p - e_y| / c).
+
+A clip keeps what is predicted badly from holding the weights back, so p is surer than p*, by more the smaller c is. The
+link holds class by class, and a scorecard needs scores that are sums over columns; so it is replaced by the temperature
+and the shifts that come nearest to it over the scores of the records, which released sums tell.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import log_softmax, ndtri, softmax
+
+from privstats.estimates import denoise
+from privstats.estimates.denoise import Array, NoisyClassSums
+from privstats.estimates.softmax import INTERCEPT, SoftmaxWhitening
+
+_POINTS = 1_024
+_STEPS = 100
+_SHIFT_VARIANCE = 0.3**2  # of a class's shift a priori
+_LEAST_SPREAD = 1e-3
+_LEAST_SLOPE = 1 / 16
+
+
+def unclipped(probabilities: Array, clip: float) -> Array:
+    """p* of the p of a softmax whose residuals were clipped, each ``(n, C)``.
+
+    Args:
+        probabilities: p, in rows that add up to 1.
+        clip: c, above 0.
+
+    Example:
+        >>> from privstats.estimates.clip_link import unclipped
+        >>> unclipped(np.array([[0.99, 0.01], [0.6, 0.4]]), clip=0.7).round(3).tolist()  # the second is within reach
+        [[0.98, 0.02], [0.548, 0.452]]
+    """
+    squares = np.square(probabilities)
+    lengths = np.sqrt(np.maximum(squares.sum(axis=1, keepdims=True) - squares + np.square(1 - probabilities), 0.0))
+    found = probabilities * np.maximum(1.0, lengths / clip)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, clip: float) -> tuple[float, Array]:
+    """The temperature T and the shifts b, ``(C,)``, by which ``softmax(W u / T + b)`` comes nearest to p*.
+
+    Scores are taken to be normal over the records. Their covariance is that of the whitened directions but the mean's,
+    or of the class means where that is more; their means are those at which p* has the shares of the classes. The
+    shifts are as much of the best ones as the noise of the counts lets through. Computed from releases alone.
+
+    Args:
+        whitening, sums: the course's.
+        weights: W, ``(C, k)``, in the coordinates of the filter.
+        clip: c of the rounds.
+
+    Example:
+        >>> from privstats.estimates.denoise import NoisyClassSums
+        >>> from privstats.estimates.softmax import SoftmaxWhitening
+        >>> from privstats.estimates.clip_link import link_of
+        >>> sigma = {"N": 0.1, "A": 0.1, "B": 0.1}
+        >>> sums = NoisyClassSums(np.array([60.0, 40.0]), A=np.diag([60.0, 40.0]), B=np.diag([60.0, 40.0]), sigma=sigma)
+        >>> weights = np.array([[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]])
+        >>> temperatures = [link_of(SoftmaxWhitening.of(sums), sums, weights, clip)[0] for clip in (0.5, 1.0, 1.5)]
+        >>> [round(each, 1) for each in temperatures]  # no residual is longer than the square root of 2
+        [1.7, 1.1, 1.0]
+    """
+    counts = denoise.counts(sums.N, sums.sigma["N"])
+    scores = _scores(_covariance(whitening, sums, weights, counts), counts / counts.sum(), clip)
+    temperature, shifts = _nearest(scores, unclipped(softmax(scores, axis=1), clip))
+    noise = sums.sigma["N"] ** 2 * (1 / np.square(counts) + 1 / np.square(counts.sum() - counts))
+    shifts = shifts * _SHIFT_VARIANCE / (_SHIFT_VARIANCE + noise)
+    return temperature, shifts - shifts.mean()
+
+
+def _covariance(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, counts: Array) -> Array:
+    """Of the scores, ``(C, C)``: within what is whitened, or of the class means, whichever is more."""
+    slopes = weights[:, :-1] - weights[:, :-1].mean(axis=0)
+    curvature = (1 - INTERCEPT**2) * whitening.values * np.square(whitening.scale) / whitening.spread
+    curvature[whitening.values.argmax()] = 0.0  # along the mean, which moves all scores alike
+    within = (slopes * curvature) @ slopes.T
+    means = slopes @ (whitening.vectors * (whitening.scale * whitening.stretch)).T @ (sums.A / counts[:, None]).T
+    share = counts / counts.sum()
+    apart = means - (means @ share)[:, None]
+    between = (apart * share) @ apart.T
+    return np.asarray(max(within, between, key=np.trace))
+
+
+def _scores(covariance: Array, shares: Array, clip: float) -> Array:
+    """Points of a normal law with this covariance, ``(n, C)``, at the mean where p* has the classes' shares."""
+    C = len(shares)
+    values, vectors = np.linalg.eigh(covariance)
+    spread = np.sqrt(np.maximum(values, _LEAST_SPREAD**2))
+    golden = _golden(C)
+    places = np.modf((np.arange(_POINTS)[:, None] + 0.5) * golden ** -np.arange(1.0, C + 1))[0]
+    scattered = (ndtri(np.clip(places, 0.5 / _POINTS, 1 - 0.5 / _POINTS)) * spread[::-1]) @ vectors[:, ::-1].T
+    mean = np.log(shares)
+    for _ in range(_STEPS):
+        found = unclipped(softmax(scattered + mean, axis=1), clip).mean(axis=0)
+        mean = mean + np.log(shares / found)
+    return np.asarray(scattered + mean)
+
+
+def _golden(dimension: int) -> float:
+    """The root above 1 of ``x^(k + 1) = x + 1``, whose powers spread points evenly over k dimensions."""
+    root = 2.0
+    for _ in range(_STEPS):
+        root = (1 + root) ** (1 / (dimension + 1))
+    return root
+
+
+def _nearest(scores: Array, target: Array) -> tuple[float, Array]:
+    """T and b of the least cross-entropy of ``softmax(scores / T + b)`` to these probabilities."""
+
+    def loss(at: Array) -> tuple[float, Array]:
+        shifted = scores * at[0] + np.append(0.0, at[1:])
+        gap = softmax(shifted, axis=1) - target
+        value = -float((target * log_softmax(shifted, axis=1)).sum(axis=1).mean())
+        return value, np.append((gap * scores).sum(axis=1).mean(), gap.mean(axis=0)[1:])
+
+    shifts = scores.shape[1] - 1
+    bounds = [(_LEAST_SLOPE, 1.0), *[(None, None)] * shifts]
+    found = minimize(loss, np.append(1.0, np.zeros(shifts)), jac=True, method="L-BFGS-B", bounds=bounds)
+    return 1 / float(found.x[0]), np.append(0.0, found.x[1:])

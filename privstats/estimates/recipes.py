@@ -1,0 +1,352 @@
+"""The numbers of a softmax's and of a regression's refinement, from public values alone.
+
+The budget's parts, the rounds, the bounds, the clip and the steps; ``softmax`` and ``regression`` have the computation
+between rounds that they steer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr
+
+GRADIENT_CLIP = 0.3
+"""c where rows are not those of ``Cells``: a record's residual ``p - e_y`` is shortened to this norm."""
+CELL_CLIPS: Mapping[float, float] = {0.0: GRADIENT_CLIP, 12.0: 0.5, 25.0: 0.7, 100.0: 1.0}
+"""c of rows of ``Cells``, by the s from which it is taken (docs/raw_tables_numbers.md has how they were found)."""
+GRADIENT_SHARES: Mapping[str, float] = {"g": 0.99, "kappa": 0.01}
+"""Shares of a round's mu^2: the gradient's, and that of kappa, the number from which the curvature follows."""
+
+CAUTION = 0.5
+"""c of the filter (:func:`~privstats.estimates.filter_bank.advanced`)."""
+
+_SPARSE = 10.0
+_RIDGE_FROM = 1.5
+_FEW_ROUNDS, _MORE_ROUNDS, _MORE_FROM = 4, 6, 0.7
+
+
+def advised_rounds(mu: float) -> int:
+    """The default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
+
+    With little noise four damped steps end before the optimum. Chosen on parts of the training records of five data
+    sets that no weights had seen (docs/refinement_numbers.md).
+
+    Example:
+        >>> from privstats.estimates.recipes import advised_rounds
+        >>> advised_rounds(0.3), advised_rounds(0.8)
+        (4, 6)
+    """
+    return _MORE_ROUNDS if mu >= _MORE_FROM else _FEW_ROUNDS
+
+
+@dataclass(frozen=True)
+class SoftmaxRecipe:
+    """Every constant of the recipe, from what is public. Nothing here is tuned on data.
+
+    Attributes:
+        classes: C, at least 2.
+        features: d.
+        records: n as the owners of the course declare it; never a count of the records.
+        mu: Gaussian-DP parameter of the whole course.
+        rounds: T, gradient rounds after the class release.
+        clip: c.
+
+    Example:
+        >>> from privstats.estimates.recipes import SoftmaxRecipe
+        >>> recipe = SoftmaxRecipe(classes=10, features=64, records=50_000, mu=0.3, rounds=4)
+        >>> round(recipe.release_mu**2 + 4 * recipe.round_mu**2, 6)  # all sums together cost mu: 0.3**2
+        0.09
+    """
+
+    classes: int
+    features: int
+    records: int
+    mu: float
+    rounds: int = 4
+    clip: float = GRADIENT_CLIP
+
+    @property
+    def columns(self) -> int:
+        """k = d + 1: whitened features and the intercept."""
+        return self.features + 1
+
+    @property
+    def signal(self) -> float:
+        """s = n mu / (C sqrt d): how well the class means can be known."""
+        return self.records * self.mu / (self.classes * math.sqrt(self.features))
+
+    @property
+    def cell_clip(self) -> float:
+        """c of rows of ``Cells``: .3, and .5 from s = 12 on, .7 from 25, 1 from 100.
+
+        A softmax whose residuals are cut short converges to another optimum than its own, where it is too sure of
+        itself (``clip_link``); a wider clip has more noise. So c grows with s, a public number.
+
+        Example:
+            >>> from privstats.estimates.recipes import SoftmaxRecipe
+            >>> [SoftmaxRecipe(2, 16, 1_000, mu).cell_clip for mu in (0.05, 0.1, 0.3, 1.0)]
+            [0.3, 0.5, 0.7, 1.0]
+        """
+        return max(clip for least, clip in CELL_CLIPS.items() if self.signal >= least)
+
+    @property
+    def release_share(self) -> float:
+        """f: the class release's part of mu^2."""
+        return 0.2 if self.signal < _SPARSE else 0.15
+
+    @property
+    def release_shares(self) -> dict[str, float]:
+        """Shares of N, A and B in the class release."""
+        if self.signal < _SPARSE:
+            return {"N": 0.02, "A": 0.65, "B": 0.33}
+        return {"N": 0.02, "A": 0.4, "B": 0.58}
+
+    @property
+    def release_mu(self) -> float:
+        """mu of the class release: mu_1^2 = f mu^2."""
+        return self.mu * math.sqrt(self.release_share)
+
+    @property
+    def round_mu(self) -> float:
+        """mu of one gradient round: T mu_t^2 = mu^2 - mu_1^2."""
+        return self.mu * math.sqrt((1 - self.release_share) / self.rounds)
+
+    @property
+    def prior_variance(self) -> float:
+        """v = 4 min(1, max(1/2, 2.5 / s))."""
+        return 4 * min(1.0, max(0.5, 2.5 / self.signal))
+
+    @property
+    def floor(self) -> float:
+        """phi: the eigenvalue of B / n, over their mean, below which noise and chance could have made it; at most 1.
+
+        Rows have norm 1, so eigenvalues have the mean 1 / d. About it an entry of B / n has the variance
+        ``v = sigma^2 / (2 n^2) + 1 / (d^2 n)``: the noise's, ``sigma = 1 / mu_B``, and the sample's, where rows have no
+        direction. A symmetric matrix of such entries has eigenvalues up to ``2 sqrt(d v)`` from those of its mean
+        (Wigner's semicircle; for the sample alone the edge of Marchenko and Pastur to first order in sqrt(d / n)), so
+        ``phi = 2 d sqrt(d v) = sqrt(4 d / n + 2 d^3 / (n mu_B)^2)``. Above 1, where eigenvalues tell nothing below
+        their mean, phi is 1. It follows from public numbers alone, and so does what it changes.
+
+        Example:
+            >>> from privstats.estimates.recipes import SoftmaxRecipe
+            >>> text, table = SoftmaxRecipe(77, 384, 10_000, mu=0.3), SoftmaxRecipe(2, 20, 4_000, mu=0.3)
+            >>> text.floor, round(table.floor, 2)
+            (1.0, 0.46)
+        """
+        d, n = self.features, self.records
+        noise = self.release_mu**2 * self.release_shares["B"] * n**2
+        return min(1.0, math.sqrt(4 * d / n + 2 * d**3 / noise))
+
+    @property
+    def least_curvature(self) -> float:
+        """The least part of the classes' mean curvature that a round's noise lets one class have; at most 1.
+
+        Where directions are equally long and the weights as wide as their prior, the curvature is ``1 / (C k)`` and the
+        bound of :func:`~privstats.estimates.softmax.class_curvature` ``sigma_G / (n sqrt(1.5 v))`` with
+        ``sigma_G = c / sqrt(.99 mu_t^2)``. Where that is ``1 / (C k)`` or more, all classes have one curvature. It
+        follows from public numbers alone.
+
+        Example:
+            >>> from privstats.estimates.recipes import SoftmaxRecipe
+            >>> text, table = SoftmaxRecipe(77, 384, 10_000, mu=0.3), SoftmaxRecipe(4, 27, 10_000, mu=2.0)
+            >>> text.least_curvature, round(table.least_curvature, 3)
+            (1.0, 0.002)
+        """
+        noise = self.clip / (self.round_mu * math.sqrt(GRADIENT_SHARES["g"])) / self.records
+        return min(1.0, noise * self.classes * self.columns / math.sqrt((1 + CAUTION) * self.prior_variance))
+
+    @property
+    def ridge(self) -> float:
+        """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2) min(1, n / d)^2.
+
+        Without noise s is infinite and says nothing of how few the records are; with fewer records than features the
+        whitening holds them back already. What was tried there: docs/refinement_numbers.md.
+        """
+        if math.isinf(self.mu):
+            rho = min(1.0, 16 / self.classes**2) * min(1.0, self.records / self.features) ** 2
+        else:
+            rho = min(1.0, (_RIDGE_FROM / self.signal) ** 1.5)
+        return float(rho * self.columns / (4 * self.records))
+
+
+MEAN_SHARE = 0.05
+"""a: the part of a course's mu^2 that a noisy mean of the rows' directions gets, where there is one."""
+
+_MANY_ROUNDS = 12
+_LEAST_SIGNAL = 0.2
+_GRAM_SIGNAL = 0.3  # s from which G tells more than a mean
+_MEAN_CERTAINTY = 5.0  # n mu over sqrt d from which a schedule gains by a mean
+_LEAST_CERTAINTY = 40.0  # n mu below which sizes are fixed, not learned
+_LEAST_SHARE = 1 / 64
+_WIDEST_AVERAGED = 1.25
+_COUNT_SHARE = 0.05
+_UNREAD_SHARE = 0.001  # of a sum that a round has and a fixed schedule does not read
+
+
+@dataclass(frozen=True)
+class RidgeRecipe:
+    """Every number of the recipe, from what is public; where constants were chosen, docs/refinement_numbers.md says.
+
+    Attributes:
+        features: d, the constant column included.
+        records: n as the owners of the course declare it; never a count of the records.
+        mu: Gaussian-DP parameter of the whole course.
+        clip_norm: R, the norm that rows are clipped to.
+        target_bound: Y, the bound that targets are clipped to.
+        rounds: T.
+        mean: whether a session for a mean may follow the first release; not where parties prove their sums.
+
+    Example:
+        >>> from privstats.estimates.recipes import RidgeRecipe
+        >>> recipe = RidgeRecipe(features=5, records=10_000, mu=1.0, clip_norm=1.0, target_bound=1.0, rounds=24)
+        >>> round(recipe.release_mu**2 + 24 * recipe.round_mu**2, 6)  # all sums together cost mu
+        1.0
+    """
+
+    features: int
+    records: int
+    mu: float
+    clip_norm: float
+    target_bound: float
+    rounds: int
+    mean: bool = True
+
+    @property
+    def signal(self) -> float:
+        """s = n mu / d^1.5: how well the Gram matrix can be known."""
+        return self.records * self.mu / (self.features * math.sqrt(self.features))
+
+    @property
+    def descends(self) -> bool:
+        """Whether a fixed schedule of steps follows the rounds, and no filters: for n mu below 40.
+
+        All that a sum can tell of one number is known to 1 / (n mu) of its range then, and a round's part of it hides
+        how many residuals are within a clip, so filters would guess the size of everything that they need.
+        """
+        return self.records * self.mu < _LEAST_CERTAINTY
+
+    @property
+    def many(self) -> bool:
+        """Whether filters average over rounds: from twelve on. Of fewer each has to bring them near."""
+        return self.rounds >= _MANY_ROUNDS
+
+    @property
+    def mean_share(self) -> float:
+        """a = 1/20 where a mean of the rows' directions is measured before the rounds, or 0.
+
+        It stands in for G where noise hides that matrix: in a fixed schedule from n mu = 5 sqrt d on, where a mean of d
+        numbers can be known, and of many rounds below s = .3, where both together cost less than G alone. Most of what
+        G would tell is one curved direction, and where entries have a sign or there is a constant, the mean points
+        along it.
+        """
+        if self.descends:
+            hidden = self.records * self.mu >= _MEAN_CERTAINTY * math.sqrt(self.features)
+        else:
+            hidden = self.many and self.signal < _GRAM_SIGNAL
+        return MEAN_SHARE if self.mean and hidden else 0.0
+
+    @property
+    def release_share(self) -> float:
+        """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets.
+
+        It is 1/64 of a fixed schedule, and where a mean follows: G then tells little beside its trace.
+        """
+        if self.descends or self.mean_share:
+            return _LEAST_SHARE
+        return min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
+
+    def stride(self, taken: int, noise: float = 1.0) -> float:
+        """The factor of the step after so many, in units of ``Y d / R`` times the mean of ``clip(y - w'x) u / c``.
+
+        It falls as the root of what is left of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most 1 / d, with
+        z = n mu over ``noise``. All steps together add noise of .27 Y (of 24) to .38 Y (of one) at most to the
+        prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y. Behind
+        a mean, whose price makes it .28 Y of 24, both hold of a row for which ``|M'x| = B / b``, the map's root mean
+        square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
+        (:class:`~privstats.estimates.denoise.NoisyMean`).
+
+        Args:
+            taken: rounds before.
+            noise: how many times the noise of a central release under add-remove this one holds, at least 1.
+        """
+        certainty = self.records * self.mu / noise
+        first = 0.375 * certainty / (self.features * self.rounds) * min(1.0, certainty / (2 * math.sqrt(self.features)))
+        return min(first, 1 / self.features) * math.sqrt(max(0.0, 1 - taken / self.rounds))
+
+    @property
+    def release_shares(self) -> dict[str, float]:
+        """Shares of G, h and q in the first release."""
+        return {"G": 0.6, "h": 0.35, "q": 0.05}
+
+    @property
+    def round_shares(self) -> Mapping[str, float]:
+        """Shares of a round's mu^2: the gradient's, and that of kappa, the count of residuals within the clip.
+
+        The count gets 1/20, and hardly anything in a fixed schedule, which does not read it.
+        """
+        count = _UNREAD_SHARE if self.descends else _COUNT_SHARE
+        return {"g": 1 - count, "kappa": count}
+
+    @property
+    def release_mu(self) -> float:
+        """mu of the first release: mu_1^2 = f mu^2."""
+        return self.mu * math.sqrt(self.release_share)
+
+    @property
+    def round_mu(self) -> float:
+        """mu of one gradient round: T mu_t^2 = (1 - f - a) mu^2."""
+        return self.mu * math.sqrt((1 - self.release_share - self.mean_share) / self.rounds)
+
+    @cached_property
+    def width(self) -> float:
+        """g: the residuals' clip, in standard deviations of a residual, that makes a round most informative.
+
+        The error of Newton's estimate of an entry, in units of a Gaussian residual and at mean curvature 1 / d, is the
+        noise of the gradient and of the count, and the sampling error, over the share of a gradient that clipping
+        leaves. g is where ``(d (g^2 + 1 / (k d^2)) / (m n mu_t^2) + E min(r^2, g^2)) / P(|r| <= g)^2`` is least,
+        between 1/4 and 2, with k the count's share and m = 1. Under strong noise g is small, so that little more than
+        signs remain; with little noise only outliers are clipped.
+
+        Of many rounds noise averages out, and the sampling error does not. So for these m = sqrt T, as far as that
+        widens the clip to 1.25 at most: behind a wider one few residuals are clipped, and the tenth of the records that
+        may be missing look like them.
+        """
+        alone = self._width(1.0)
+        return max(alone, min(self._width(math.sqrt(self.rounds)), _WIDEST_AVERAGED)) if self.many else alone
+
+    def _width(self, averaged: float) -> float:
+        g, count = np.geomspace(0.25, 2.0, 1_000), self.round_shares["kappa"]
+        within = 2 * ndtr(g) - 1
+        square = within - 2 * g * np.exp(-np.square(g) / 2) / math.sqrt(2 * math.pi) + np.square(g) * (1 - within)
+        told = averaged * self.records * self.round_mu**2
+        noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / told
+        return float(g[int(((noise + square) / np.square(within)).argmin())])
+
+    @property
+    def kept(self) -> float:
+        """b = max(1/2, g / 2), and 1 of few rounds: the part of its length that a row of mean square length keeps.
+
+        For a fixed schedule it is 1/4, and the length is R. The noise is that of the longest row. So under strong
+        noise, where residuals become signs, rows become directions: all but the shortest get norm 1. With little noise
+        only outliers are shortened. Gradients of directions have other curvatures than the first release tells, which
+        many rounds find out and few do not.
+        """
+        if self.descends:
+            return 0.25
+        return max(0.5, self.width / 2) if self.many else 1.0
+
+    @property
+    def single(self) -> bool:
+        """Whether the filters consider that one direction alone is curved: of many rounds, from s = .2 on.
+
+        Below, the counts of residuals are so noisy that steps which go on for long can lose hold of their size.
+        """
+        return self.many and self.signal >= _LEAST_SIGNAL
+
+    def clip(self, deviation: float) -> float:
+        """c = min(g deviation, 2 Y): the clip of residuals of this standard deviation."""
+        return min(self.width * deviation, 2 * self.target_bound)

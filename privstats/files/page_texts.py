@@ -1,0 +1,117 @@
+"""The texts of the page on which people answer, by language, as a plan says them under ``[devices.texts]``.
+
+They are under the plan's digest: whoever serves the page cannot ask something else. A plan without them is asked by the
+names of its variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from privstats.errors import PlanError
+
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
+_MOST_LANGUAGES = 64
+_MOST_CHARACTERS = {"title": 120, "question": 300, "help": 1000, "answers": 120}
+
+
+class _Question(msgspec.Struct, forbid_unknown_fields=True):
+    question: str | UnsetType = UNSET
+    help: str | UnsetType = UNSET
+    answers: dict[str, str] | UnsetType = UNSET
+
+
+class _Language(msgspec.Struct, forbid_unknown_fields=True):
+    title: str | UnsetType = UNSET
+    questions: dict[str, _Question] | UnsetType = UNSET
+
+
+def checked_texts(texts: object) -> dict[str, Any]:
+    """A copy of the texts by language: ``title``, and by variable ``question``, ``help`` and ``answers``.
+
+    Args:
+        texts: languages as HTML names them; under each a title of at most 120 characters, and questions of 300, help of
+            1,000 and answers of 120 by the name of their variable.
+
+    Raises:
+        PlanError: naming the place, its bound and the remedy.
+
+    Example:
+        >>> from privstats.files.page_texts import checked_texts
+        >>> checked_texts({"de": {"questions": {"smokes": {"question": "Rauchen Sie?"}}}})
+        {'de': {'questions': {'smokes': {'question': 'Rauchen Sie?'}}}}
+        >>> checked_texts({"de": {"titel": "Rauchen"}})
+        Traceback (most recent call last):
+            ...
+        privstats.errors.PlanError: devices.texts.de: Object contains unknown field `titel`; write title, and under
+        questions.NAME question, help and answers
+    """
+    try:
+        read = msgspec.convert(texts, dict[str, _Language])
+    except msgspec.ValidationError as error:
+        reason, _, place = str(error).partition(" - at `$")
+        where = f"devices.texts{place.rstrip('`')}"
+        raise PlanError(
+            f"{where}: {reason}; write title, and under questions.NAME question, help and answers"
+        ) from None
+    if not 1 <= len(read) <= _MOST_LANGUAGES:
+        raise PlanError(f"devices.texts must have 1 to {_MOST_LANGUAGES} languages: write [devices.texts.en]")
+    for language in read:
+        if not _LANGUAGE.fullmatch(language):
+            raise PlanError(f"devices.texts.{language!s:.20} must be a language as HTML names it, such as en or pt-BR")
+    plain: dict[str, Any] = msgspec.to_builtins(read)
+    for kind, place, text in _lines(plain):
+        most = _MOST_CHARACTERS[kind]
+        if not 1 <= len(text) <= most or not text.isprintable() or text != text.strip():
+            raise PlanError(
+                f"{place} must be 1 to {most} printable characters on one line, without blanks around them; write it "
+                "anew"
+            )
+    return plain
+
+
+def _lines(plain: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Every text, what it is and where."""
+    for language, texts in plain.items():
+        where = f"devices.texts.{language}"
+        if "title" in texts:
+            yield "title", f"{where}.title", texts["title"]
+        for name, asked in texts.get("questions", {}).items():
+            for kind in asked.keys() - {"answers"}:
+                yield kind, f"{where}.questions.{name}.{kind}", asked[kind]
+            for value, text in asked.get("answers", {}).items():
+                yield "answers", f"{where}.questions.{name}.answers.{value}", text
+
+
+def check_asked(texts: Mapping[str, Any], schema: object) -> None:
+    """Refuse texts of what the plan does not ask, and answers of which some are missing or read alike.
+
+    Args:
+        texts: of :func:`checked_texts`.
+        schema: its ``variables`` and ``numbers`` are asked, as far as it has them.
+
+    Raises:
+        PlanError: naming the variable and the remedy.
+    """
+    columns = (*getattr(schema, "variables", ()), *(getattr(schema, "numbers", None) or ()))
+    answers = {column.name: getattr(column, "values", ()) for column in columns}  # none where a number is asked
+    for language, told in texts.items():
+        for name, asked in told.get("questions", {}).items():
+            where = f"devices.texts.{language}.questions.{name}"
+            if name not in answers:
+                raise PlanError(f"{where} is of no variable of the plan: it has {', '.join(answers) or 'none to ask'}")
+            if "answers" not in asked:
+                continue
+            values, labels = [str(value) for value in answers[name]], asked["answers"]
+            if set(values) != set(labels):
+                raise PlanError(
+                    f"{where}.answers must have one text for each value of the variable: "
+                    f"{', '.join(values) or 'it has none, a number is asked, so leave answers out'}"
+                )
+            if len({label.casefold() for label in labels.values()}) < len(labels):
+                raise PlanError(f"{where}.answers has one text for two values: a person could not tell them apart")

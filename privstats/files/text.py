@@ -1,0 +1,74 @@
+"""Documents as text: TOML that others wrote, and strict JSON.
+
+TOML is parsed in bounded work: of a dotted key of n parts Python's reader makes n^2 / 2 texts, so one megabyte of
+``a.a.a`` is a terabyte of memory, and it keeps a kilobyte for every part. No file of ours has a key of more than two
+parts, and a person writes few of three. JSON cannot hold infinity and NaN: null stands for them in every document that
+the library writes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping
+from itertools import islice
+from typing import Any
+
+_MOST_PARTS, _MOST_DOTTED = 16, 1 << 12
+_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+"""
+_START = r"(?m)(?:^|[\[{,])"
+_LONG_KEY = re.compile(rf"{_START}[ \t]*+(?:{_PART}\.[ \t]*+){{{_MOST_PARTS}}}")
+_DOTTED_KEY = re.compile(rf"{_START}(?=[ \t]*+(?:{_PART}\.[ \t]*+){{2}})")
+
+
+def toml_tables(text: str) -> dict[str, Any]:
+    """The tables of a TOML document.
+
+    Raises:
+        TOMLDecodeError: no TOML, a key of many parts, a document that nests too deeply, or a number without end.
+
+    Example:
+        >>> from privstats.files.text import toml_tables
+        >>> toml_tables("version = 1\\n[schema]\\nclasses = 2")
+        {'version': 1, 'schema': {'classes': 2}}
+    """
+    if _LONG_KEY.search(text):
+        raise tomllib.TOMLDecodeError(f"a key has more than {_MOST_PARTS} parts, which no file of ours needs")
+    if sum(1 for _ in islice(_DOTTED_KEY.finditer(text), _MOST_DOTTED + 1)) > _MOST_DOTTED:
+        raise tomllib.TOMLDecodeError(f"more than {_MOST_DOTTED:,} keys have three parts or more; write tables")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except (RecursionError, ValueError):
+        raise tomllib.TOMLDecodeError("it nests too deeply or holds an endless number") from None
+
+
+def json_value(value: Any) -> Any:
+    """The value with null for each number that JSON cannot hold, through all mappings and sequences in it.
+
+    Example:
+        >>> from privstats.files.text import json_value
+        >>> json_value({"epsilon": float("inf"), "rows": (1.0, float("nan"))})
+        {'epsilon': None, 'rows': [1.0, None]}
+    """
+    if isinstance(value, Mapping):
+        return {name: json_value(inner) for name, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [json_value(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_text(document: Any) -> str:
+    """A document for people and programs: two spaces of indent, and no number that a strict reader refuses.
+
+    Example:
+        >>> from privstats.files.text import json_text
+        >>> print(json_text({"epsilon": float("inf")}))
+        {
+          "epsilon": null
+        }
+    """
+    return json.dumps(json_value(document), indent=2, allow_nan=False)

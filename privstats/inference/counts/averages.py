@@ -1,0 +1,156 @@
+"""Means and variances of bounded numbers beside count tables, by group, with intervals for the population."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from privstats.errors import ReleaseError
+from privstats.inference.counts.table import WIDE, Interval, count_table, z_of
+from privstats.inference.releases import reckoned_sigma
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.summary import Summary, ends_of
+from privstats.kinds.numbers import groups_of
+from privstats.plan import Plan
+from privstats.release import Release
+
+_COLUMNS = ("mean", "mean_low", "mean_high", "variance", "variance_low", "variance_high")
+
+
+@dataclass(frozen=True)
+class Average:
+    """A number in one group, in the unit of its column.
+
+    Attributes:
+        records: who gave the number, noisy.
+        mean: with its interval.
+        variance: with its interval; its square unit.
+
+    Example:
+        >>> from privstats.inference.counts.table import Interval
+        >>> hours = ps.inference.Average(49.0, Interval(35.0, 33.1, 36.9, True), Interval(25.0, 20.2, 29.8, True))
+        >>> hours.mean.low
+        33.1
+    """
+
+    records: float
+    mean: Interval
+    variance: Interval
+
+
+def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[str, ...], Average]:
+    """Mean and variance of a number, by group; the only group of a number without ``by`` is ``()``.
+
+    With z = (value - middle) / half and noisy n, x = sum z, q = sum z^2, a mean m is accepted where ``|x - m n|`` is at
+    most ``c sqrt(n v + sigma_x^2 + m^2 sigma_n^2)``, a quadratic inequality (Fieller 1954), v the variance that noise
+    leaves possible. The variance q / n - m^2 has an interval by the delta method; the spread of (z - m)^2 is at most
+    ``v ((1 + |m|)^2 - v)``, because it lies between 0 and (1 + |m|)^2.
+
+    Returns:
+        By the names of the group's cells. Where n is not told apart from 0 an interval is the whole range.
+
+    Raises:
+        ReleaseError: the release has no such number, or as for :func:`histogram`.
+
+    Example:
+        >>> sex, hours = ps.Categories("sex", ("f", "m")), ps.Number("hours", 0, 80, by=("sex",))
+        >>> schema = ps.CountSchema((sex,), (), numbers=(hours,))
+        >>> records = {"sex": ["f", "m"] * 50, "hours": [40, 20, 30, 30] * 25}
+        >>> found = ps.inference.averages(ps.Release.exact(schema, ps.measure(schema, records)), "hours")
+        >>> round(found["f",].mean.value, 2), round(found["m",].variance.value, 1)
+        (35.0, 25.0)
+    """
+    schema: Any = release.plan.schema
+    known = {number.name: number for number in getattr(schema, "numbers", None) or ()}
+    if name not in known:
+        listed = f"it has {', '.join(known)}" if known else "it has none: give the plan [[schema.numbers]]"
+        raise ReleaseError(f"{name!r} is no number of the release; {listed}")
+    number, z = known[name], z_of(alpha)
+    table = count_table(release, *number.by, name)
+    counts = table.counts[..., 0].reshape(-1)
+    places, sigma = groups_of(schema, number), reckoned_sigma(release)
+    x, q = (np.asarray(getattr(release.moments, letter))[places] for letter in "xq")
+    cells = list(np.ndindex(*schema.shape(number.by)))
+    names = [tuple(schema.variable(of).cells[i] for of, i in zip(number.by, cell, strict=True)) for cell in cells]
+    noise = (table.sigma, sigma["x"], sigma["q"])
+    return {
+        group: _scaled(_average(float(n), float(a), float(b), noise, z), number.middle, number.half)
+        for group, n, a, b in zip(names, counts, x, q, strict=True)
+    }
+
+
+def average_rows(found: Mapping[str, Mapping[tuple[str, ...], Average]]) -> list[dict[str, object]]:
+    """Plain values by number and group."""
+    rows: list[dict[str, object]] = []
+    for name, groups in found.items():
+        for group, each in groups.items():
+            rows.append({"number": name, "group": ", ".join(group), "records": each.records, "told": each.mean.told})
+            for what, value in (("mean", each.mean), ("variance", each.variance)):
+                rows[-1] |= {what: value.value, f"{what}_low": value.low, f"{what}_high": value.high}
+    return rows
+
+
+def averages_summary(rows: list[dict[str, object]], release: Release, alpha: float) -> Summary:
+    """Means and variances for publication."""
+    texts = [
+        (
+            f"{row['number']}" + (f" ({row['group']})" if row["group"] else ""),
+            *(f"{row[key]:.5g}" if row["told"] else HIDDEN for key in _COLUMNS),
+        )
+        for row in rows
+    ]
+    low, high = ends_of(alpha)
+    words = "Means have Fieller's intervals and variances those of the delta method, with the noise of all sums."
+    source = Source(release, alpha, "independent records, honest clients")
+    return source.summary("Averages", ("", "mean", low, high, "variance", low, high), texts, methods=words)
+
+
+def wide_means(plan: Plan) -> list[str]:
+    """Warnings of numbers whose means will have intervals so wide, in parts of the range, if all records come, the same
+    in each group, and values are spread evenly."""
+    schema: Any = plan.schema
+    records, z, out = plan.cohort.max_records, z_of(0.05), []
+    sigma = dict.fromkeys("Txq", 0.0) if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)
+    for number in schema.numbers or ():
+        n = records / math.prod(schema.shape(number.by))
+        mean = _average(n, 0.0, n / 3, (sigma["T"], sigma["x"], sigma["q"]), z).mean
+        if (width := (mean.high - mean.low) / 2) >= WIDE:
+            out.append(
+                f"WARNING: even if all {records:,} records come, the mean of {number.name} will have an interval "
+                f"{width:.0%} of its range wide: ask more people, raise epsilon, or have fewer groups"
+            )
+    return out
+
+
+def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z: float) -> Average:
+    """In halves of the range, from its middle."""
+    of_n, of_x, of_q = sigma
+    square = n**2 - (z * of_n) ** 2
+    if n <= 0 or square <= 0:
+        return Average(n, Interval(0.0, -1.0, 1.0, False), Interval(0.0, 0.0, 1.0, False))
+    mean = float(np.clip(x / n, -1, 1))
+    most = 1 - mean**2
+    variance = float(np.clip(q / n - mean**2, 0, most))
+    of_noise = math.sqrt(of_q**2 + (2 * mean * of_x) ** 2 + ((2 * mean**2 - q / n) * of_n) ** 2) / n
+    held = min(variance + z * of_noise, most)
+    middle = n * x / square
+    root = math.sqrt(max(middle**2 - (x**2 - z**2 * (n * held + of_x**2)) / square, 0.0))
+    low, high = np.clip([middle - root, middle + root], -1, 1)
+    spread = held * max((1 + abs(mean)) ** 2 - held, 0.0)
+    margin = z * math.sqrt(of_noise**2 + spread / n)
+    ends = np.clip([variance - margin, variance + margin], 0, 1)
+    return Average(
+        n, Interval(mean, float(low), float(high), True), Interval(variance, float(ends[0]), float(ends[1]), True)
+    )
+
+
+def _scaled(found: Average, middle: float, half: float) -> Average:
+    def in_unit(each: Interval, offset: float, factor: float) -> Interval:
+        value, low, high = (offset + factor * end for end in (each.value, each.low, each.high))
+        return Interval(value, low, high, each.told)
+
+    return Average(found.records, in_unit(found.mean, middle, half), in_unit(found.variance, 0.0, half**2))

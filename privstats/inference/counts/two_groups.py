@@ -1,0 +1,212 @@
+"""Two groups compared over time, from noisy counts of time against event.
+
+The log-rank test of "they survive alike", and the test of "their hazard ratio is the same at all times".
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import chdtrc
+
+from privstats.errors import ReleaseError
+from privstats.estimates.denoise import Array
+from privstats.inference.counts.survival import Times, at_risk_in, event_tables, exposure_in, told_bins
+from privstats.inference.counts.table import gradients, spread
+from privstats.release import Release
+
+_SURE = 4.0  # standard deviations of noise that a group's events must stand out by
+_MOST_SHARE = 0.95  # of who is at risk that may have the event in a bin, for its logarithm to be smooth
+_FEWEST_BINS = 2
+
+
+class LogRank(NamedTuple):
+    """A log-rank test, with lifelines' names.
+
+    Attributes:
+        test_statistic: U^2 / V; NaN where the test is not told.
+        p_value: from the chi-squared law; 1 where the test is not told.
+        degrees_freedom: 1.
+
+    Example:
+        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
+        >>> schema = ps.CountSchema((months, died, ps.Categories("arm", ("a", "b"))), (("months", "died", "arm"),))
+        >>> records = {"months": [0, 1, 2, 2] * 20, "died": [1, 1, 0, 0] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> test = ps.inference.logrank_test(release, time="months", event="died", by="arm", times="discrete")
+        >>> test.degrees_freedom, test.p_value < 0.001
+        (1, True)
+    """
+
+    test_statistic: float
+    p_value: float
+    degrees_freedom: int = 1
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a test: noise leaves the number at risk to be read in one bin at least."""
+        return not math.isnan(self.test_statistic)
+
+
+def logrank_test(release: Release, *, time: str, event: str, by: str, times: Times | None = None) -> LogRank:
+    """Test whether two groups survive alike, over the bins that are told for both.
+
+    U = sum over bins of d0 - d e0 / e. Discrete times: e is who is at risk, V the hypergeometric variance of U plus the
+    noise in U by the delta method. Continuous times: e is person-time as in :func:`kaplan_meier`, so groups may leave
+    at different rates inside a bin, and V holds chance and noise by the delta method. Where noise hides the number at
+    risk of a group from the first bin on, the test is not told: a statistic of NaN and a p-value of 1.
+
+    Args:
+        release, time, event, times: as for :func:`kaplan_meier`.
+        by: a variable of two groups.
+
+    Raises:
+        ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
+
+    Example:
+        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
+        >>> schema = ps.CountSchema((months, died, ps.Categories("arm", ("a", "b"))), (("months", "died", "arm"),))
+        >>> records = {"months": [0, 1, 2, 2] * 20, "died": [1, 1, 0, 0] * 20, "arm": ["a", "a", "b", "b"] * 20}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> ps.inference.logrank_test(release, time="months", event="died", by="arm", times="discrete").p_value < 0.001
+        True
+    """
+    tables = list(event_tables(release, time, event, by, times).values())
+    if len(tables) != 2:
+        raise ReleaseError(f"{by!r} has {len(tables)} groups, and a log-rank test compares two; release such a table")
+    bins = min(told_bins(table) for table in tables)
+    if not bins and tables[0].sigma == 0:
+        raise ReleaseError(f"a group of {by!r} has no record at risk; leave its cell out of the plan's variable")
+    if not bins:
+        return LogRank(math.nan, 1.0)
+    assert times is not None  # noqa: S101  refused before
+    counts, sigma = np.stack([table.counts for table in tables]), tables[0].sigma
+    difference = partial(_difference, shape=counts.shape, bins=bins, times=times)
+    (value,), (error,) = spread(difference, counts.reshape(-1), sigma)
+    variance = float(error) ** 2
+    if times == "discrete":
+        noise = float(np.square(gradients(difference, counts.reshape(-1))).sum())
+        variance = max(_hypergeometric(counts[:, :bins], at_risk_in(counts)[:, :bins]), 0.0) + sigma**2 * noise
+    if not variance > 0:  # without noise only: it gives U a variance of its own
+        raise ReleaseError("there is no event in the bins that are told for both groups; nothing can be compared")
+    statistic = float(value) ** 2 / variance
+    return LogRank(statistic, float(chdtrc(1, statistic)))
+
+
+def _hypergeometric(counts: Array, at_risk: Array) -> float:
+    """The variance of U at discrete times, given the margins of every bin."""
+    r, d = at_risk.sum(axis=0), counts[..., 1].sum(axis=0)
+    share, several = at_risk[0] / r, r > 1
+    return float(np.where(several, d * share * (1 - share) * (r - d) / np.where(several, r - 1, 1.0), 0.0).sum())
+
+
+def _difference(flat: Array, shape: tuple[int, ...], bins: int, times: Times) -> Array:
+    """U of a log-rank test, from all counts of both groups."""
+    counts = flat.reshape(*flat.shape[:-1], *shape)
+    exposure, died = exposure_in(counts, times)[..., :bins], counts[..., :bins, 1]
+    e, d = exposure.sum(axis=-2), died.sum(axis=-2)
+    return np.asarray(np.sum(died[..., 0, :] - d * exposure[..., 0, :] / e, axis=-1, keepdims=True))
+
+
+class Proportionality(NamedTuple):
+    """A test of "the hazard ratio is the same at all times".
+
+    Not rejecting is no evidence that it is: a table says so beside every ratio.
+
+    Attributes:
+        test_statistic: U^2 / V; NaN where the test is not told.
+        p_value: from the chi-squared law; 1 where the test is not told.
+        rises: whether the later hazards of the second group are larger than one ratio would have them.
+        bins: how many bins are compared.
+        degrees_freedom: 1.
+
+    Example:
+        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
+        >>> schema = ps.CountSchema((months, died, ps.Categories("arm", (0, 1))), (("months", "died", "arm"),))
+        >>> records = {"months": [0, 1, 2, 2] * 40, "died": [1, 0, 1, 0] * 40, "arm": [0, 1] * 80}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> names = {"time": "months", "event": "died", "by": "arm"}
+        >>> found = ps.inference.proportionality_test(release, **names, times="discrete")
+        >>> found.told, found.degrees_freedom
+        (False, 1)
+    """
+
+    test_statistic: float
+    p_value: float
+    rises: bool
+    bins: int
+    degrees_freedom: int = 1
+
+    @property
+    def told(self) -> bool:
+        """Whether there is a test: noise leaves events of both groups to be read in two bins at least."""
+        return not math.isnan(self.test_statistic)
+
+
+def proportionality_test(
+    release: Release, *, time: str, event: str, by: str, bins: int | None = None, times: Times | None = None
+) -> Proportionality:
+    """Test whether the hazard ratio of two groups changes with time, from counts.
+
+    U = sum_j t_j w_j (L1_j - c L0_j): t_j the bins' places from -1 to 1, L = -log(1 - d / r) the hazard of a bin in
+    each group, or d / e at continuous times, w_j = e0 e1 / (e0 + e1), and c the one ratio for which the sum without t_j
+    is 0; e is r, or person-time as in :func:`kaplan_meier`. Its variance by the delta method holds chance and noise.
+    The ratio of cumulative hazards of a bin is that of the continuous model, whatever the bins.
+
+    Args:
+        release: of a ``CountSchema`` with a table that crosses these variables.
+        time: a variable of ``Bins``.
+        event: a variable of two ``Categories``, the second of which is the event.
+        by: a variable of two groups, the second of which is compared with the first.
+        bins: how many bins to compare, from the first on; None for all that are told.
+        times: as for :func:`kaplan_meier`.
+
+    Raises:
+        ReleaseError: not exactly two groups, or as for :func:`kaplan_meier`.
+
+    Example:
+        >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
+        >>> schema = ps.CountSchema((months, died, ps.Categories("arm", (0, 1))), (("months", "died", "arm"),))
+        >>> months, died = [0] * 30 + [1] * 80 + [2] * 90, [1] * 30 + [0] * 60 + [1] * 20 + [0] * 90
+        >>> later = [0] * 40 + [1] * 60 + [2] * 100, [1] * 5 + [0] * 35 + [1] * 30 + [0] * 30 + [1] * 50 + [0] * 50
+        >>> records = {"months": months + later[0], "died": died + later[1], "arm": [0] * 200 + [1] * 200}
+        >>> release = ps.Release.exact(schema, ps.measure(schema, records))
+        >>> names = {"time": "months", "event": "died", "by": "arm"}
+        >>> found = ps.inference.proportionality_test(release, **names, bins=2, times="discrete")
+        >>> found.rises, found.p_value < 0.001
+        (True, True)
+    """
+    tables = list(event_tables(release, time, event, by, times).values())
+    if len(tables) != 2:
+        raise ReleaseError(f"{by!r} has {len(tables)} groups, and a hazard ratio compares two; release such a table")
+    counts, sigma = np.stack([table.counts for table in tables]), tables[0].sigma
+    told = min(min(told_bins(table) for table in tables), bins or counts.shape[1])
+    at_risk, died = at_risk_in(counts)[:, :told], counts[:, :told, 1]
+    crowded = (died > _MOST_SHARE * at_risk).any(axis=0)
+    told = int(np.argmax(crowded)) if crowded.any() else told
+    least = max(_SURE * sigma * math.sqrt(max(told, 1)), 1.0)
+    if told < _FEWEST_BINS or (died[:, :told].sum(axis=1) < least).any():
+        return Proportionality(math.nan, 1.0, False, told)
+    assert times is not None  # noqa: S101  refused before
+    trend = partial(_trend, shape=counts.shape, bins=told, times=times)
+    (value,), (error,) = spread(trend, counts.reshape(-1), sigma)
+    statistic = float(value / error) ** 2 if error > 0 else math.nan
+    if math.isnan(statistic):
+        return Proportionality(math.nan, 1.0, False, told)
+    return Proportionality(statistic, float(chdtrc(1, statistic)), bool(value > 0), told)
+
+
+def _trend(flat: Array, shape: tuple[int, ...], bins: int, times: Times) -> Array:
+    """U, from all counts of both groups."""
+    counts = flat.reshape(*flat.shape[:-1], *shape)
+    exposure = exposure_in(counts, times)[..., :bins]
+    shares = counts[..., :bins, 1] / exposure
+    hazards = -np.log(1 - shares) if times == "discrete" else shares
+    weights = exposure[..., 0, :] * exposure[..., 1, :] / exposure.sum(axis=-2)
+    first, second = weights * hazards[..., 0, :], weights * hazards[..., 1, :]
+    ratio = second.sum(axis=-1, keepdims=True) / first.sum(axis=-1, keepdims=True)
+    places = np.linspace(-1, 1, bins)
+    return np.asarray(np.sum(places * (second - ratio * first), axis=-1, keepdims=True))

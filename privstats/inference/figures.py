@@ -1,0 +1,349 @@
+"""Survival curves, the score of a head and scorecards as pictures, and the style that all pictures of this room share.
+
+They draw given numbers and compute none, 4.2 inches wide, so that words of 9 points are read on a screen of 375 pixels.
+They need the ``report`` extra (matplotlib).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privstats import optional_dependencies
+from privstats.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from privstats.inference.counts.survival import SurvivalCurve
+    from privstats.inference.counts.table import Interval
+    from privstats.inference.head_scores import HeadScore
+    from privstats.inference.scorecard_table import ColumnPoints, Explanation, Scorecard
+
+
+LINES = ("#1b6ca8", "#c4521a", "#2f7d4f", "#7a4a9c", "#8a6d1d", "#444444", "#b03a6f", "#3aa5a5")
+INK, UNTOLD = "#444444", "#b5b5b5"
+WIDE = 4.2
+SMALL = 8
+_FORMATS = (".svg", ".png", ".pdf")
+_ROC, _CALIBRATION = 3.1, 2.9
+_MOST_INTERVALS, _LONGEST, _WIDEST = 5, 12, 62
+_DARK = 0.55
+_RISK_TIMES = 4
+_UP, _DOWN = LINES[1], LINES[0]
+_WIDEST_CELL = 26  # letters of a line that leave a phone half of its width for bars
+
+
+def check_format(path: str | Path | None) -> None:
+    """Refuse another format before anything is drawn.
+
+    Raises:
+        ReleaseError: the name ends in none of the formats.
+    """
+    if path is not None and Path(path).suffix not in _FORMATS:
+        raise ReleaseError(f"a figure is saved as {', '.join(_FORMATS)}; end its name in one of these")
+
+
+def figure_of(height: float) -> Any:
+    """An empty matplotlib figure, as wide as all are.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
+    return drawing.Figure(figsize=(WIDE, height), layout="constrained")
+
+
+def beside_zero(axes: Any, zero: float = 0.0) -> None:
+    """A line at "no difference", and no frame but the axis below."""
+    axes.axvline(zero, color=INK, linewidth=0.8, zorder=0)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+
+
+def saved(figure: Any, path: str | Path | None) -> Any:
+    """The figure, saved where there is a path."""
+    if path is not None:
+        figure.savefig(path)
+    return figure
+
+
+def plot_survival(
+    curves: SurvivalCurve | Mapping[str, SurvivalCurve],
+    path: str | Path | None = None,
+    *,
+    xlabel: str = "time",
+    note: str = "",
+) -> Any:
+    """Draw Kaplan-Meier curves with their bands, and below them how many are at risk.
+
+    Args:
+        curves: from :func:`kaplan_meier`, one curve or one per group.
+        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+        xlabel: the unit of time.
+        note: words for a corner that no curve crosses, such as a hazard ratio with its interval.
+
+    Returns:
+        The matplotlib figure, for titles and sizes of your own.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ReleaseError: no curve is told, or another file format.
+
+    Example:
+        >>> months, died = ps.Bins("month", (0, 6, 12, 24)), ps.Categories("died", (0, 1))
+        >>> tables = ps.CountSchema((months, died), (("month", "died"),))
+        >>> moments = ps.measure(tables, {"month": [3, 7, 20, 8], "died": [1, 0, 0, 1]})
+        >>> release = ps.Release.exact(tables, moments)
+        >>> curve = ps.inference.kaplan_meier(release, time="month", event="died", times="discrete")
+        >>> ps.inference.plot_survival(curve, xlabel="months").axes[0].get_xlabel()
+        'months'
+    """
+    groups = dict(curves) if isinstance(curves, Mapping) else {"": curves}
+    if not any(len(curve.timeline) for curve in groups.values()):
+        raise ReleaseError("noise hides every curve from its first bin on, so there is nothing to draw")
+    check_format(path)
+    figure = figure_of(3.5 + 0.18 * len(groups))
+    axes, below = figure.subplots(2, 1, height_ratios=[3.2, 0.3 + 0.18 * len(groups)])
+    for place, (group, curve) in enumerate(groups.items()):
+        times, survival, low, high = curve.corners()
+        look = {"color": LINES[place % len(LINES)]}
+        axes.plot(times, survival, label=group, **look)
+        axes.fill_between(times, low, high, alpha=0.2, linewidth=0, **look)
+    axes.set(xlabel=xlabel, ylabel="survival", ylim=(0, 1.02), xlim=(0, None))
+    axes.spines[["top", "right"]].set_visible(False)
+    _at_risk(below, groups, axes.get_xlim())
+    if any(groups) or note:
+        names = axes.get_legend_handles_labels()
+        words = axes.legend(*names, frameon=False, title=note or None, title_fontsize=SMALL, alignment="left")
+        words.get_title().set_parse_math(False)
+    return saved(figure, path)
+
+
+def _at_risk(axes: Any, groups: Mapping[str, SurvivalCurve], ends: tuple[float, float]) -> None:
+    """The numbers at risk below the curves, at five times at most, with the noise in them."""
+    axes.set(xlim=ends, ylim=(-len(groups) - 0.5, 0.5))
+    axes.axis("off")
+    noisy = any(curve.release.plan.noise is not None for curve in groups.values())
+    look = {"fontsize": SMALL - 0.7, "ha": "center", "va": "center", "parse_math": False}
+    title = "at risk, and the standard deviation of the noise" if noisy else "at risk"
+    axes.text(ends[0], 0, title, **{**look, "ha": "left"})
+    for row, curve in enumerate(groups.values(), start=1):
+        times, numbers, errors = curve.risk_table()
+        for place in np.unique(np.linspace(0, len(times) - 1, _RISK_TIMES).round().astype(int)) if len(times) else []:
+            text = f"{numbers[place]:,.0f}" + (f" \u00b1 {errors[place]:,.0f}" if noisy else "")
+            axes.text(times[place], -row, text, color=LINES[(row - 1) % len(LINES)], **look)
+
+
+def plot_score(score: HeadScore, path: str | Path | None = None) -> Any:
+    """Draw a head's score in panels below each other: ROC curves, the calibration diagram, the confusion matrix.
+
+    There is no panel of ROC curves where the plan has no table by class, none of calibration where margins were
+    counted. Bands, bars and the ranges in cells are intervals that hold the noise and the sampling of the records, each
+    by itself: of 100 that are drawn, about ``100 alpha`` miss. A cell that noise hides is grey.
+
+    Args:
+        score: from :func:`head_score`.
+        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ReleaseError: noise hides how many records there are, or another file format.
+
+    Example:
+        >>> y = np.arange(900) % 2
+        >>> X = np.random.default_rng(0).normal(size=(900, 2)) + 2 * y[:, None]
+        >>> scoring = ps.Scoring(ps.heads.LDA().fit(X[:300], y[:300]), score_bins=10)
+        >>> plan = scoring.plan(cohort=ps.Cohort(2, 2, 600), privacy=ps.NoPrivacy())
+        >>> release = ps.simulate(plan, [(X[300:600], y[300:600]), (X[600:], y[600:])])
+        >>> figure = ps.inference.plot_score(ps.inference.head_score(release))
+        >>> [axes.get_ylabel() for axes in figure.axes]
+        ['true positive rate', 'share of right predictions', 'label']
+    """
+    check_format(path)
+    if not score.told:
+        raise ReleaseError(f"there is nothing to draw: {score.why_not_told}")
+    labels = list(score.recall)
+    panels = [(_roc, _ROC + 0.2 * len(score.roc))] if score.roc else []
+    panels += [(_calibration, _CALIBRATION)] if score.calibration is not None else []
+    panels.append((_confusion, 1.2 + min(0.62 * len(labels), 3.2)))
+    heights = [height for _, height in panels]
+    figure = figure_of(sum(heights) + 0.5)
+    every = figure.subplots(len(panels), squeeze=False, height_ratios=heights)[:, 0]
+    for axes, (draw, _) in zip(every, panels, strict=True):
+        draw(axes, score)
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.supxlabel(textwrap.fill(_said(score), _WIDEST), fontsize=SMALL, parse_math=False)
+    return saved(figure, path)
+
+
+def _said(score: HeadScore) -> str:
+    noise = "the noise of the counts and " if score.release.plan.noise is not None else ""
+    percent = " Confusion in %." if len(score.recall) > _MOST_INTERVALS else ""
+    return (
+        f"Bands, bars and ranges are {100 * (1 - score.alpha):g} % intervals over {noise}the sampling of records, "
+        f"each by itself and not all at once. About {score.records:,.0f} records.{percent}"
+    )
+
+
+def _roc(axes: Any, score: HeadScore) -> None:
+    axes.plot([0, 1], [0, 1], color=INK, linewidth=0.8, linestyle=":")
+    for place, (name, curve) in enumerate(score.roc.items()):
+        look = {"color": LINES[place % len(LINES)]}
+        rates, low, high = curve.band()
+        axes.fill_between(rates, low, np.append(high[1:], high[-1]), step="post", alpha=0.15, linewidth=0, **look)
+        points = np.array([(0.0, 0.0), *_points(curve), (1.0, 1.0)])
+        axes.plot(
+            *points.T, marker="o", markersize=2.5, linewidth=1.2, label=f"{name}: AUC {_range(curve.auc)}", **look
+        )
+    axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1.01))
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), frameon=False, fontsize=SMALL)
+
+
+def _points(curve: Any) -> list[tuple[float, float]]:
+    return [
+        (false.value, true.value)
+        for false, true in zip(curve.false_positive, curve.true_positive, strict=True)
+        if false.told and true.told
+    ]
+
+
+def _calibration(axes: Any, score: HeadScore) -> None:
+    """A box for every bin: as wide as the bin, for nobody knows where in it the probabilities lie."""
+    diagram: Any = score.calibration
+    axes.plot(diagram.edges[[0, -1]], diagram.edges[[0, -1]], color=INK, linewidth=0.8, linestyle=":")
+    for low, high, share in zip(diagram.edges[:-1], diagram.edges[1:], diagram.right, strict=True):
+        if not share.told:
+            axes.axvspan(low, high, color=UNTOLD, alpha=0.3, linewidth=0)
+            continue
+        axes.fill_between([low, high], share.low, share.high, color=LINES[0], alpha=0.2, linewidth=0)
+        axes.plot([low, high], [share.value] * 2, color=LINES[0], linewidth=1.5)
+    axes.set(xlabel="probability of the predicted class", ylabel="share of right predictions", ylim=(0, 1.01))
+    axes.set_xlim(*diagram.edges[[0, -1]])
+    axes.set_title(f"calibration error {_range(diagram.error)}", loc="left", fontsize=SMALL)
+
+
+def _confusion(axes: Any, score: HeadScore) -> None:
+    """Shares of a label's records by prediction; a row adds up to about 1."""
+    labels = [textwrap.shorten(name, _LONGEST, placeholder="…") for name in score.recall]
+    shares = np.array([[each.value if each.told else np.nan for each in row] for row in score.predicted])
+    axes.set_facecolor(UNTOLD)
+    axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for row, intervals in enumerate(score.predicted):
+        for column, each in enumerate(intervals):
+            axes.text(column, row, _cell(each, len(labels)), ha="center", va="center", fontsize=SMALL, **_ink(each))
+    axes.set_xticks(range(len(labels)), labels, parse_math=False, rotation=90 if len(labels) > _MOST_INTERVALS else 0)
+    axes.set_yticks(range(len(labels)), labels, parse_math=False)
+    axes.set(xlabel="predicted", ylabel="label")
+
+
+def _ink(each: Interval) -> dict[str, str]:
+    return {"color": "white" if each.told and each.value > _DARK else "black"}
+
+
+def _cell(each: Interval, classes: int) -> str:
+    if not each.told:
+        return "?"
+    if classes > _MOST_INTERVALS:  # no room for more than two digits; the rest is in ``predicted``
+        return f"{100 * each.value:.0f}"
+    return f"{each.value:.2f}\n{each.low:.2f} to {each.high:.2f}"
+
+
+def _range(each: Interval) -> str:
+    return f"{each.value:.2f} ({each.low:.2f} to {each.high:.2f})" if each.told else "hidden by noise"
+
+
+def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int = 0) -> Any:
+    """Draw a panel for every column: the points of its cells with their bands, one column of panels wide.
+
+    Cells that are not told are grey; a gap stands apart, at the bottom. 4.2 inches wide, so that a phone shows its
+    words.
+
+    Args:
+        card: from :func:`scorecard`.
+        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+        row: of the outcome that is drawn.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ReleaseError: another file format.
+
+    Example:
+        >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
+        >>> schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill"))
+        >>> table = {"age": [30, 50, 70, 80, 35, 45] * 9, "smoker": [0, 0, 1, 1, 1, 0] * 9}
+        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"] * 9)
+        >>> release = ps.Release.exact(schema, moments)
+        >>> card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+        >>> [panel.get_title(loc="left") for panel in ps.inference.plot_scorecard(card).axes]
+        ['age', 'smoker']
+    """
+    check_format(path)
+    rows = [len(column.cells) for column in card.columns]
+    figure = figure_of(sum(0.24 * count + 0.45 for count in rows) + 0.5)
+    panels = figure.subplots(len(rows), sharex=True, squeeze=False, height_ratios=[count + 1 for count in rows])[:, 0]
+    for axes, column in zip(panels, card.columns, strict=True):
+        _panel(axes, column, row)
+    spread = f"\nlines: {100 * (1 - card.alpha):g} % of what noise does to these records' points"
+    text = f"points: log odds of {card.outcomes[row]}{spread if card.noisy else ''}"
+    figure.supxlabel(text, fontsize="small", parse_math=False)
+    return saved(figure, path)
+
+
+def plot_explanation(explained: Explanation, path: str | Path | None = None) -> Any:
+    """Draw the points of one record as bars, the largest on top.
+
+    Args:
+        explained: from :meth:`Scorecard.explain`.
+        path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+
+    Returns:
+        The matplotlib figure.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+        ReleaseError: another file format.
+
+    Example:
+        >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))
+        >>> figure = ps.inference.plot_explanation(ps.inference.Explanation("ill", -1.0, parts))
+        >>> figure.get_supxlabel(), [float(bar.get_width()) for bar in figure.axes[0].patches]
+        ('points: log odds of ill', [0.8, -0.3])
+    """
+    check_format(path)
+    names = [textwrap.fill(f"{column} {cell}", _WIDEST_CELL) for column, cell, _ in explained.parts]
+    points = [points for *_, points in explained.parts]
+    lines = sum(name.count("\n") + 1 for name in names)
+    figure = figure_of(0.2 * lines + 0.14 * len(names) + 1.0)
+    axes = figure.subplots()
+    axes.barh(range(len(points)), points, color=[_UP if each > 0 else _DOWN for each in points])
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.invert_yaxis()
+    beside_zero(axes)
+    figure.supxlabel(f"points: log odds of {explained.outcome}", fontsize="small", parse_math=False)
+    return saved(figure, path)
+
+
+def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
+    """A cell is a line of its own; with a ramp its steps make a thick line from the lowest points to the highest."""
+    told, last = column.told[row], len(column.cells) - 1
+    for place in range(last + 1):
+        steps = column.intervals.of_steps == place
+        points, ends = column.points[row, steps], [column.low[row, steps].min(), column.high[row, steps].max()]
+        color = UNTOLD if not told[place] else _UP if points.mean() > 0 else _DOWN
+        if column.filled[place]:
+            axes.plot(ends, [place, place], color=color, linewidth=1.5)
+        axes.plot([points.min(), points.max()], [place, place], color=color, linewidth=5, solid_capstyle="round")
+        axes.plot(points.mean(), place, marker="s" if place == last else "o", color=color, markersize=5)
+    axes.set_yticks(range(last + 1), column.cells, parse_math=False)
+    axes.set_ylim(last + 0.6, -0.6)
+    axes.set_title(column.name, loc="left", fontsize="medium", parse_math=False)
+    beside_zero(axes)

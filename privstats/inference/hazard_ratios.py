@@ -1,0 +1,402 @@
+"""Hazard ratios from the sessions of a ``Hazard`` course: the last round, solved without damping, and the counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from privstats.course.hazard import hazard_weights
+from privstats.errors import ReleaseError
+from privstats.estimates.denoise import Array
+from privstats.inference.counts.survival import EVEN, SurvivalCurves, event_tables, kaplan_meier, told_bins
+from privstats.inference.counts.two_groups import LogRank, Proportionality, logrank_test, proportionality_test
+from privstats.inference.figures import plot_survival
+from privstats.inference.forest import forest_rows
+from privstats.inference.last_step import last_step, notes_on
+from privstats.inference.regression.score import fields_of_rounds
+from privstats.inference.regression.summary import ratio_columns, ratio_rows
+from privstats.inference.regression.table import Regression
+from privstats.inference.releases import map_columns, present_releases, require_gaussian
+from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
+from privstats.inference.summary import Summary, chance_of
+from privstats.release import Release
+from privstats.schema import CountSchema, HazardSchema, narrowed
+
+if TYPE_CHECKING:
+    from privstats.inference.regression.table import Regression
+
+
+_ALPHA = 0.05
+_NOT_CAUSAL = (
+    "A hazard ratio is not a causal effect, even in a trial: it compares those still at risk, and changes with the "
+    "columns"
+)
+_NO_EFFECT = f"{_NOT_CAUSAL}; kaplan_meier of the same releases gives risks."
+_SURE = 8.0  # standard deviations of noise beyond which events are told
+_MOST_OF_ALL, _PART = 0.9, 0.75
+_FIRST_PART = (
+    "{:.0%} of the events count: the ratios are of the first part of the follow-up, to a cumulative hazard of 1; Cox's "
+    "ratio of all of it is another number where ratios change with time"
+)
+_WHOLE = "Who left inside a bin counts in it whole: biased where groups leave at different rates. "
+_CHECKED = (
+    "The check of proportionality is of {by} alone, from the counts. Not rejecting is no evidence that hazards are "
+    "proportional, and a rejection does not make the ratio wrong: it is then an average over time."
+)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HazardRatios(Regression):
+    """Hazard ratios of columns, with what the counts of the same course tell; ``params`` are their logarithms.
+
+    A hazard ratio is not a causal effect, even in a trial: it compares those still at risk, and changes with the
+    columns. :meth:`kaplan_meier` gives risks.
+
+    Attributes:
+        counted: the release of the counts; None where that session ended without a sum.
+        by: the column that is crossed with bins and events in the counts; None where there is none.
+        cap_bin: the bin in which the cumulative hazard passes the cap at the mean of the columns; None where none does.
+        events_within: the share of the events up to the last edge that count, before the cap; NaN where it is not told.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.HazardSchema(
+        ...     2,
+        ...     clip_norm=2.0,
+        ...     bins=ps.Bins("months", (0, 6, 12, 18)),
+        ...     event="died",
+        ...     feature_names=("arm",),
+        ...     transform=(ps.transforms.ConstantFeature(1.0),),
+        ...     times="continuous",
+        ... )
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Hazard.start(schema, ps.Cohort(2, 2, 8_000), privacy, by="arm")
+        >>> rng, arm = np.random.default_rng(0), np.arange(8_000) % 2
+        >>> died = rng.exponential(30 / np.exp(0.7 * arm))
+        >>> seen = np.minimum(died, 20.0)
+        >>> part = lambda k: {"arm": arm[k::2], "months": seen[k::2], "died": (died <= 20.0)[k::2] * 1}
+        >>> releases = ps.simulate(course, [(part(0), None), (part(1), None)], rng=randomness.seeded(0))
+        >>> table = ps.inference.hazards(releases)
+        >>> table.hazard_ratios.round(1).tolist(), table.proportionality().p_value > 0.001
+        ([2.0], True)
+    """
+
+    counted: Release | None
+    by: str | None
+    cap_bin: str | None
+    events_within: float
+
+    @property
+    def remark(self) -> str:
+        """Of which part of the follow-up the ratios are, where less than 90 % of the events count before the cap."""
+        return _FIRST_PART.format(self.events_within) if self.events_within < _MOST_OF_ALL else ""
+
+    @property
+    def hazard_ratios(self) -> Array:
+        """exp of ``params``, per unit of the columns as they came in; NaN where one is not told at alpha = .05."""
+        return np.exp(self.params)
+
+    def ratio_int(self, alpha: float = _ALPHA) -> Array:
+        """Intervals of the ratios, shape ``(m, 2)``; (0, inf) where one is not told at this level."""
+        with np.errstate(over="ignore"):
+            return np.exp(self.conf_int(alpha))
+
+    def proportionality(self, by: str | None = None) -> Proportionality:
+        """Test "the ratio of ``by`` is the same at all times", from the counts alone.
+
+        Args:
+            by: the column that was crossed in the counts, which is the one for which there is a test.
+
+        Raises:
+            ReleaseError: the counts have no such column, or there are none.
+        """
+        counts, known = self._crossed(by)
+        return proportionality_test(counts, by=known, **self._words)
+
+    def kaplan_meier(self, alpha: float = _ALPHA) -> SurvivalCurves:
+        """Survival curves up to the last edge, by the values of ``by``; one without a name where there is none.
+
+        Raises:
+            ReleaseError: the counts ended without a sum, or another level.
+        """
+        result = kaplan_meier(self._counts, by=self.by, alpha=alpha, **self._words)
+        return result if isinstance(result, SurvivalCurves) else SurvivalCurves({"": result})
+
+    def plot(self, path: str | Path | None = None, *, alpha: float = _ALPHA) -> Any:
+        """Draw survival by the values of ``by`` with its bands, and in a corner the hazard ratio with its interval.
+
+        Args:
+            path: where to save the picture, as svg, png or pdf; nowhere if omitted.
+            alpha: level of bands and interval.
+
+        Returns:
+            The matplotlib figure.
+
+        Raises:
+            MissingExtraError: matplotlib is not installed.
+            ReleaseError: as for :meth:`kaplan_meier`, no column was crossed, noise hides all, or another file format.
+        """
+        _, by = self._crossed(None)
+        curves = {f"{by} {value}": curve for value, curve in self.kaplan_meier(alpha).items()}
+        return plot_survival(curves, path, xlabel=self._schema.bins.name, note=self._said(by, alpha))
+
+    def _said(self, by: str, alpha: float) -> str:
+        """The ratio of a column with its interval, in words."""
+        (row,) = (each for each in forest_rows(self, alpha) if each.name == by)
+        return f"hazard ratio of {by}\n{row.said}"
+
+    def logrank(self) -> LogRank:
+        """The log-rank test of the two values of ``by``: the score test of the same model with this column alone.
+
+        Raises:
+            ReleaseError: the counts have no such column, or there are none.
+        """
+        counts, by = self._crossed(None)
+        return logrank_test(counts, by=by, **self._words)
+
+    def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Summary:
+        """The table for publication, with the check of proportionality where the counts give one.
+
+        It shows ratios beside their logarithms, whatever ``exponentiate`` says.
+        """
+        del exponentiate
+        return _summary_of(self, alpha)
+
+    def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Any:
+        """The table as a pandas DataFrame, one row per column, with ratios beside their logarithms in either case.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        del exponentiate
+        return super().to_frame(alpha, exponentiate=True)
+
+    def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> list[dict[str, object]]:
+        """The rows of :meth:`to_frame`, as plain values; ``counted`` is :attr:`events_within`."""
+        del exponentiate
+        return [{**row, "counted": self.events_within} for row in super().to_rows(alpha, exponentiate=True)]
+
+    @property
+    def _schema(self) -> HazardSchema:
+        return _schema_of(self.release)
+
+    @property
+    def _words(self) -> dict[str, Any]:
+        """What readers of the counts are told; bins of hazards are spans of time unless the plan says visits."""
+        schema = self._schema
+        return {"time": schema.bins.name, "event": schema.event, "times": schema.times or "continuous"}
+
+    @property
+    def _counts(self) -> Release:
+        if self.counted is None:
+            raise ReleaseError("the counts ended without a sum, so there is no curve and no test; the ratios need none")
+        return self.counted
+
+    def _crossed(self, by: str | None) -> tuple[Release, str]:
+        counts = self._counts
+        if self.by is None or by not in (None, self.by):
+            text = "no column was" if self.by is None else f"only {self.by!r} was"
+            raise ReleaseError(f"{text} crossed with bins and events; run the course with by= the column to compare")
+        return counts, self.by
+
+
+def hazards(releases: Sequence[Release | None]) -> HazardRatios:
+    """Hazard ratios from all releases of a :class:`~privstats.Hazard` course, in order.
+
+    Coefficients are log hazard ratios per unit of the columns as they came in. Intervals and p-values include what the
+    next Newton step could change. A coefficient is told only where that is at most two standard errors, and where the
+    information along it has settled.
+
+    Args:
+        releases: of every session, the counts first; None for one that ended without a sum.
+
+    Assumes:
+        Hazards are proportional given the columns, censoring says nothing of the event given the columns, hazards are
+        even inside a cell of the counts or nobody leaves inside it (or bins are visits), time starts alike for
+        everybody, there is one row per person, persons are independent, clipping is negligible, clients are honest.
+        Noise is no assumption: it is in the interval.
+
+    Raises:
+        ReleaseError: no release, releases of another course, or out of order.
+
+    Example:
+        >>> try:
+        ...     ps.inference.hazards([])
+        ... except ps.errors.ReleaseError as refusal:
+        ...     print(refusal)
+        no round has a release, so there is nothing to read; run the course again
+    """
+    counts, rounds = _apart(releases)
+    last = rounds[-1]
+    schema = _schema_of(last)
+    weights = [each.real for each in hazard_weights(schema, counts, rounds)[: len(rounds)]]
+    columns = schema.features - 1
+    scale, _ = map_columns(schema.transform, columns)
+    rows = np.concatenate([np.diag(scale), np.zeros((columns, schema.periods))], axis=1)
+    errors = last_step(rounds, weights, schema.clip_norm, rows)
+    return HazardRatios(
+        **fields_of_rounds(rounds, errors),
+        names=schema.feature_names,
+        notes=(*_notes(notes_on(errors)), *_early_end(counts, schema)),
+        columns=columns,
+        model="Hazard ratios",
+        assumed="proportional hazards given the columns, censoring that says nothing of the event given the columns, "
+        f"{_times_of(schema, counts)}, one time zero for all, one row per person",
+        rounds=len(rounds),
+        counts=() if counts is None else (counts.plan,),
+        counted=counts,
+        by=_crossed_by(counts),
+        cap_bin=_cap_bin(schema, weights[-1], np.asarray(last.moments.H)),
+        events_within=_events_within(schema, weights[-1], np.asarray(last.moments.H), counts),
+    )
+
+
+def _apart(releases: Sequence[Release | None]) -> tuple[Release | None, list[Release]]:
+    """The counts, and the rounds that ended with a sum."""
+    present = present_releases(releases)
+    counted = bool(present) and isinstance(present[0].plan.schema, CountSchema)
+    counts, rounds = (present[0], present[1:]) if counted else (None, present)
+    if not rounds:
+        raise ReleaseError("no round has a release, so there is nothing to read; run the course again")
+    for release in rounds:
+        _schema_of(release)
+        require_gaussian(release)
+    return counts, rounds
+
+
+def _schema_of(release: Release) -> HazardSchema:
+    schema = release.plan.schema
+    text = "this reader takes the counts and then the rounds of hazards, and a release measures a "
+    return narrowed(schema, HazardSchema, ReleaseError(f"{text}{type(schema).__name__}; give them in order"))
+
+
+def _crossed_by(counts: Release | None) -> str | None:
+    if counts is None:
+        return None
+    *_, last = narrowed(counts.plan.schema, CountSchema, ReleaseError("")).variables
+    return last.name if len(counts.plan.schema.variables) == 3 else None  # type: ignore[attr-defined]
+
+
+def _times_of(schema: HazardSchema, counts: Release | None) -> str:
+    """What the ratios assume of the time inside a bin; the counts' cells are the clock of the rounds."""
+    if schema.times is None:
+        return "nobody leaves inside a bin, or all groups leave alike"
+    if schema.times == "discrete":
+        return "times that are visits"
+    return EVEN if counts is None else EVEN.replace("a bin", "a cell of the counts")
+
+
+def _notes(found: list[str]) -> list[str]:
+    """What those of a regression say, with the remedies of this course."""
+    early = "the rounds ended before they converged: give rate=, or more rounds"
+    late = "the rounds ended before they converged: take six rounds where a ratio above 2 or below .5 is expected"
+    return [late if note == early else note for note in found]
+
+
+def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
+    """A warning where the bins go on after nearly everybody has left."""
+    if counts is None:
+        return ()
+    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete").values()
+    told, of = told_bins(table), schema.in_bin
+    if told >= len(of):
+        return ()
+    return (
+        f"too few are at risk from bin {schema.bins.cells[of[told]]} on: let the last edge be the end of "
+        "the follow-up that people reach",
+    )
+
+
+def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
+    """The bin in which the cumulative hazard at the mean of the columns passes the cap.
+
+    The mean is that of who is at risk, weighted as in the information: H of a column and the bins over that of the
+    bins.
+    """
+    passed = np.flatnonzero(np.cumsum(_mean_hazard(schema, w, H)) > schema.cap)
+    return schema.bins.cells[int(passed[0])] if len(passed) else None
+
+
+def _mean_hazard(schema: HazardSchema, w: Array, H: Array) -> Array:
+    """Of every bin at the mean of the columns, at most 1."""
+    columns = schema.features - 1
+    among = float(np.diag(H)[columns:].sum())
+    mean = H[:columns, columns:].sum(axis=1) / among * schema.constant if among > 0 else np.zeros(columns)
+    return np.asarray(np.exp(np.minimum(mean @ w[:columns] + schema.constant * w[columns:], 0.0)))
+
+
+def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | None) -> float:
+    """sum_j H_jj / a^2 (e^mu - 1) (1 - e^-mu) / mu^2, the expected events of who counts, over the counted ones.
+
+    Not told where noise hides how many events there are.
+    """
+    if counts is None:
+        return math.nan
+    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "continuous").values()
+    events = float(table.counts[:-1, 1].sum())
+    if events <= _SURE * table.sigma * math.sqrt(len(table.counts)):
+        return math.nan
+    mu = _mean_hazard(schema, w, H)
+    seen = np.diag(H)[schema.features - 1 :] / schema.constant**2
+    expected = float((seen * np.expm1(mu) * -np.expm1(-mu) / mu**2).sum())
+    return min(max(expected / events, 0.0), 1.0)
+
+
+def _summary_of(table: HazardRatios, alpha: float) -> Summary:
+    """Ratios with their intervals, one row per column; errors are of their logarithms."""
+    assumed = f"{table.assumed}, independent persons, negligible clipping, honest clients"
+    source = Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
+    test = table.proportionality() if table.counted is not None and table.by is not None else None
+    reached = f"the cap is reached in bin {table.cap_bin}" if table.cap_bin is not None else "not reached"
+    told = not math.isnan(table.events_within)
+    return source.summary(
+        "Hazard ratios up to a cumulative hazard of 1" if table.events_within < _PART else "Hazard ratios",
+        (*ratio_columns("ratio", alpha), *(["counted"] if table.remark else [])),
+        _starred(table, alpha) if table.remark else ratio_rows(table, alpha),
+        head=(
+            *(() if test is None else ((f"proportional, {table.by}", _proportional(test)),)),
+            ("cap of 1", f"{reached} at the mean of the columns"),
+            *((("events that count", f"{table.events_within:.0%} of those up to the last edge"),) if told else ()),
+            ("standard errors", f"of log ratios, {table.cov_reason}"),
+            *texts_of(table.release),
+        ),
+        notes=(
+            "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio is of that "
+            "time.",
+            *(() if test is None else (_CHECKED.format(by=table.by),)),
+        ),
+        warnings=table.notes,
+        remark=table.remark,
+        methods=f"{_estimated(table)} {table.remark}." if table.remark else _estimated(table),
+        caution=_NO_EFFECT if _schema_of(table.release).times is not None else f"{_WHOLE}{_NO_EFFECT}",
+    )
+
+
+def _starred(table: HazardRatios, alpha: float) -> list[tuple[str, ...]]:
+    """The rows with a star at each ratio that is told, and the share of the events that count."""
+    counted = f"{table.events_within:.0%}"
+    return [
+        (name, ratio if ratio == HIDDEN else f"{ratio}*", *rest, counted)
+        for name, ratio, *rest in ratio_rows(table, alpha)
+    ]
+
+
+def _estimated(table: HazardRatios) -> str:
+    """How the ratios were estimated, and what they are not."""
+    schema = _schema_of(table.release)
+    bins = f"{schema.periods} bins of {schema.bins.name} up to {schema.bins.edges[-1]:g}"
+    counted = "counts of bins and events and " if table.counts else ""
+    return (
+        f"Hazard ratios of {schema.event} on {listed(table.names)} were estimated by proportional hazards in {bins} "
+        f"(Prentice and Gloeckler 1978), from {counted}{table.rounds} rounds of score and information. {_NOT_CAUSAL}."
+    )
+
+
+def _proportional(test: Proportionality) -> str:
+    chance = f"P = {chance_of(test.p_value)}" if test.told else "not told"
+    return f"{chance}, over {test.bins} bins"

@@ -1,0 +1,268 @@
+"""The ROC curve, the area under it and the calibration of a head, from binned, noisy counts.
+
+A record beats another with a lower score; inside one bin nobody knows who is higher. So the area lies between that with
+every such pair lost and that with every one won, and an interval covers both.
+
+How wide it will be is told from a plan alone (:func:`expected_area`), by a model of scores and no record: log-odds of
+both classes normal, of one spread, and calibrated, as of a head whose area is 0.8.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logit, ndtr, ndtri
+
+from privstats.estimates.denoise import Array
+from privstats.inference.counts.table import Interval, ratio, z_of
+from privstats.plan import Plan
+from privstats.schema import ScoringSchema
+
+_MEAN = math.sqrt(2 / math.pi)
+"""Mean of the absolute value of a standard normal; its variance is 1 - 2 / pi."""
+_AREA = 0.8
+_APART = math.sqrt(2) * float(ndtri(_AREA))
+"""Standard deviation of the log-odds of one class, and the distance of the means of both."""
+_SHARES = (0.05, 0.2, 0.5)
+
+
+@dataclass(frozen=True, eq=False)
+class RocCurve:
+    """Shares of both groups at and above each inner edge of the bins, from the highest edge to the lowest.
+
+    Attributes:
+        thresholds: the edges, ``(m,)``, falling.
+        true_positive, false_positive: shares of the class and of all others, with intervals, ``(m,)`` each.
+        auc: the area under the curve; its interval covers what binning hides.
+        auc_bounds: the area with every pair of one bin lost, and with every one won, without regard to noise.
+
+    Example:
+        >>> y = np.arange(900) % 2
+        >>> X = np.random.default_rng(0).normal(size=(900, 2)) + y[:, None]
+        >>> scoring = ps.Scoring(ps.heads.LDA().fit(X[:300], y[:300]))
+        >>> moments = ps.measure(scoring.schema, X[300:], y[300:], published=scoring.published)
+        >>> plan = scoring.plan(cohort=ps.Cohort(2, 2, 600), privacy=ps.NoPrivacy())
+        >>> release = ps.simulate(plan, [(X[300:600], y[300:600]), (X[600:], y[600:])])
+        >>> curve = ps.inference.head_score(release).roc["1"]
+        >>> curve.auc_bounds[0] < curve.auc.value < curve.auc_bounds[1]
+        True
+    """
+
+    thresholds: Array
+    true_positive: tuple[Interval, ...]
+    false_positive: tuple[Interval, ...]
+    auc: Interval
+    auc_bounds: tuple[float, float]
+
+    def band(self) -> tuple[Array, Array, Array]:
+        """False positive rates, rising from 0 to 1, and the lowest and highest true positive rate there, ``(k,)`` each.
+
+        Guarantee:
+            Wherever the intervals of all thresholds hold, so does the band, between thresholds too: a curve rises, so
+            at a rate x it is at most the high end of a threshold whose false positive rate is surely at least x, and at
+            least the low end of one whose rate is surely at most x. The intervals hold one by one (pointwise), and not
+            all at once, so neither does the band.
+        """
+        false, true = (np.array(each).reshape(-1, 4) for each in (self.false_positive, self.true_positive))
+        rates = np.unique(np.concatenate([[0.0, 1.0], false[:, 1], false[:, 2]]))
+        sure, most = false[:, 1] >= rates[:, None], false[:, 2] <= rates[:, None]
+        low = np.where(most, true[:, 1], 0.0).max(axis=1, initial=0.0)
+        high = np.where(sure, true[:, 2], 1.0).min(axis=1, initial=1.0)
+        return rates, low, high
+
+
+def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: float, z: float) -> RocCurve:
+    """The curve of counts by rising bin.
+
+    Args:
+        edges: of the bins, ``(k + 1,)``.
+        others, members: noisy counts, ``(k,)`` each.
+        sigma: noise standard deviation of a count.
+        z: normal quantile.
+    """
+    places = range(len(members) - 1, 0, -1)
+    true, false = (tuple(_above(counts, place, sigma, z) for place in places) for counts in (members, others))
+    low, high = (_areas(others, members, tied) for tied in (0.0, 1.0))
+    return RocCurve(np.array(edges)[list(places)], true, false, area(others, members, sigma, z), (low, high))
+
+
+def area(others: Array, members: Array, sigma: float, z: float) -> Interval:
+    """The chance that a member scores above one of the others, pairs of one bin split evenly, with its interval.
+
+    Test inversion: theta is accepted where ``|x' K y - theta P Q| <= z s``, with x and y the counts of members and
+    others, P and Q their sums, ``K_ba`` 1 for a < b, t for a = b, and ``s^2 = sum vx (K y - theta Q)^2 + sum vy (K' x -
+    theta P)^2`` by the delta method, ``v = max(count, 0) + sigma^2``. The low end is that of t = 0, the high end that
+    of t = 1. Both sides are quadratic in theta; not told where no theta is refused.
+    """
+    value = float(np.clip(_areas(others, members, 0.5), 0.0, 1.0))
+    ends = [_accepted(others, members, tied, sigma, z) for tied in (0.0, 1.0)]
+    if any(end is None for end in ends) or min(members.sum(), others.sum()) <= 0:
+        return Interval(value if math.isfinite(value) else 0.5, 0.0, 1.0, False)
+    (low, _), (_, high) = ends  # type: ignore[misc]
+    return Interval(value, float(np.clip(low, 0.0, 1.0)), float(np.clip(high, 0.0, 1.0)), True)
+
+
+def _above(counts: Array, place: int, sigma: float, z: float) -> Interval:
+    cells = len(counts) - place, place
+    return ratio(float(counts[place:].sum()), float(counts.sum()), cells, sigma, z)
+
+
+def _beaten(others: Array, tied: float) -> Array:
+    """K y: how many of the others each bin beats."""
+    return np.asarray(np.cumsum(others) - (1 - tied) * others)
+
+
+def _areas(others: Array, members: Array, tied: float) -> float:
+    pairs = float(members.sum() * others.sum())
+    return float(members @ _beaten(others, tied)) / pairs if pairs else math.nan
+
+
+def _accepted(others: Array, members: Array, tied: float, sigma: float, z: float) -> tuple[float, float] | None:
+    """The ends of the thetas that are not refused; None where they are unbounded."""
+    P, Q = float(members.sum()), float(others.sum())
+    beats, beaten = _beaten(others, tied), P - np.cumsum(members) + tied * members
+    weight_x, weight_y = (np.maximum(counts, 0.0) + sigma**2 for counts in (members, others))
+    won = float(members @ beats)
+    square = (P * Q) ** 2 - z**2 * float(weight_x.sum() * Q**2 + weight_y.sum() * P**2)
+    middle = won * P * Q - z**2 * float(weight_x @ beats * Q + weight_y @ beaten * P)
+    last = won**2 - z**2 * float(weight_x @ beats**2 + weight_y @ beaten**2)
+    root = middle**2 - square * last
+    if square <= 0 or root < 0:
+        return None
+    return (middle - math.sqrt(root)) / square, (middle + math.sqrt(root)) / square
+
+
+@dataclass(frozen=True, eq=False)
+class Reliability:
+    """A reliability diagram, and the expected calibration error (Guo, Pleiss, Sun and Weinberger 2017).
+
+    Attributes:
+        edges: of the bins of the predicted class's probability, ``(k + 1,)``.
+        records: noisy counts of the bins, ``(k,)``.
+        right: share of right predictions per bin, with intervals, ``(k,)``.
+        error: mean gap between the probability and the share of right ones, weighted by records, 0..1. The value takes
+            the middle of each bin for its probabilities and is too large under noise, as a sum of absolute values is;
+            the interval covers any probabilities inside of the bins, and is wide.
+
+    Example:
+        >>> from privstats.inference.head_curves import reliability
+        >>> wrong, right = np.array([40.0, 10.0]), np.array([60.0, 90.0])  # of bins from .5 to .75 and from there to 1
+        >>> found = reliability(np.array([0.5, 0.75, 1.0]), wrong, right, sigma=0.0, cells=1, z=1.96)
+        >>> [round(each.value, 2) for each in found.right], round(found.error.value, 3)
+        ([0.6, 0.9], 0.025)
+    """
+
+    edges: Array
+    records: Array
+    right: tuple[Interval, ...]
+    error: Interval
+
+
+def reliability(edges: Array, wrong: Array, right: Array, sigma: float, cells: int, z: float) -> Reliability:
+    """The diagram and the error of counts by rising bin.
+
+    Args:
+        edges: ``(k + 1,)``.
+        wrong, right: noisy counts, ``(k,)`` each.
+        sigma: noise standard deviation of one released cell.
+        cells: how many are summed in each count.
+        z: normal quantile.
+
+    Guarantee:
+        With e_b the errors of the gaps, ``|sum |g_b + e_b| - sum |g_b|| <= sum |e_b|``, whose quantile is that of a sum
+        of absolute normals: the interval of the error covers at least as often as it says.
+    """
+    records = wrong + right
+    shares = tuple(
+        ratio(float(hits), float(n), (cells, cells), sigma, z) for hits, n in zip(right, records, strict=True)
+    )
+    return Reliability(edges, records, shares, _error(edges, wrong, right, sigma * math.sqrt(cells), z))
+
+
+def _error(edges: Array, wrong: Array, right: Array, sigma: float, z: float) -> Interval:
+    low, high = edges[:-1], edges[1:]
+    records, middle = wrong + right, (low + high) / 2
+    total, spread = float(records.sum()), sigma * math.sqrt(2 * len(right))
+    value = float(np.abs(right - middle * records).sum()) / total if total > 0 else 0.0
+    room = z * math.sqrt(max(total, 0.0) + spread**2)
+    if total <= room:
+        return Interval(min(value, 1.0), 0.0, 1.0, False)
+    weights = (np.maximum(counts, 0.0) + sigma**2 for counts in (right, wrong))
+    deviations = np.sqrt(sum(weight * most**2 for weight, most in zip(weights, (1 - low, high), strict=True)))
+    slack = _MEAN * float(deviations.sum()) + z * math.sqrt((1 - _MEAN**2) * float((deviations**2).sum()))
+    gaps = np.stack([right - low * records, right - high * records])
+    most = float(np.abs(gaps).max(axis=0).sum())
+    least = float(np.where(gaps[0] * gaps[1] > 0, np.abs(gaps).min(axis=0), 0.0).sum())
+    ends = np.clip([(least - slack) / (total + z * spread), (most + slack) / (total - room)], 0.0, 1.0)
+    return Interval(min(value, 1.0), float(ends[0]), float(ends[1]), bool(ends[1] < 1))
+
+
+def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha: float = 0.05) -> Interval:
+    """The interval of the AUC of a class that has this share of the records, at an area of 0.8.
+
+    Args:
+        plan: of a score; of more than two classes with a table for each.
+        share: above 0 and below 1.
+        records: how many are scored; ``cohort.max_records`` if omitted.
+        alpha: level of the interval.
+
+    Raises:
+        ValueError: the plan counts no score of a class.
+
+    Example:
+        >>> from privstats.inference.head_curves import expected_area
+        >>> y = np.arange(900) % 2
+        >>> head = ps.heads.LDA().fit(np.random.default_rng(0).normal(size=(900, 2)) + y[:, None], y)
+        >>> terms = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
+        >>> plan = ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, 4_000), privacy=ps.Privacy(**terms))
+        >>> even, rare = (expected_area(plan, share) for share in (0.5, 0.05))
+        >>> rare.high - rare.low > 3 * (even.high - even.low)
+        True
+    """
+    schema = plan.schema
+    if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
+        raise ValueError("the plan counts no score of a class")
+    total = plan.cohort.max_records if records is None else records
+    others, members = _shares_of_bins(schema, share)
+    sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["T"]
+    return area((1 - share) * total * others, share * total * members, sigma, z_of(alpha))
+
+
+def expected_sentences(plan: Plan) -> list[str]:
+    """What a plan of a score will tell of the AUC; nothing of another plan, or of one without a curve."""
+    schema = plan.schema
+    if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
+        return []
+    told = [_told(share, expected_area(plan, share)) for share in _SHARES]
+    out = [
+        f"if all {plan.cohort.max_records:,} records are scored and the AUC is {_AREA:g}, its interval will be about "
+        f"{'; '.join(told)}"
+    ]
+    if schema.classes == 2 and schema.cuts is None and schema.score == "probability":
+        out.append(
+            "its bins are of equal width, and of a rare outcome nearly all scores lie in a few of them: privstats "
+            "score --release (Scoring(releases=)) cuts them where the head's own releases say that scores lie, at no "
+            "price"
+        )
+    return out
+
+
+def _told(share: float, found: Interval) -> str:
+    where = f"where {100 * share:g} in 100 are of the class"
+    return f"{found.low:.2f} to {found.high:.2f} {where}" if found.told else f"hidden by noise {where}"
+
+
+def _shares_of_bins(schema: ScoringSchema, share: float) -> tuple[Array, Array]:
+    """Of the others and of the class, the part in each bin, rising, ``(k,)`` each."""
+    centre, spread = _APART**2 / 2, _APART
+    if schema.cuts is not None:  # as many of both classes together in each, whatever their shares
+        grid = np.linspace(-centre - 8 * spread, centre + 8 * spread, 4_001)
+        mixture = (ndtr((grid - centre) / spread) + ndtr((grid + centre) / spread)) / 2
+        inner = np.interp(np.arange(1, schema.score_bins) / schema.score_bins, mixture, grid)
+    else:
+        edges = np.array(schema.edges[1:-1])
+        inner = (edges if schema.score == "margin" else logit(edges)) - logit(share)
+    at = [ndtr((np.r_[-np.inf, inner, np.inf] - middle) / spread) for middle in (-centre, centre)]
+    return np.diff(at[0]), np.diff(at[1])

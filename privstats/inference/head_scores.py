@@ -1,0 +1,334 @@
+"""The score of a head over all parties, read off the released counts of :class:`~privstats.Scoring`.
+
+Everything is arithmetic on noisy counts: a score never sees a record, and costs nothing beyond the release.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from privstats.errors import ReleaseError
+from privstats.estimates.denoise import Array
+from privstats.heads.diagnostics import RARE
+from privstats.inference.counts.statistics import confusion_of
+from privstats.inference.counts.table import CountTable, Interval, ratio, z_of
+from privstats.inference.figures import plot_score
+from privstats.inference.head_curves import Reliability, RocCurve, reliability, roc_curve
+from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
+from privstats.inference.reporting import HIDDEN, Source
+from privstats.inference.summary import RowTable, Summary, ends_of
+from privstats.release import Release
+from privstats.schema import ScoringSchema, narrowed
+
+_PAIR = 2
+
+
+class Flagged(NamedTuple):
+    """What is found, and what is left alone, where the second class is predicted from a threshold on.
+
+    Attributes:
+        threshold: of the score.
+        sensitivity: share of the second class at or above it.
+        specificity: share of the first class below it.
+    """
+
+    threshold: float
+    sensitivity: Interval
+    specificity: Interval
+
+
+@dataclass(frozen=True, eq=False)
+class HeadScore(RowTable):
+    """How well a head does on the records that all parties kept out, with intervals for the population of such records.
+
+    Attributes:
+        accuracy: share of right predictions.
+        balanced_accuracy: mean of the recalls.
+        recall: share of right predictions among the records of each label.
+        confusion: noisy counts of labels (rows) against predictions, ``(C, C)``.
+        confusion_sigma: noise standard deviation of each.
+        predicted: share of each prediction among the records of each label, with intervals, as a row for every label.
+        roc: curves and areas by class: of the second of two; of more classes, of each against all others where the plan
+            has ``by_class``, and none where it has not.
+        calibration: the reliability diagram; None where margins were counted.
+        records: noisy number of records.
+        only: the class that the head predicts for every record, as far as the noise tells; None where it predicts
+            others too.
+        release: what it was read from.
+        alpha: level of the intervals.
+
+    Example:
+        >>> y = np.arange(900) % 2
+        >>> X = np.random.default_rng(0).normal(size=(900, 2)) + 2 * y[:, None]
+        >>> head = ps.heads.LDA().fit(X[:300], y[:300])
+        >>> plan = ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, 600), privacy=ps.NoPrivacy())
+        >>> release = ps.simulate(plan, [(X[300:600], y[300:600]), (X[600:], y[600:])])
+        >>> found = ps.inference.head_score(release)
+        >>> found.confusion.sum(axis=1).tolist(), round(found.accuracy.value, 2), found.only
+        ([300.0, 300.0], 0.93, None)
+    """
+
+    accuracy: Interval
+    balanced_accuracy: Interval
+    recall: Mapping[str, Interval]
+    confusion: Array
+    confusion_sigma: float
+    predicted: tuple[tuple[Interval, ...], ...]
+    roc: Mapping[str, RocCurve]
+    calibration: Reliability | None
+    records: float
+    only: str | None
+    release: Release
+    alpha: float
+
+    @property
+    def auc(self) -> Mapping[str, Interval]:
+        """The area under each curve of :attr:`roc`."""
+        return {name: curve.auc for name, curve in self.roc.items()}
+
+    @property
+    def prevalence(self) -> float | None:
+        """Share of the second class among the noisy counts, within 0 and 1; None of more than two, or of no records."""
+        if len(self.confusion) != _PAIR or not self.confusion.sum() > 0:
+            return None
+        return float(np.clip(self.confusion[1].sum() / self.confusion.sum(), 0.0, 1.0))
+
+    def at(self, threshold: float) -> Flagged:
+        """Sensitivity and specificity where the second of two classes is predicted from a threshold on.
+
+        Args:
+            threshold: of the score; the inner edge of the bins nearest to it is taken, and stands in what is returned.
+
+        Raises:
+            ReleaseError: more than two classes, whose counts have no such threshold.
+        """
+        if len(self.confusion) != _PAIR:
+            raise ReleaseError("a threshold is one of two classes; read recall of more")
+        (curve,) = self.roc.values()
+        place = int(np.abs(curve.thresholds - threshold).argmin())
+        false = curve.false_positive[place]
+        right = Interval(1 - false.value, 1 - false.high, 1 - false.low, false.told)
+        return Flagged(float(curve.thresholds[place]), curve.true_positive[place], right)
+
+    @property
+    def told(self) -> bool:
+        """Whether the accuracy has a bounded interval."""
+        return not self.why_not_told
+
+    @property
+    def why_not_told(self) -> str:
+        """Why it has none; empty where it has one."""
+        if self.accuracy.told:
+            return ""
+        return (
+            f"the noise hides how many records there are: about {self.records:,.0f}, with a noise of "
+            f"{self.confusion_sigma:.3g} in each count; score more records, in fewer bins, or at a larger epsilon"
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a reader should know beside the numbers."""
+        if self.only is None:
+            return ()
+        return (
+            f"This head predicts one class, {self.only!r}, for every record as far as the noise tells: its accuracy is "
+            f"that class's share, and its balanced accuracy that of guessing. So it may be of classes that the AUC "
+            f"tells apart: {RARE}.",
+        )
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Every measure with its interval, as plain values."""
+        return [
+            {
+                "metric": name,
+                "class": label,
+                "estimate": each.value if each.told else math.nan,
+                "conf_low": each.low,
+                "conf_high": each.high,
+                "told": each.told,
+            }
+            for name, label, each in self._measures()
+        ]
+
+    def summary(self, *, own: bool = False) -> Summary:
+        """The measures as a table.
+
+        Args:
+            own: of one holder's own records, scored exactly: no release, clients or promise to name.
+        """
+        rows = [(f"{name} {label}".strip(), *_shown(each)) for name, label, each in self._measures()]
+        noisy = " (noisy)" if self.release.plan.noise is not None else ""
+        schema: Any = self.release.plan.schema
+        source = Source(self.release, self.alpha, "independent records that the head was not made from")
+        shown = source.summary(
+            "Score of a head",
+            ("", "estimate", *ends_of(self.alpha)),
+            rows,
+            head=(("head", schema.head[:16]), ("records", f"{self.records:,.0f}{noisy}"), ("outcomes", self._outcomes)),
+            notes=self.remarks,
+            methods=f"A classifier (SHA-256 {schema.head[:16]}) was scored at every party on records kept out of its "
+            f"sums; counts of label, predicted class and score in {schema.score_bins} bins were summed. Shares have "
+            "Wilson's intervals, the AUC's is by test inversion and holds what binning hides, all widened by the "
+            "noise of the counts.",
+        )
+        if not own:
+            return shown
+        foot, title = (f"Assumed: {source.assumed}.", *self.remarks), "Score of a head on your own records"
+        return replace(shown, title=title, promise="", foot=foot, methods="")
+
+    @property
+    def _outcomes(self) -> str:
+        """How many records have each label, as TRIPOD asks of a validation."""
+        sigma = self.confusion_sigma * math.sqrt(len(self.confusion))
+        said = f" (noisy, standard error {sigma:,.1f} each)" if sigma else ""
+        counts = zip(self.recall, self.confusion.sum(axis=1), strict=True)
+        return ", ".join(f"{max(count, 0.0):,.0f} of {label}" for label, count in counts) + said
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Draw :func:`plot_score`'s panels: ROC curves, calibration and confusion."""
+        return plot_score(self, path)
+
+    def _measures(self) -> list[tuple[str, str, Interval]]:
+        several = len(self.roc) > 1
+        measures = [("accuracy", "", self.accuracy), ("balanced accuracy", "", self.balanced_accuracy)]
+        measures += [("AUC", name if several else "", each) for name, each in self.auc.items()]
+        measures += [("recall", name, each) for name, each in self.recall.items()]
+        schema: Any = self.release.plan.schema
+        if self.prevalence is not None and schema.score == "probability":
+            at = self.at(self.prevalence)
+            measures.append((f"sensitivity from {at.threshold:.3g} on", "", at.sensitivity))
+            measures.append((f"specificity from {at.threshold:.3g} on", "", at.specificity))
+        if self.calibration is not None:
+            measures.append(("calibration error", "", self.calibration.error))
+        return measures
+
+
+def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
+    """Accuracy, recall, AUC and calibration of a head from a release of :class:`~privstats.Scoring` counts.
+
+    Without noise accuracy, recall and confusion are those of all records pooled, and the AUC's interval holds the
+    pooled one whatever the bins. Intervals are for the population: they hold the noise and the sampling of the records.
+
+    Args:
+        release: of a scoring plan.
+        alpha: level of the intervals.
+
+    Raises:
+        ReleaseError: another release, one with Laplace noise, or alpha is out of (0, .5].
+
+    Example:
+        >>> y = np.arange(900) % 2
+        >>> X = np.random.default_rng(0).normal(size=(900, 2)) + 2 * y[:, None]
+        >>> scoring = ps.Scoring(ps.heads.LDA().fit(X[:300], y[:300]))
+        >>> terms = {"model": "central", "unit": "record", "adjacency": "add-remove", "epsilon": 1.0, "delta": 1e-5}
+        >>> plan = scoring.plan(cohort=ps.Cohort(2, 2, 600), privacy=ps.Privacy(**terms))
+        >>> found = ps.inference.head_score(ps.simulate(plan, [(X[300:600], y[300:600]), (X[600:], y[600:])]))
+        >>> found.accuracy.low < 0.93 < found.accuracy.high, found.auc["1"].told
+        (True, True)
+    """
+    schema, z, sigma = _schema_of(release), z_of(alpha), reckoned_sigma(release)["T"]
+    tables = _tables(schema, np.asarray(release.moments.T))
+    counted = (_of_two if schema.classes == 2 else _of_more)(schema, tables, sigma, z)
+    labels, k = tuple(map(str, schema.labels)), schema.classes
+    table = CountTable(schema.variables[:1] * 2, counted.confusion, counted.sigma)
+    read = confusion_of(table, labels, z)
+    curves = {name: roc_curve(schema.edges, *groups, sigma, z) for name, groups in counted.curves.items()}
+    right = CountTable((), counted.right, counted.right_sigma)
+    return HeadScore(
+        accuracy=ratio(float(right.counts[1]), right.total, (1, 1), right.sigma, z) if k > 2 else read.accuracy,
+        balanced_accuracy=read.balanced_accuracy,
+        recall=read.recall,
+        confusion=counted.confusion,
+        confusion_sigma=counted.sigma,
+        predicted=_predicted(counted.confusion, counted.sigma, z),
+        roc=curves,
+        calibration=counted.calibration,
+        records=right.total,
+        only=_only(table, labels, z),
+        release=release,
+        alpha=alpha,
+    )
+
+
+def _schema_of(release: Release) -> ScoringSchema:
+    given = type(require_records(release).plan.schema).__name__
+    refusal = ReleaseError(
+        f"this reader takes counts of a scored head, and the release measures a {given}; see Scoring"
+    )
+    schema = narrowed(release.plan.schema, ScoringSchema, refusal)
+    require_gaussian(release)
+    return schema
+
+
+class _Counted(NamedTuple):
+    """Counts of a score, whatever tables they were released in.
+
+    Attributes:
+        confusion: ``(C, C)``.
+        sigma: noise of each.
+        right: wrong and right ones, from the fewest cells, ``(2,)``.
+        right_sigma: noise of each.
+        curves: others and members by bin, of each class that has them.
+        calibration: the diagram; None of margins.
+    """
+
+    confusion: Array
+    sigma: float
+    right: Array
+    right_sigma: float
+    curves: Mapping[str, tuple[Array, Array]]
+    calibration: Reliability | None
+
+
+def _tables(schema: ScoringSchema, T: Array) -> dict[tuple[str, ...], Array]:
+    return {table: T[schema.place(table)].reshape(schema.shape(table)) for table in schema.tables}
+
+
+def _of_two(schema: ScoringSchema, tables: Mapping[tuple[str, ...], Array], sigma: float, z: float) -> _Counted:
+    (counts,), half = tables.values(), schema.first_half
+    confusion = np.add.reduceat(counts, [0, half], axis=1)
+    sums = np.array([confusion[0, 1] + confusion[1, 0], confusion.trace()])
+    diagram = None
+    if schema.score == "probability" and schema.cuts is None:
+        right = counts[1, half:] + counts[0, half - 1 :: -1]
+        wrong = counts[0, half:] + counts[1, half - 1 :: -1]
+        diagram = reliability(np.array(schema.edges[half:]), wrong, right, sigma, 2, z)
+    root = float(np.sqrt(max(half, schema.score_bins - half)))  # of the class with more bins, where they differ
+    return _Counted(
+        confusion, sigma * root, sums, sigma * root * 2**0.5, {str(schema.labels[1]): (counts[0], counts[1])}, diagram
+    )
+
+
+def _of_more(schema: ScoringSchema, tables: Mapping[tuple[str, ...], Array], sigma: float, z: float) -> _Counted:
+    confusion, sure, *others = tables.values()
+    diagram = None
+    if schema.score == "probability":
+        diagram = reliability(np.array(schema.sure_edges), sure[0], sure[1], sigma, 1, z)
+    curves = {str(name): (each[0], each[1]) for name, each in zip(schema.labels, others, strict=False)}
+    return _Counted(confusion, sigma, sure.sum(axis=1), sigma * float(np.sqrt(schema.score_bins)), curves, diagram)
+
+
+def _predicted(confusion: Array, sigma: float, z: float) -> tuple[tuple[Interval, ...], ...]:
+    others = len(confusion) - 1
+    return tuple(
+        tuple(ratio(float(part), float(row.sum()), (1, others), sigma, z) for part in row) for row in confusion
+    )
+
+
+def _only(table: CountTable, labels: tuple[str, ...], z: float) -> str | None:
+    """The one class that is predicted, where no other is told apart from none and this one is from 0."""
+    predicted = table.counts.sum(axis=0)
+    room = z * table.sigma * float(np.sqrt(len(predicted)))
+    likeliest = int(predicted.argmax())
+    others = np.delete(predicted, likeliest)
+    return labels[likeliest] if predicted[likeliest] > room and (others <= room).all() else None
+
+
+def _shown(each: Interval) -> tuple[str, str, str]:
+    return (f"{each.value:.4f}" if each.told else HIDDEN, f"{each.low:.4f}", f"{each.high:.4f}")

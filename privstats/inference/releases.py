@@ -1,0 +1,223 @@
+"""What every reader asks of its releases, before it computes: which they are, of which records, behind which maps.
+
+And how far each released number may be off by the plan alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from privstats.course.base import Releases
+from privstats.dp import Privacy
+from privstats.errors import ReleaseError
+from privstats.estimates.denoise import Array
+from privstats.heads.provenance import behind_counts, behind_cut_points
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.schema import RidgeSchema, Schema
+from privstats.transforms import Centre, ConstantFeature, Levels, Scale, Transform
+
+_MOST_ALPHA = 0.5
+_SURE = 3.0  # standard deviations of the noise in a count of persons that reckoned_sigma allows for
+
+
+def present_releases(releases: Sequence[Release | None]) -> list[Release]:
+    """The releases of a course's sessions, without those that ended without a sum.
+
+    Raises:
+        ReleaseError: not a list, or as for :func:`require_records`.
+    """
+    if isinstance(releases, Release) or not isinstance(releases, Sequence):
+        raise ReleaseError("give the list of all releases of the course, in order")
+    return [require_records(release) for release in releases if release is not None]
+
+
+def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Releases]:
+    """The plans of the count sessions that a ``Binned`` course begins with, and what follows them.
+
+    Cut points that counts have found are as good as public ones here: noise of the counts is independent of that of the
+    sums, and a contrast is that of the cells that were found.
+
+    Raises:
+        ReleaseError: what follows was measured behind other cut points than these counts give.
+    """
+    counts, rest = behind_counts(releases)
+    return tuple(each.plan for each in counts), rest
+
+
+def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
+    """A release alone, or the last of a ``Binned`` course over one plan; before it the plans of its counts.
+
+    Raises:
+        ReleaseError, DataError: as :func:`behind_cut_points`.
+    """
+    alone = not isinstance(release, list | tuple)
+    if not alone and (ranged := _behind_ranges(release)):
+        return ranged
+    last = require_records(release if alone else behind_cut_points(release)[1])
+    return (() if isinstance(release, Release) else counted_before(release)[0]), last
+
+
+def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
+    """The plan of the first session and the release of the second, of a ``Standardised`` course; else None.
+
+    The ranges are public maps there, which coefficients undo; the noise that chose them is independent of that of the
+    sums.
+
+    Raises:
+        ReleaseError: the second release is behind other ranges than the first gives.
+    """
+    if len(releases) != 2 or not all(isinstance(each, Release) for each in releases):
+        return None
+    first, last = releases
+    given, ranged = first.plan.schema, last.plan.schema
+    if not (isinstance(given, RidgeSchema) and isinstance(ranged, RidgeSchema)):
+        return None
+    from privstats.course.standardised import behind_ranges
+
+    if behind_ranges(replace(given, folds=ranged.folds), first) != ranged:
+        raise ReleaseError(
+            "these sums are not behind the ranges that the first release gives: give both releases of one Standardised "
+            "course, in order, or the last one alone"
+        )
+    return (first.plan,), require_records(last)
+
+
+def require_records(release: object) -> Release:
+    """The release, if its sums are sums of whole records, or of persons of whom each adds the average of all rows.
+
+    An average is what one row drawn from the person adds, in expectation. So sums of averages vary no more than those
+    of one row each, and what estimates the variance of these from the sums overstates it (docs/sensitivity.md).
+
+    Raises:
+        ReleaseError: not a release, or one whose plan clips whole clients or persons.
+    """
+    if not isinstance(release, Release):
+        raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
+    privacy = release.plan.privacy
+    if isinstance(privacy, Privacy) and privacy.unit == "person" and not privacy.averaged:
+        raise ReleaseError(
+            "the plan shortens some persons with several rows, which are not independent, so no interval is valid; "
+            "release with person_clip='average', or give each person one row and promise records"
+        )
+    if isinstance(privacy, Privacy) and privacy.client_clip is not None:
+        raise ReleaseError(
+            "the plan clips whole clients (client_clip), so its sums may not be sums of records and no interval is "
+            "valid; release without client_clip"
+        )
+    return release
+
+
+def require_gaussian(release: Release) -> None:
+    """Refuse Laplace noise, under which these intervals would miss more often than they say.
+
+    Raises:
+        ReleaseError: the release keeps a pure epsilon (delta = 0).
+    """
+    privacy = release.plan.privacy
+    if isinstance(privacy, Privacy) and privacy.pure:
+        raise ReleaseError(
+            "intervals are proved for Gaussian noise, and a release with delta = 0 has Laplace noise: read its sums in "
+            "release.moments, or release under a delta above 0"
+        )
+
+
+def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
+    """Names of the columns as they come in, x0, x1, ... where the plan has none."""
+    return schema.feature_names or tuple(f"x{j}" for j in range(columns))
+
+
+def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
+    """Numbers of the columns in the model.
+
+    Raises:
+        ReleaseError: a column that the release does not have, or one that is named twice.
+    """
+    if columns is None:
+        return list(range(len(names)))
+    if isinstance(columns, str) or not isinstance(columns, Sequence) or not columns:
+        raise ReleaseError("columns must be a list of column names or numbers, such as ['age', 'dose']")
+    numbers = [_number(names, each) for each in columns]
+    if len(set(numbers)) < len(numbers):
+        raise ReleaseError("columns names a column twice; name each once")
+    return numbers
+
+
+def _number(names: Sequence[str], column: object) -> int:
+    if isinstance(column, str) and column in names:
+        return names.index(column)
+    if isinstance(column, bool) or not isinstance(column, int) or not 0 <= column < len(names):
+        raise ReleaseError(f"columns: {column!r} is no column of the release; it has {', '.join(names)}")
+    return column
+
+
+def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Array]:
+    """``(scale, shift)`` with u = scale x + shift for raw columns x and the model's columns u.
+
+    Raises:
+        ReleaseError: a map that mixes columns, so that a coefficient belongs to no single one.
+    """
+    scale, shift = np.ones(columns), np.zeros(columns)
+    for place, step in enumerate(transform):
+        match step:
+            case Centre(centre):
+                shift = shift - np.array(centre)
+            case Scale(per):
+                scale, shift = scale / np.array(per), shift / np.array(per)
+            case ConstantFeature() if place == len(transform) - 1:
+                pass
+            case Levels():  # the column is 0 and 1 then
+                pass
+            case _:
+                raise ReleaseError(
+                    f"the plan maps records by {step.kind!r}, behind which a coefficient belongs to no column; use "
+                    "Centre, Scale and a last ConstantFeature only"
+                )
+    return scale, shift
+
+
+def require_level(alpha: float) -> None:
+    """Refuse a level out of (0, .5]."""
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha <= _MOST_ALPHA:
+        raise ReleaseError(f"alpha must be above 0 and at most {_MOST_ALPHA}, got {alpha!r}; 0.05 is usual")
+
+
+def reckoned_sigma(release: Release) -> Mapping[str, float]:
+    """Standard deviation by letter, in real units, that an interval reckons with beside chance.
+
+    Of records it is the noise. The average of a person is cut toward zero to a whole step, so n persons lose up to n
+    steps of every entry, all in one direction: that does not average out, and grows faster than the error. Here it
+    counts as a deviation of n steps. An interval of a normal estimate with variance s^2, off by at most b, misses no
+    more often with s^2 + b^2 than with s^2 where b is 0, for a level of 5 % or less.
+
+    Args:
+        release: of records, or of averages of persons.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", 1.0), ps.Cohort(2, 2, 100)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=privacy)
+        >>> release = ps.simulate(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+        >>> ps.inference.releases.reckoned_sigma(release) == release.sigma
+        True
+    """
+    privacy = release.plan.privacy
+    if not isinstance(privacy, Privacy) or not privacy.averaged:
+        return release.sigma
+    schema, persons = release.plan.schema, _persons(release)
+    return {letter: math.hypot(sigma, persons / schema.scale_of(letter)) for letter, sigma in release.sigma.items()}
+
+
+def _persons(release: Release) -> float:
+    """No fewer than the persons in the sums: the counts beyond their noise, where there are any, or the plan's most."""
+    most = float(release.plan.cohort.max_records)
+    counts = next((letter for letter in ("N", "T") if letter in release.sigma), None)
+    if counts is None:
+        return most
+    cells = np.asarray(getattr(release.moments, counts), np.float64).reshape(-1)
+    return min(most, max(float(cells.sum()), 0.0) + _SURE * release.sigma[counts] * math.sqrt(cells.size))

@@ -1,0 +1,351 @@
+"""The numbers of a scorecard: linear scores of a head, the points of every cell, and how far their bands reach.
+
+Bands follow from the scores that the head would have had under other noise of the same levels: only the noise is drawn
+anew, while the records, the cut points and the map in front of the rule stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.base import clone
+
+from privstats.errors import HeadError, ReleaseError
+from privstats.estimates import denoise, softmax
+from privstats.estimates.denoise import Array, denoise_spectrum
+from privstats.heads.diagnostics import FewRecordsWarning
+from privstats.heads.evidence import ClassEvidence, Released, class_evidence
+from privstats.heads.provenance import Provenance, behind_counts
+from privstats.heads.rules import LinearRule, Rule, WhitenedRule
+from privstats.inference.cell_design import Intervals, has_ramp
+from privstats.progress import progress_bar
+from privstats.randomness import Generator, seeded, uniform
+from privstats.release import Release
+from privstats.schema import ClassSchema
+from privstats.transforms import Cells, Centre, UnitNorm
+
+if TYPE_CHECKING:
+    from privstats.course.recipes import SoftmaxRounds
+
+
+_NOT_LINEAR = "points need a head with linear scores: LDA, or RefinedSoftmax without a module"
+_SURE = 3.0
+"""Standard deviations of its noise that an interval's share must exceed to hold records."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearScores:
+    """Scores ``x @ coef.T + intercept`` of rows behind the public map; coef ``(C, d)``, intercept ``(C,)``."""
+
+    coef: Array
+    intercept: Array
+
+
+def made_from(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
+    """The releases without those that are None, and without counts of cut points, if the head was made from them alone.
+
+    Raises:
+        ReleaseError: other releases, or public records beside them.
+    """
+    given = releases if isinstance(releases, list | tuple) else [releases]
+    have = [each for each in given if isinstance(each, Release)]
+    provenance = getattr(head, "provenance_", None)
+    if not have or not isinstance(provenance, Provenance) or provenance.releases != Provenance.of(have).releases:
+        raise ReleaseError("these are not the releases that the head was made from; give all of them, in order")
+    if provenance.public is not None:
+        raise ReleaseError("the head was made with public records, whose part no release tells; fit it without public")
+    _, behind = behind_counts(have)
+    return [each for each in behind if each is not None]
+
+
+def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
+    """The scores of a rule, with all rows at one length where the rule divides by a row's own.
+
+    Behind a whitening M the scores are ``W M x / |M x| + b``. A table of points needs one length for all: the root of
+    the mean of ``|M x|^2``, which follows from the second moments B as ``sum l P^2``.
+
+    Raises:
+        HeadError: a rule of another form.
+    """
+    if isinstance(rule, LinearRule):
+        return LinearScores(rule.coef, rule.intercept)
+    if not isinstance(rule, WhitenedRule):
+        raise HeadError(_NOT_LINEAR)
+    recipe = _softmax_recipe(releases)
+    return _at_one_length(rule, softmax.SoftmaxWhitening.of(recipe.sums(releases[0]), recipe.constants.floor))
+
+
+def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Iterator[LinearScores]:
+    """The scores that the head would have had, had the noise of the releases been drawn anew: a parametric bootstrap.
+
+    The sums behind the noise are taken to be the released N and A, and B with its spectrum denoised; every draw adds
+    noise of the released levels to them and makes the head again. A gradient round was measured where earlier noise led
+    it, so its sum is first moved to where the draw leads, by the Hessian that is sure of its noise.
+
+    The draws follow from the digests of the releases, so that one release has one table. They hide nothing: whoever
+    holds the releases may draw as many as they like.
+
+    Args:
+        head: made from the releases (:func:`made_from`).
+        releases: all of them, in order.
+        draws: how many.
+    """
+    rng = _generator(releases)
+    remade = _refined(head, releases) if isinstance(head.rule_, WhitenedRule) else _closed_form(head, releases)
+    for _ in range(draws):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FewRecordsWarning)
+            yield remade(rng)
+
+
+def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
+    """The release of class sums, and how many classes it has."""
+    for release in releases:
+        if isinstance(schema := release.plan.schema, ClassSchema):
+            return release, schema.classes
+    raise ReleaseError("a scorecard reads class sums, and none of the releases has them")
+
+
+def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
+    """The recipe of rounds of a linear softmax; a module that another package brings may have any rule and state."""
+    from privstats.course.recipes import SoftmaxRounds, recipe_of
+
+    recipe = recipe_of(releases)
+    if not isinstance(recipe, SoftmaxRounds):
+        raise HeadError(_NOT_LINEAR)
+    return recipe
+
+
+def _closed_form(head: Any, releases: Sequence[Release]) -> Callable[[Generator], LinearScores]:
+    first, _ = class_sums(releases)
+    evidence = _without_noise(class_evidence(first)[0])
+    heat = getattr(head, "temperature_", 1.0)
+
+    def remade(rng: Generator) -> LinearScores:
+        rule = clone(head)._build(_redrawn(evidence, rng)).rule_
+        return LinearScores(rule.coef / heat, rule.intercept / heat)
+
+    return remade
+
+
+def _refined(head: Any, releases: Sequence[Release]) -> Callable[[Generator], LinearScores]:
+    from privstats.heads import LDA
+
+    recipe = _softmax_recipe(releases)
+    constants, sums = recipe.constants, recipe.sums(releases[0])
+    evidence = _without_noise(class_evidence(releases[0])[0])
+    whitening, states = recipe.states(releases)
+    counts = denoise.counts(sums.N, sums.sigma["N"])
+    measured = [
+        _Round.of(release, whitening, whitening.published(state.weights))
+        for release, state in zip(releases[1:], states[:-1], strict=False)  # behind the rounds may be a calibration
+    ]
+    second = _sure_second_moment(class_evidence(releases[0])[0])
+
+    def remade(rng: Generator) -> LinearScores:
+        other = _redrawn(evidence, rng)
+        drawn = replace(sums, N=other.N, A=other.A, B=np.asarray(other.B))
+        there = softmax.SoftmaxWhitening.of(drawn, constants.floor)
+        state = softmax.started(constants, drawn, there)
+        for each in measured:
+            scale = softmax.hessian_scale(constants, sums, each.kappa)
+            g = each.moved(there, there.published(state.weights), scale * second)
+            g = g + each.sigma * _normal(g.shape, rng)
+            state = softmax.refined(constants, drawn, there, state, g, each.kappa, each.sigma)
+        fresh = clone(head)
+        fresh.temperature_, fresh.link_ = head.temperature_, head.link_
+        fresh._settle(there, state.weights, LDA()._build(other), counts, len(measured))
+        return _at_one_length(fresh.rule_, there)
+
+    return remade
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """A gradient round in the coordinates of the rows: where it was measured, and its sum of ``r (x, 1)'``."""
+
+    weights: Array
+    gradient: Array
+    kappa: float
+    sigma: float
+
+    @classmethod
+    def of(cls, release: Release, whitening: softmax.SoftmaxWhitening, weights: Array) -> _Round:
+        """Of a release that was measured at these published weights."""
+        lengths = _to_rows(whitening)
+        gradient = np.linalg.solve(lengths, release.moments.g.T).T
+        return cls(weights @ lengths, gradient, release.moments.k, float(release.sigma["g"]))
+
+    def moved(self, whitening: softmax.SoftmaxWhitening, weights: Array, hessian: Array) -> Array:
+        """The sum as it would have been at other published weights behind another whitening."""
+        lengths = _to_rows(whitening)
+        return np.asarray((self.gradient + (weights @ lengths - self.weights) @ hessian) @ lengths)
+
+
+def _to_rows(whitening: softmax.SoftmaxWhitening) -> Array:
+    """U with u(x) = U (x, 1) for a row of the mean length, ``(d + 1, d + 1)``, symmetric."""
+    d = len(whitening.values)
+    out = np.zeros((d + 1, d + 1))
+    out[:d, :d], out[d, d] = whitening.matrix * whitening.stretch, softmax.INTERCEPT
+    return out
+
+
+def _sure_second_moment(evidence: ClassEvidence) -> Array:
+    """Of (x, 1) over all records, ``(d + 1, d + 1)``, without what noise alone could show.
+
+    Eigenvalues below the edge of the noise's own, ``sigma sqrt(2 d)``, count as 0: where no curvature is sure nothing
+    draws weights back, and bands err to the wide side.
+    """
+    B, total = np.asarray(evidence.B), evidence.A.sum(axis=0)
+    values, vectors = np.linalg.eigh((B + B.T) / 2)
+    sure = np.where(values > evidence.noise("B") * math.sqrt(2 * len(B)), values, 0.0)
+    return np.block([[(vectors * sure) @ vectors.T, total[:, None]], [total[None], evidence.N.sum()]])
+
+
+def _at_one_length(rule: WhitenedRule, whitening: softmax.SoftmaxWhitening) -> LinearScores:
+    return LinearScores(rule.coef @ rule.matrix / math.sqrt(whitening.spread), rule.intercept)
+
+
+def _without_noise(evidence: ClassEvidence) -> ClassEvidence:
+    """B denoised: a further draw on top of the released one would be twice the noise that heads allow for."""
+    if evidence.B is None:
+        return evidence
+    spectrum = denoise_spectrum(evidence.B, evidence.noise("B"), pull=False)
+    return replace(evidence, B=(spectrum.vectors * spectrum.values) @ spectrum.vectors.T)
+
+
+def _redrawn(evidence: ClassEvidence, rng: Generator) -> ClassEvidence:
+    """The same with a draw of noise in every sum; symmetric blocks stay symmetric."""
+
+    def noisy(letter: str, values: Array) -> Array:
+        noise = _normal(values.shape, rng)
+        if letter in "BS":
+            noise = (noise + noise.swapaxes(-1, -2)) / 2
+        return np.asarray(values + evidence.noise(letter) * noise)
+
+    B, S, D = (None if (of := getattr(evidence, letter)) is None else noisy(letter, of) for letter in "BSD")
+    return replace(evidence, N=noisy("N", evidence.N), A=noisy("A", evidence.A), B=B, S=S, D=D)
+
+
+def _normal(shape: tuple[int, ...], rng: Generator) -> Array:
+    return np.asarray(ndtri(uniform(int(np.prod(shape)), rng))).reshape(shape)
+
+
+def _generator(releases: Sequence[Release]) -> Generator:
+    digests = "".join(each.digest for each in releases).encode()
+    return seeded(int.from_bytes(hashlib.sha256(digests).digest(), "big"))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The public map of a head: rows of cells as they are, or less a mean m and scaled to norm 1.
+
+    Rows of cells have norm 1, so that a row less its mean has the mean square 1 - |m|^2: the one length for all.
+    """
+
+    cells: Cells
+    shift: Array
+    length: float
+
+    @classmethod
+    def of(cls, head: Any) -> Rows:
+        """Of a fitted head.
+
+        Raises:
+            ReleaseError: rows that are not those of declared columns.
+        """
+        match head.preprocessing_.transform:
+            case (Cells() as cells,):
+                return cls(cells, np.zeros(cells.width), 1.0)
+            case (Cells() as cells, Centre(centre), UnitNorm()):
+                shift = np.array(centre)
+                return cls(cells, shift, math.sqrt(max(1 - float(shift @ shift), 0.01)))
+        raise ReleaseError(
+            "a scorecard reads a head behind declared columns: a transform of Cells, or a mean after them"
+        )
+
+    def before(self, scores: LinearScores) -> LinearScores:
+        """The scores of rows of cells."""
+        coef = scores.coef / self.length
+        return LinearScores(coef, scores.intercept - coef @ self.shift)
+
+    def mean(self, release: Release, classes: int) -> Array:
+        """The mean row of cells; the shift where noise leaves no records."""
+        kept = [place for place in range(classes) if place not in release.suppressed]
+        n = float(release.moments.N[kept].sum())
+        return self.shift + (self.length * release.moments.A[kept].sum(axis=0) / n if n >= 1 else 0.0)
+
+
+def noisy(releases: Sequence[Release]) -> bool:
+    """Whether any of the releases carries noise."""
+    return any(level > 0 for release in releases for level in release.sigma.values())
+
+
+def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[Intervals, Array, NDArray[np.bool_]]]:
+    """Of each column its intervals, the shares of the records in them, and which of them noise cannot have filled.
+
+    The mean of a block is the mean of its cells by their shares, which add up to 1: as many equations as intervals, for
+    a ramp, which tells steps of one interval apart, is left out of them.
+    """
+    first, classes = class_sums(releases)
+    total = max(float(first.moments.N.sum()), 1.0)
+    noise = rows.length * float(first.sigma["A"]) * math.sqrt(classes) / total
+    results = []
+    cells = rows.cells
+    for column, marks, block, table in zip(cells.columns, cells.marks, cells.blocks, cells.tables, strict=True):
+        intervals = Intervals.of(column, marks)
+        firsts = np.unique(intervals.of_steps, return_index=True)[1]
+        read = [j for j in range(table.shape[1]) if not (has_ramp(column, cells) and j == table.shape[1] - 2)]
+        system = np.vstack([table[firsts][:, read].T * 2.0**-cells.bits, np.ones(len(firsts))])
+        solve = np.linalg.pinv(system)
+        part = solve @ np.append(mean[block][read], 1.0)
+        sure = _SURE * noise * np.linalg.norm(solve[:, :-1], axis=1)
+        results.append((intervals, part, part > np.maximum(sure, 0.5 / total)))
+    return results
+
+
+def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array, list[Array]]:
+    """The base, one per outcome, and of each column ``(outcomes, cells)``."""
+    coef, intercept = scores.coef, scores.intercept
+    if len(coef) == 2:
+        coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]
+    else:
+        coef, intercept = coef - coef.mean(axis=0), intercept - intercept.mean()
+    tables = [table * 2.0**-cells.bits for table in cells.tables]
+    points = [coef[:, block] @ (table - mean[block]).T for block, table in zip(cells.blocks, tables, strict=True)]
+    return intercept + coef @ mean, points
+
+
+def half_widths(
+    head: Any, releases: Sequence[Release], rows: Rows, mean: Array, points: Sequence[Array], draws: int, reach: float
+) -> list[Array]:
+    """Of each column how far its bands reach, ``(outcomes, cells)``: ``reach`` deviations of its points over other
+    draws of the noise, and the bias of the column beyond them.
+
+    A head that knows its noise shrinks and turns its points. How far, the draws tell, whose truth are the points: the
+    root of the mean square, over a column's cells, of the mean of the draws less the points. A band that is as much
+    wider holds what would have come without noise as often as one without bias does (Armstrong and Kolesar 2018).
+    """
+    drawn: list[list[Array]] = []
+    with progress_bar("bands", draws) as advance:
+        for scores in under_other_noise(head, releases, draws):
+            drawn.append(cell_points(rows.before(scores), rows.cells, mean)[1])
+            advance(1)
+    results = []
+    for there, each in zip(points, zip(*drawn, strict=True), strict=True):
+        cards = np.stack(each)
+        results.append(reach * cards.std(axis=0, ddof=1) + _bias(cards, there))
+    return results
+
+
+def _bias(cards: Array, points: Array) -> Array:
+    """How far a column's points lie from the mean of its draws, one number per outcome: ``(outcomes, 1)``."""
+    return np.asarray(np.sqrt(np.square(cards.mean(axis=0) - points).mean(axis=1, keepdims=True)))

@@ -1,0 +1,344 @@
+"""A model of declared columns as a table that people read: points per cell of each column, which add up to log odds.
+
+Post-processing of the releases that the head was made from; no record is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, ndtri, softmax
+
+from privstats.errors import DataError
+from privstats.estimates.denoise import Array
+from privstats.heads.evidence import Released
+from privstats.inference.cell_design import Intervals
+from privstats.inference.releases import require_level
+from privstats.inference.reporting import Source, listed
+from privstats.inference.scorecard_points import (
+    Rows,
+    cell_points,
+    class_sums,
+    half_widths,
+    linear_scores,
+    made_from,
+    noisy,
+    shares,
+)
+from privstats.inference.summary import RowTable, Summary, ends_of
+from privstats.release import Release
+from privstats.transforms import Cells
+
+_BANDS = (
+    "Bands are about what these records would have given without noise, its spread and the head's own bias under it: "
+    "not about what other records would have given."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnPoints:
+    """The points of one column: one number for every cell, or, with a ramp, for every step within it.
+
+    Attributes:
+        name: of the column.
+        intervals: the cells as people read them, and the one of every step.
+        points: ``(classes, steps)``, log odds (of more than two classes: scores less their mean over the classes); 0 is
+            the mean over all records.
+        low, high: their bands, ``(classes, steps)``: what noise may have done to them.
+        shares: of the records in each cell, ``(cells,)``, noisy where the releases are.
+        filled: whether a cell holds more records than noise could show in an empty one, ``(cells,)``: the points of an
+            empty cell are no finding, and its band is too narrow.
+    """
+
+    name: str
+    intervals: Intervals
+    points: Array
+    low: Array
+    high: Array
+    shares: Array
+    filled: NDArray[np.bool_]
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells, the last one that of a gap."""
+        return self.intervals.names
+
+    @property
+    def told(self) -> NDArray[np.bool_]:
+        """Whether a cell holds records, and the bands of all its steps lie on one side of 0, ``(classes, cells)``."""
+        low, high = self.within(self.low, np.min), self.within(self.high, np.max)
+        return ((low > 0) | (high < 0)) & self.filled
+
+    def within(self, values: Array, take: Any) -> Array:
+        """One number per cell of ``values``, ``(classes, steps)``: what ``take`` gives of its steps."""
+        steps = self.intervals.of_steps
+        return np.stack([take(values[:, steps == place], axis=1) for place in range(len(self.cells))], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The points of one record: they add up to its score, exactly.
+
+    Attributes:
+        outcome: the class whose score it is.
+        base: the score of a record of mean points.
+        parts: of each column its name, the cell that the record is in, and the points; the largest first.
+
+    Example:
+        >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))
+        >>> print(ps.inference.Explanation("ill", -1.0, parts))
+        log odds of ill -0.50 (38 %): -1.00, age >= 65 +0.80, sodium missing -0.30
+    """
+
+    outcome: str
+    base: float
+    parts: tuple[tuple[str, str, float], ...]
+
+    @property
+    def score(self) -> float:
+        """Base and points together."""
+        return math.fsum([self.base, *(points for *_, points in self.parts)])
+
+    def __str__(self) -> str:
+        parts = [f"{column} {cell} {points:+.2f}" for column, cell, points in self.parts]
+        chance = f"{100 * float(expit(self.score)):.0f} %"
+        return f"log odds of {self.outcome} {self.score:+.2f} ({chance}): {', '.join([f'{self.base:+.2f}', *parts])}"
+
+    def plot(self, path: Any = None) -> Any:
+        """A bar for every column: see :func:`~privstats.inference.plot_explanation`."""
+        from privstats.inference.figures import plot_explanation
+
+        return plot_explanation(self, path)
+
+
+@dataclass(frozen=True, eq=False)
+class Scorecard(RowTable):
+    """Points per cell of every declared column; a record's points and the base add up to its score.
+
+    Two classes have one score, the log odds of the second. More have one each, of which the softmax is taken.
+
+    Attributes:
+        outcomes: the classes that the rows of ``points`` are of.
+        base: the score of a record of mean points, one per outcome.
+        columns: the points of each column.
+        alpha: 1 less the level of the bands.
+        cells: the declaration, by which values are read.
+        releases: what it was read from.
+        promise: what is promised for all of it, in words.
+        exact: whether these are the scores of the head itself, and not of its rows at one length.
+
+    Example:
+        >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
+        >>> schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill"))
+        >>> table = {"age": [30, 50, 70, 80, 35, 45] * 9, "smoker": [0, 0, 1, 1, 1, 0] * 9}
+        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"] * 9)
+        >>> release = ps.Release.exact(schema, moments)
+        >>> card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+        >>> old, young = card.scores({"age": [71, 20], "smoker": [True, False]})[:, 0]
+        >>> bool(old > young)
+        True
+    """
+
+    outcomes: tuple[str, ...]
+    base: NDArray[np.float64]
+    columns: tuple[ColumnPoints, ...]
+    alpha: float
+    cells: Cells
+    releases: tuple[Release, ...]
+    promise: str
+    exact: bool
+
+    @property
+    def noisy(self) -> bool:
+        """Whether any of the releases carries noise, so that bands have a width."""
+        return noisy(self.releases)
+
+    def scores(self, table: Any) -> NDArray[np.float64]:
+        """Scores of records, ``(n, outcomes)``: base and points, from a frame or a mapping of columns."""
+        places = self.cells.indices(self.cells.codes(table))
+        out = np.tile(self.base, (len(places), 1))
+        for j, column in enumerate(self.columns):
+            out += column.points[:, places[:, j]].T
+        return out
+
+    def predict_proba(self, table: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes, ``(n, C)``; of two classes the second column is that of ``outcomes``."""
+        scores = self.scores(table)
+        if len(self.outcomes) > 1:
+            return np.asarray(softmax(scores, axis=1))
+        yes = expit(scores[:, 0])
+        return np.column_stack([1 - yes, yes])
+
+    def explain(self, record: Any, outcome: str | None = None) -> Explanation:
+        """The points of one record, the largest first: exact, for the score is their sum.
+
+        Args:
+            record: a row of a frame, or a mapping from the columns' names to values.
+            outcome: the class to explain; may be left out of two.
+
+        Raises:
+            DataError: not one record, or a column is missing.
+        """
+        row = self._row(outcome)
+        named = record.to_dict() if hasattr(record, "to_dict") else record
+        if not isinstance(named, dict):
+            raise DataError("record must be a row of a frame, or a mapping from names of columns to values")
+        (places,) = self.cells.indices(self.cells.codes({name: [value] for name, value in named.items()}))
+        parts = [
+            (column.name, column.cells[column.intervals.of_steps[place]], float(column.points[row, place]))
+            for column, place in zip(self.columns, places, strict=True)
+        ]
+        return Explanation(
+            self.outcomes[row], float(self.base[row]), tuple(sorted(parts, key=lambda part: -abs(part[2])))
+        )
+
+    def summary(self) -> Summary:
+        """The table for publication: text, HTML, LaTeX, CSV."""
+        return card_summary(self)
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """One row per outcome, column and cell, or step of it: points with their band, and share of the records."""
+        return [
+            {
+                "class": outcome,
+                "variable": column.name,
+                "level": column.cells[place],
+                "points": float(column.points[row, step]),
+                "conf_low": float(column.low[row, step]),
+                "conf_high": float(column.high[row, step]),
+                "proportion": float(column.shares[place]),
+                "told": bool(column.told[row, place]),
+            }
+            for row, outcome in enumerate(self.outcomes)
+            for column in self.columns
+            for step, place in enumerate(column.intervals.of_steps)
+        ]
+
+    def plot(self, path: Any = None, column: str | None = None, outcome: str | None = None) -> Any:
+        """The curves of all columns, or of one: see :func:`~privstats.inference.plot_scorecard`."""
+        from privstats.inference.figures import plot_scorecard
+
+        shown = [each for each in self.columns if column is None or each.name == column]
+        if not shown:
+            raise DataError(f"{column!r} is no column of the card; it has {', '.join(c.name for c in self.columns)}")
+        return plot_scorecard(replace(self, columns=tuple(shown)), path, row=self._row(outcome))
+
+    def _row(self, outcome: str | None) -> int:
+        if outcome is None and len(self.outcomes) == 1:
+            return 0
+        if outcome not in self.outcomes:
+            raise DataError(f"outcome must be one of {', '.join(self.outcomes)}, got {outcome!r}")
+        return self.outcomes.index(outcome)
+
+
+def scorecard(
+    head: Any, releases: Released | Sequence[Release | None], *, alpha: float = 0.05, draws: int = 200
+) -> Scorecard:
+    """Points per cell, with bands, of a head behind :class:`~privstats.Cells`.
+
+    ``f_j(cell) = w_j . b_j(cell) - w_j . mean b_j`` with the mean over the records, sum_c A_c / sum_c N_c, and ``base =
+    b + sum_j w_j . mean b_j``: the score is base + sum_j f_j. LDA's scores are that exactly. RefinedSoftmax divides
+    each row by its own length behind the whitening, and a course that releases a mean first by that of the row less it;
+    the card takes one length for all, the root of the mean square, and ``exact`` is False.
+
+    Bands are ``points +- (z s + b)``, with s the standard deviation over ``draws`` further draws of the releases' noise
+    (``linear_scores``), and b the column's bias: how far a head that knows its noise moves the points, which the mean
+    of the draws shows. **They are about what these records would have given without noise**:
+    what other records or other cut points would have given is not in them. Where noise hides a direction wholly, no
+    draw shows what it hid (docs/raw_tables_numbers.md has how often they hold). Of exact releases they have no width.
+
+    Args:
+        head: fitted on releases: ``LDA``, or another of linear scores, or ``RefinedSoftmax``.
+        releases: those that it was made from, in order.
+        alpha: 1 less the level of each band.
+        draws: at least 2; with 200, s is known to 5 %.
+
+    Raises:
+        ReleaseError: other releases, or rows that are not those of declared columns.
+        HeadError: a head whose scores are not linear.
+
+    Example:
+        >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))
+        >>> schema = ps.ClassSchema(2, cells.width, "NAB", 1.0, transform=(cells,), class_names=("well", "ill"))
+        >>> table = {"age": [30, 50, 70, 80, 35, 45] * 9, "smoker": [0, 0, 1, 1, 1, 0] * 9}
+        >>> moments = ps.measure(schema, table, ["well", "well", "ill", "ill", "ill", "well"] * 9)
+        >>> release = ps.Release.exact(schema, moments)
+        >>> card = ps.inference.scorecard(ps.heads.LDA().fit_release(release), release)
+        >>> card.columns[0].cells, card.columns[1].cells
+        (('< 40', '40 to < 65', '>= 65', 'missing'), ('false', 'true', 'missing'))
+        >>> card.explain({"age": 71, "smoker": 1}).parts[0][:2]
+        ('smoker', 'true')
+    """
+    require_level(alpha)
+    if draws < 2:
+        raise DataError(f"draws must be at least 2, got {draws}; 200 give a standard deviation to 5 %")
+    have, rows = made_from(head, releases), Rows.of(head)
+    mean = rows.mean(*class_sums(have))
+    scores = linear_scores(head.rule_, have)
+    base, points = cell_points(rows.before(scores), rows.cells, mean)
+    reach, cells = float(-ndtri(alpha / 2)), rows.cells
+    wide = [np.zeros_like(each) for each in points]
+    if noisy(have):
+        wide = half_widths(head, have, rows, mean, points, draws, reach)
+    columns = tuple(
+        ColumnPoints(column.name, intervals, each, each - half, each + half, part, filled)
+        for column, each, half, (intervals, part, filled) in zip(
+            cells.columns, points, wide, shares(have, rows, mean), strict=True
+        )
+    )
+    outcomes = tuple(map(str, head.classes_[1:] if len(head.classes_) == 2 else head.classes_))
+    exact = scores.coef is getattr(head.rule_, "coef", None) and rows.length == 1
+    return Scorecard(outcomes, base, columns, alpha, cells, tuple(have), str(head.provenance_), exact)
+
+
+def card_summary(card: Scorecard) -> Summary:
+    """Points per column and cell; those of a cell that may be empty stand in parentheses, without a band."""
+    release, promise = card.releases[0], f"Privacy: {card.promise}."
+    source = Source(release, card.alpha, "", tuple(each.plan for each in card.releases))
+    shown = source.summary(
+        "Scorecard",
+        ("", "cell", "records", "points", *ends_of(card.alpha)),
+        _rows(card),
+        head=((f"base, {outcome}", f"{value:+.3f}") for outcome, value in zip(card.outcomes, card.base, strict=True)),
+        methods="",
+    )
+    foot = (
+        "A record's score is the base and its points: "
+        + ("log odds." if len(card.outcomes) == 1 else "the softmax of all scores gives the probabilities."),
+        *(() if card.exact else ("Rows are taken at one length; the head divides each by its own.",)),
+        "Points in parentheses: noise alone could show so few records, so they are no finding.",
+        _BANDS,
+        promise,
+        f"Plan {release.plan.digest[:16]}, {len(release.survivors)} of {release.plan.cohort.clients} clients.",
+    )
+    words = source.methods(
+        f"Points of {listed([column.name for column in card.columns])}: the log odds that a classifier from sums "
+        "over cells of the columns gives each cell, less their mean over all records.",
+        claim=_BANDS,
+        privacy=promise,
+    )
+    return replace(shown, promise=promise, foot=foot, methods=words)
+
+
+def _rows(card: Scorecard) -> Iterator[tuple[str, ...]]:
+    for row, outcome in enumerate(card.outcomes):
+        for column in card.columns:
+            first = column.name if len(card.outcomes) == 1 else f"{outcome}: {column.name}"
+            for place, cell in enumerate(column.cells):
+                share = f"{100 * max(column.shares[place], 0.0):.0f} %"
+                yield first if not place else "", cell, share, *_points(column, row, place)
+
+
+def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:
+    """The points of a cell and its band; of several steps the first and the last, and the band of all."""
+    steps = column.intervals.of_steps == place
+    points = [f"{value:+.2f}" for value in column.points[row, steps]]
+    text = points[0] if points[0] == points[-1] else f"{points[0]} to {points[-1]}"
+    if not column.filled[place]:
+        return f"({text})", "", ""
+    return text, f"{column.low[row, steps].min():+.2f}", f"{column.high[row, steps].max():+.2f}"

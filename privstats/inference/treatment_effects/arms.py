@@ -1,0 +1,368 @@
+"""Outcomes by arm (CONSORT 2010, items 13b, 16 and 17a): records left out and analysed, events and risks or means.
+
+The outcome session sums, in each arm, the constant's square and its product with the outcome: records and outcomes.
+Nothing further is released, so nothing further is paid; records left out are in the last session's O, where a plan
+counts them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from privstats.errors import ReleaseError
+from privstats.inference.inversion import quantile
+from privstats.inference.releases import reckoned_sigma
+from privstats.inference.reporting import HIDDEN
+from privstats.inference.summary import RowTable, Summary, ends_of, number_of
+from privstats.inference.treatment_effects.influence_sums import CourseSums, InfluenceSums
+from privstats.inference.treatment_effects.summary import caution_of, records_said, source_of
+from privstats.moments.code_rows import levels_of
+from privstats.schema import EffectSchema
+from privstats.transforms import ByArm, Categories
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from privstats.inference.treatment_effects.rows import EffectRows
+    from privstats.inference.treatment_effects.table import EffectTable
+
+
+_NOTES = (
+    "Numbers analysed and events are of these records: +- is what noise may have moved them by, at the same level. The "
+    "arms add up to the records of the table.",
+    "Risks and means by arm are not adjusted; their intervals are about the population, and hold however the arms "
+    "differ in spread. The effects below them are adjusted.",
+)
+
+
+_LEFT_OUT = (
+    "Left out are records that a party holds and cannot read: with those analysed they are all of an arm. Noise may "
+    "make 0 of a few, and a few of 0; whoever is in no file is for the flow chart."
+)
+
+
+@dataclass(frozen=True)
+class Total:
+    """A noisy number of records or events, and the standard deviation of its noise."""
+
+    value: float
+    error: float
+
+    def said(self, alpha: float) -> str:
+        """``"-"`` where it is hidden, or with how far noise may have moved it, ``"2,601 +- 14"``."""
+        if math.isnan(self.value):
+            return HIDDEN
+        reach = quantile(alpha, math.inf) * self.error
+        return f"{self.value:,.0f}" + (f" +- {reach:,.0f}" if self.error else "")
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Records of one arm that are in no other sum (CONSORT 13b): whole numbers of at least 0, which add up as printed.
+
+    Attributes:
+        arm: the text of the arm, or ``"treated"``, ``"others"`` and ``"unknown"``.
+        outcome: those whose outcome cannot be read.
+        column: the others: a column cannot be read, or has no subgroup.
+    """
+
+    arm: str
+    outcome: Total
+    column: Total
+
+    @property
+    def both(self) -> Total:
+        """All of the arm."""
+        return together((self.outcome, self.column))
+
+
+def together(several: Sequence[Total]) -> Total:
+    """The sum of totals with noise of their own."""
+    return Total(sum(each.value for each in several), math.hypot(*(each.error for each in several)))
+
+
+def left_out_of(read: CourseSums) -> tuple[LeftOut, ...]:
+    """Those of the treated, of the others and of no known arm; none where the plan does not count them."""
+    if not read.schema.left_out:
+        return ()
+    counts, sigma = np.maximum(np.rint(read.last.moments.O), 0.0), float(reckoned_sigma(read.last).get("O", 0.0))
+    treated, others = arm_names(read.schema)
+    places = ((treated, 2), (others, 0), ("unknown", 4))
+    return tuple(LeftOut(arm, *(Total(float(n), sigma) for n in counts[at : at + 2])) for arm, at in places)
+
+
+@dataclass(frozen=True)
+class ArmOutcome:
+    """What one arm had of one outcome.
+
+    With n records and h the sum of outcomes about the middle of their range, both noisy, a mean m away from the middle
+    is accepted where ``(h - m n)^2 <= z^2 (n v(m) + sigma_h^2 + (c + m)^2 sigma_n^2)``, c the middle: h is a released
+    sum less c n, so that the noise of n is in both. This is Wilson's interval with the noise in it. v is at most ``B^2
+    - m^2`` of outcomes in -B..B (Bhatia and Davis 2000), with equality for a 0/1 outcome; of one measured outcome v is
+    no more than both arms' squares about their means over n either, so the interval holds however the arms differ in
+    spread, and is up to sqrt 2 times as wide as it need be where they do not.
+
+    Attributes:
+        outcome: its name; empty where it has none.
+        arm: the text of the arm, or ``"treated"`` and ``"others"``.
+        analysed: records; both arms add up to the records of the table.
+        events: of a 0/1 outcome; None of a measured one.
+        mean: of the outcome, of a 0/1 outcome the risk; NaN where noise hides it.
+        low, high: ends of its interval; infinite where noise hides it.
+
+    Example:
+        >>> from privstats.inference.treatment_effects.arms import interval_of_mean
+        >>> [round(end, 3) for end in interval_of_mean(0.0, 100.0, 0.5, 0.5, 0.0, 0.0, None, 0.05)]
+        [-0.096, 0.096]
+    """
+
+    outcome: str
+    arm: str
+    analysed: Total
+    events: Total | None
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def measure(self) -> str:
+        """``"risk"`` of a 0/1 outcome, otherwise ``"mean"``."""
+        return "mean" if self.events is None else "risk"
+
+    @property
+    def told(self) -> bool:
+        """Whether noise leaves the mean to be read."""
+        return math.isfinite(self.high)
+
+
+def interval_of_mean(
+    h: float, n: float, middle: float, half: float, sigma_h: float, sigma_n: float, squares: float | None, alpha: float
+) -> tuple[float, float]:
+    """Ends of the interval of a mean about the middle of its range; infinite where noise hides it.
+
+    Args:
+        h, n: the sum of outcomes about the middle, and records.
+        middle, half: c and B, the middle of the range of outcomes and half of it.
+        sigma_h, sigma_n: noise standard deviations of the released sum, which is not about the middle, and of n.
+        squares: at most what outcomes have of squares about their mean; None: what their range allows.
+        alpha: level.
+    """
+    z2 = quantile(alpha, math.inf) ** 2
+    wide, flat = max(n, 0.0) * half**2, math.inf if squares is None else squares
+    noise, cross = sigma_h**2 + (middle * sigma_n) ** 2, h * n + z2 * middle * sigma_n**2
+    # v(m) = B^2 - m^2 or flat / n, whichever is smaller: the accepted set is the intersection of both sets
+    ends = [_accepted(n**2 - z2 * (sigma_n**2 - max(n, 0.0)), cross, h**2 - z2 * (wide + noise), n)]
+    if math.isfinite(flat):
+        ends.append(_accepted(n**2 - z2 * sigma_n**2, cross, h**2 - z2 * (flat + noise), n))
+    low, high = max(each[0] for each in ends), min(each[1] for each in ends)
+    return (max(low, -half), min(high, half)) if math.isfinite(low) and math.isfinite(high) else (-math.inf, math.inf)
+
+
+def _accepted(square: float, cross: float, rest: float, n: float) -> tuple[float, float]:
+    """Roots of ``square m^2 - 2 cross m + rest``; infinite where they bound nothing."""
+    inside = cross**2 - square * rest
+    if n <= 0 or square <= 0 or inside < 0:
+        return -math.inf, math.inf
+    return (cross - math.sqrt(inside)) / square, (cross + math.sqrt(inside)) / square
+
+
+def split_of(read: CourseSums) -> tuple[Total, Total] | None:
+    """The records of either arm, which add up to all; None where no outcome lines were fitted, or noise hides them."""
+    if read.assigned is None:
+        return None
+    every, numbers = InfluenceSums.of(read.last), np.maximum(read.assigned.records, 0.0)
+    both, sigma = float(numbers.sum()), read.assigned.sigma_G / read.assigned.constant**2
+    if both <= 0:
+        return None
+    shares = numbers / both
+    apart = max(every.n, 0.0) / both * sigma * float(np.hypot(*shares))
+    first, second = (Total(every.n * share, math.hypot(share * every.sigma_n, apart)) for share in shares.tolist())
+    return first, second
+
+
+def is_binary(schema: EffectSchema, place: int) -> bool:
+    """Whether an outcome is 0 or 1: two texts, or numbers from 0 to 1."""
+    levels = levels_of(schema)
+    if levels is not None and levels.outcomes:
+        return isinstance(levels.outcomes[place], Categories)
+    return schema.outcome == (0.0, 1.0)
+
+
+def arm_names(schema: EffectSchema) -> tuple[str, str]:
+    """What the treated and the others are called."""
+    levels, last = levels_of(schema), schema.transform[-1]
+    arm = schema.feature_names[last.column] if schema.feature_names and isinstance(last, ByArm) else ""
+    texts = None if levels is None else levels.of(arm)
+    return ("treated", "others") if texts is None else (str(texts.values[1]), str(texts.values[0]))
+
+
+def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome, ArmOutcome]:
+    """Both arms of one outcome in all records, the treated first.
+
+    Args:
+        read: the releases.
+        place: of the outcome.
+        alpha: level of the intervals.
+
+    Raises:
+        ReleaseError: the outcome lines were left out, whose sums these are.
+    """
+    schema, split = read.schema, analysed(read)
+    if read.arms is None or split is None:
+        raise ReleaseError(
+            "outcomes by arm are read from the outcome session, which share=0 left out, or whose records noise hides; "
+            "run a course with it"
+        )
+    sums, sigma, half = read.arms[place], reckoned_sigma(read.present[-2]), schema.half
+    noise = sigma.get("h", 0.0) / abs(sums.constant), sigma.get("G", 0.0) / sums.constant**2
+    totals = [(float(h[-1]) / sums.constant, n) for h, n in zip(sums.h, sums.records, strict=True)]
+    binary, name = is_binary(schema, place), (schema.outcome_names or ("",))[place]
+    squares = None if binary else _squares(read, totals)
+    made = []
+    for arm, (h, n), number in zip(arm_names(schema), totals, split, strict=True):
+        low, high = interval_of_mean(h, n, schema.middle, half, *noise, squares, alpha)
+        mean = min(max(h / n, -half), half) if math.isfinite(high) else math.nan
+        events = Total(number.value * (mean / half + 1) / 2, math.hypot(noise[0], noise[1] / 2)) if binary else None
+        made.append(ArmOutcome(name, arm, number, events, *(schema.middle + each for each in (mean, low, high))))
+    return made[0], made[1]
+
+
+def analysed(read: CourseSums) -> tuple[Total, Total] | None:
+    """Records with an outcome in either arm; where none may be missing, they add up to the records of the table."""
+    if not read.schema.missing:
+        return split_of(read)
+    if read.arms is None:
+        return None
+    sums = read.arms[0]
+    first, second = (Total(max(each, 0.0), sums.sigma_G / sums.constant**2) for each in sums.records)
+    return first, second
+
+
+def _squares(read: CourseSums, totals: Sequence[tuple[float, float]]) -> float | None:
+    """Squares of outcomes about their arm's mean, of both arms together; None where several outcomes share one sum."""
+    schema, outcome = read.schema, read.present[-2]
+    if schema.outcomes > 1:
+        return None
+    raw = float(np.asarray(outcome.moments.q).sum())
+    plain = sum(h + schema.middle * n for h, n in totals)
+    n = sum(each for _, each in totals)
+    centred = raw - 2 * schema.middle * plain + schema.middle**2 * n
+    within = centred - sum(h**2 / each for h, each in totals if each > 0)
+    return max(within, float(reckoned_sigma(outcome).get("q", 0.0)), 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ArmTable(RowTable):
+    """Outcomes by arm, and below them the effects, as a trial's report has them.
+
+    Attributes:
+        arms: of each outcome both arms, the treated first.
+        effects: the tables of the effects in all records, by outcome.
+        alpha: level of the intervals.
+        left_out: records left out of the treated, of the others and of no known arm; empty where none are counted.
+
+    Example:
+        >>> from privstats import randomness
+        >>> schema = ps.EffectSchema.of(
+        ...     {"age": (20, 90)}, treatment="arm", outcome={"cured": (0, 1)}, probability=0.5
+        ... )
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=8.0, delta=1e-6)
+        >>> course = ps.Effect.start(schema, ps.Cohort(2, 2, 4_000), privacy)
+        >>> arm, place = np.arange(4_000) % 2, np.arange(4_000) // 2 % 10
+        >>> X, y = np.column_stack([np.linspace(20, 90, 4_000), arm]), place < 3 + 2 * arm
+        >>> releases = ps.simulate(course, [(X[::3], y[::3]), (X[1::3], y[1::3])], rng=randomness.seeded(0))
+        >>> table = ps.inference.effects(releases).by_arm()
+        >>> [(row.arm, round(row.mean, 1)) for row in table.arms]
+        [('treated', 0.5), ('others', 0.3)]
+    """
+
+    arms: tuple[ArmOutcome, ...]
+    effects: tuple[EffectTable, ...]
+    alpha: float
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def told(self) -> bool:
+        """Whether some arm or effect is told."""
+        return any(each.told for each in self.arms) or any(each.told for each in self.effects)
+
+    def to_rows(self) -> list[dict[str, object]]:
+        """One row per arm and effect; numbers that are not told are NaN."""
+        rows: list[dict[str, object]] = []
+        for place, effect in enumerate(self.effects):
+            for arm in self.arms[2 * place : 2 * place + 2]:
+                events = math.nan if arm.events is None else arm.events.value
+                numbers: dict[str, object] = {"n": arm.analysed.value, "n_event": events}
+                found = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.told}
+                rows.append({"outcome": arm.outcome, "group": arm.arm, "metric": arm.measure, **numbers, **found})
+            for measure, each in effect.measures:
+                (row,) = each.to_rows(self.alpha)
+                ends = {name: row[name] for name in ("estimate", "conf_low", "conf_high", "told")}
+                none: dict[str, object] = {"n": math.nan, "n_event": math.nan}
+                rows.append({"outcome": effect.name, "group": "", "metric": measure, **none, **ends})
+        hidden = dict.fromkeys(("n_event", "estimate", "conf_low", "conf_high"), math.nan)
+        for gone in self.left_out:
+            for metric, number in (("no outcome", gone.outcome), ("a column unread", gone.column)):
+                told: dict[str, object] = {"metric": f"left out: {metric}", "n": number.value, **hidden, "told": True}
+                rows.append({"outcome": "", "group": gone.arm, **told})
+        return rows
+
+    def summary(self) -> Summary:
+        """The table for publication."""
+        first, alpha = self.effects[0], self.alpha
+        rows = [
+            row
+            for place, effect in enumerate(self.effects)
+            for row in (*map(self._arm, self.arms[2 * place : 2 * place + 2]), *self._effect(effect))
+        ]
+        what = "risk" if all(each.events for each in self.arms) else "mean"
+        return source_of(first, alpha).summary(
+            "Outcomes by arm",
+            ("", "analysed", "events", what, *ends_of(alpha)),
+            rows,
+            head=(("records", records_said(first)), *self._head()),
+            notes=(*_NOTES, _LEFT_OUT) if self.left_out else _NOTES,
+            methods="",
+            caution=caution_of(first),
+        )
+
+    def _head(self) -> list[tuple[str, str]]:
+        """Records left out by arm, and by what cannot be read."""
+        if not self.left_out:
+            return []
+
+        def said(several: Sequence[Total]) -> str:
+            return together(several).said(self.alpha)
+
+        arms = ", ".join(f"{each.arm} {each.both.said(self.alpha)}" for each in self.left_out)
+        outcome, column = ([getattr(each, name) for each in self.left_out] for name in ("outcome", "column"))
+        why = f"no outcome {said(outcome)}, another column unread {said(column)}"
+        return [("left out", f"{said(outcome + column)}: {arms}"), ("because", why)]
+
+    def _arm(self, arm: ArmOutcome) -> tuple[str, ...]:
+        name = f"{arm.outcome}: {arm.arm}" if arm.outcome and len(self.effects) > 1 else arm.arm
+        events = HIDDEN if arm.events is None else arm.events.said(self.alpha)
+        ends = map(number_of, (arm.mean, arm.low, arm.high)) if arm.told else (HIDDEN, "-inf", "inf")
+        return (name, arm.analysed.said(self.alpha), events, *ends)
+
+    def _effect(self, effect: EffectTable) -> list[tuple[str, ...]]:
+        rows = []
+        for name, each in effect.measures:
+            low, high = map(float, each.conf_int(self.alpha))
+            ends = (HIDDEN, "-inf", "inf") if each.why_at(self.alpha) else map(number_of, (each.estimate, low, high))
+            rows.append((f"  {name}", "", "", *ends))
+        return rows
+
+
+def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:
+    """The outcomes of both arms in all records, and the effects on them.
+
+    Raises:
+        ReleaseError: the outcome lines were left out, or noise hides the records of both arms.
+    """
+    arms = tuple(each for place in range(read.schema.outcomes) for each in arm_outcomes(read, place, alpha))
+    return ArmTable(arms, tuple(each for each in rows if not each.subgroup), alpha, left_out_of(read))

@@ -1,0 +1,158 @@
+"""Ratios of noisy sums, and of noisy means, of independent records, with their intervals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from privstats.inference.inversion import quantile, two_sided
+
+
+@dataclass(frozen=True)
+class RatioOfSums:
+    """A ratio theta_0 + S / W of noisy sums of independent records.
+
+    Attributes:
+        offset: theta_0.
+        S, W: the sums, in units of the outcome and in records.
+        variance: of S, sampling and noise together.
+        noise: the part of it that is noise.
+        sigma_W: noise standard deviation of W.
+        degrees: of freedom of the variance.
+    """
+
+    offset: float
+    S: float
+    W: float
+    variance: float
+    noise: float
+    sigma_W: float
+    degrees: float
+
+    @property
+    def estimate(self) -> float:
+        """The ratio; NaN where W is not above 0."""
+        return self.offset + self.S / self.W if self.W > 0 else math.nan
+
+    @property
+    def error(self) -> float:
+        """Standard error."""
+        return self._error(self.variance)
+
+    @property
+    def noise_error(self) -> float:
+        """Standard error from the noise alone."""
+        return self._error(self.noise)
+
+    def _error(self, variance: float) -> float:
+        if self.W <= 0:
+            return math.inf
+        return math.sqrt(variance + (self.S / self.W * self.sigma_W) ** 2) / self.W
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """Fieller's (1954): the t with ``(S - t W)^2 <= q^2 (variance + t^2 sigma_W^2)``, or all numbers."""
+        q2, tau2 = quantile(alpha, self.degrees) ** 2, self.sigma_W**2
+        square = self.W**2 - q2 * tau2
+        if self.W <= 0 or square <= 0:
+            return -math.inf, math.inf
+        root = math.sqrt(q2 * max(self.variance * square + tau2 * self.S**2, 0.0))
+        low, high = ((self.S * self.W + sign * root) / square for sign in (-1, 1))
+        return self.offset + low, self.offset + high
+
+    def told(self, alpha: float) -> bool:
+        """Whether the interval is bounded."""
+        return math.isfinite(self.interval(alpha)[0])
+
+    def pvalue(self, null: float = 0.0) -> float:
+        """Two-sided; below alpha exactly where the interval at alpha is bounded and leaves ``null`` out."""
+        if self.W <= 0:
+            return 1.0
+        t = null - self.offset
+        scale = math.sqrt(self.variance + (t * self.sigma_W) ** 2)
+        apart = abs(self.S - t * self.W)
+        statistic = apart / scale if scale else math.inf if apart else 0.0
+        least = self.W / self.sigma_W if self.sigma_W else math.inf
+        return float(two_sided(np.asarray(min(statistic, least)), self.degrees))
+
+
+@dataclass(frozen=True)
+class RatioOfMeans:
+    """The ratio rho_0 + S / W of two means, S the sum of psi_1 - rho_0 psi_0 and W that of psi_0.
+
+    At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho - rho_0. Its variance holds the covariance of
+    both parts, which is in no sum, so it is taken at its largest, ``(sd(S) + |t| sd(W))^2`` by Cauchy and Schwarz: the
+    interval holds however far the guess was from the ratio. With the variance at rho_0 alone it misses up to 9 % where
+    it says 5 (docs/tables_numbers.md).
+
+    Attributes:
+        offset: rho_0.
+        S, W: the sums.
+        spread: variance of S by sampling, and what nuisances add.
+        below: variance of W by sampling.
+        noise: that of S by noise.
+        sigma_W: noise standard deviation of W.
+        degrees: of freedom of the variance of S.
+    """
+
+    offset: float
+    S: float
+    W: float
+    spread: float
+    below: float
+    noise: float
+    sigma_W: float
+    degrees: float
+
+    @property
+    def variance(self) -> float:
+        """Of S, sampling and noise together."""
+        return self.spread + self.noise
+
+    @property
+    def estimate(self) -> float:
+        """The ratio; NaN where W is not above 0."""
+        return self.offset + self.S / self.W if self.W > 0 else math.nan
+
+    @property
+    def error(self) -> float:
+        """Standard error, the covariance at its largest."""
+        return math.sqrt(self._variance_at(self.S / self.W)) / self.W if self.W > 0 else math.inf
+
+    @property
+    def noise_error(self) -> float:
+        """Standard error from the noise alone."""
+        return math.sqrt(self.noise + (self.S / self.W * self.sigma_W) ** 2) / self.W if self.W > 0 else math.inf
+
+    def _variance_at(self, t: float) -> float:
+        sampling = (math.sqrt(self.spread) + abs(t) * math.sqrt(self.below)) ** 2
+        return sampling + self.noise + (t * self.sigma_W) ** 2
+
+    def interval(self, alpha: float) -> tuple[float, float]:
+        """The ratios whose t have ``(S - t W)^2 <= q^2 variance(t)``, and all between them; or all numbers from 0."""
+        q2 = quantile(alpha, self.degrees) ** 2
+        square = self.W**2 - q2 * (self.below + self.sigma_W**2)
+        if self.W <= 0 or square <= 0:
+            return -math.inf, math.inf
+        ends = [0.0] if q2 * self.variance >= self.S**2 else []
+        for side in (-1.0, 1.0):
+            half = side * self.S * self.W + q2 * math.sqrt(self.spread * self.below)
+            inside = half**2 - square * (self.S**2 - q2 * self.variance)
+            roots = [half + sign * math.sqrt(inside) for sign in (-1.0, 1.0)] if inside >= 0 else []
+            ends += [side * root / square for root in roots if root > 0]
+        return max(self.offset + min(ends), 0.0), max(self.offset + max(ends), 0.0)
+
+    def told(self, alpha: float) -> bool:
+        """Whether the interval is bounded."""
+        return math.isfinite(self.interval(alpha)[1])
+
+    def pvalue(self, null: float = 1.0) -> float:
+        """Two-sided; below alpha only where the interval at alpha is bounded and leaves ``null`` out."""
+        if self.W <= 0:
+            return 1.0
+        t = null - self.offset
+        scale, apart = math.sqrt(self._variance_at(t)), abs(self.S - t * self.W)
+        statistic = apart / scale if scale else math.inf if apart else 0.0
+        deviation = math.sqrt(self.below + self.sigma_W**2)
+        return float(two_sided(np.asarray(min(statistic, self.W / deviation if deviation else math.inf)), self.degrees))

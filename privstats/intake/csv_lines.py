@@ -1,0 +1,229 @@
+"""A CSV file line by line: one line is one record, and no line decides how another one is read.
+
+So a quotation mark that is never closed, a comma too many, or a byte of another encoding costs that line and no other.
+Encoding, separator and decimal mark are declared and never guessed: a guess would follow from all records together.
+``record_files`` reads through it, and so does every command.
+"""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+import string
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from privstats.errors import DataError, RecordError
+from privstats.transforms.reading import UNREADABLE, reading
+
+Lines = dict[str, list[str | None]]
+"""The texts of some lines by column; None throughout a line that has another number of fields."""
+
+_LINES, _FIELDS = 1 << 13, 1 << 18
+_ASCII = string.ascii_letters + string.digits + "\n\r\t ,;|.+-_\"' \\n \\u0041"
+_SEPARATORS = ",;|:\t"
+_DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}.*")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The format of a CSV file, as its party declares it.
+
+    Attributes:
+        encoding: of the text, by a name that Python knows, such as "cp1252"; a line must end with the byte 10.
+        separator: of fields: ``, ; | :`` or a tab, which may be called "tab".
+        decimal: the mark before the decimals, a point or a comma. With a comma, "1.5" is no number: it may be one and a
+            half or fifteen hundred.
+
+    Raises:
+        DataError: no such encoding, separator or mark, or both are the comma.
+
+    Example:
+        >>> from privstats.intake.csv_lines import Dialect
+        >>> Dialect("cp1252", ";", ",").read("3,5")
+        '3.5'
+    """
+
+    encoding: str = "utf-8"
+    separator: str = ","
+    decimal: str = "."
+
+    def __post_init__(self) -> None:
+        if self.separator in ("tab", "\\t"):
+            object.__setattr__(self, "separator", "\t")
+        if not isinstance(self.encoding, str) or not _is_plain(self.encoding):
+            raise DataError(
+                f"encoding {self.encoding!r} is none in which lines end as in ASCII; name one such as utf-8, cp1252 or "
+                "latin-1, or write the file again as utf-8"
+            )
+        if not isinstance(self.separator, str) or len(self.separator) != 1 or self.separator not in _SEPARATORS:
+            raise DataError(f"separator must be one of , ; | : or tab, got {self.separator!r}")
+        if self.decimal not in (".", ","):
+            raise DataError(f"decimal must be a point or a comma, got {self.decimal!r}")
+        if self.decimal == self.separator:
+            raise DataError("decimal and separator are both the comma; say which character parts the fields")
+
+    def read(self, text: str) -> str:
+        """A field with a point before its decimals, as values of all containers have it."""
+        if self.decimal == "." or not text:
+            return text
+        if "," in text:
+            pointed = text.replace(",", ".")
+            return pointed if "." not in text and isinstance(reading(pointed), float) else text
+        return UNREADABLE if "." in text and isinstance(reading(text), float) else text
+
+    def fields(self, line: str) -> list[str] | None:
+        """The fields of one line, stripped; None where it is none of CSV."""
+        if '"' not in line:
+            text = line.strip("\r\n")
+            fields = text.split(self.separator)
+            return fields if text.split(maxsplit=1) == [text] else list(map(str.strip, fields))  # without white space
+        try:
+            (fields,) = csv.reader([line], strict=True, delimiter=self.separator)
+        except (csv.Error, ValueError):
+            return None
+        return [text.strip() for text in fields]
+
+
+def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
+    """The names in the first line, normalised (NFC).
+
+    Raises:
+        DataError: the file cannot be read, or its first line has no names, or one twice; no name is shown if the line
+            may be a record.
+    """
+    how = dialect or Dialect()
+    try:
+        with path.open("rb") as file:
+            names = how.fields(file.readline().removeprefix(codecs.BOM_UTF8).decode(how.encoding))
+    except (OSError, UnicodeError):
+        names = None
+    names = None if names is None else [unicodedata.normalize("NFC", name) for name in names]
+    if not names or not all(name and name.isprintable() for name in names):
+        raise DataError(f"cannot read {path} as a table with a row of names and a column per feature{_hint(how)}")
+    first = {name: place for place, name in reversed(list(enumerate(names, 1)))}
+    if twice := [(first[name], place) for place, name in enumerate(names, 1) if first[name] < place]:
+        one, other = twice[0]  # by place: where a row of names is missing these are values
+        raise DataError(
+            f"cannot read {path} as a table with a row of names and a column per feature: columns {one} and {other} "
+            "have one name; keep one of them"
+        )
+    return names
+
+
+def lines_at_once(columns: int) -> int:
+    """How many records are read at a time: few enough that the texts of all their fields take some megabytes."""
+    return max(1, min(_LINES, _FIELDS // max(columns, 1)))
+
+
+def csv_lines(path: Path, wanted: Sequence[str], *, gaps: bool, dialect: Dialect | None = None) -> Iterator[Lines]:
+    """The texts of some columns, some thousand lines at a time.
+
+    A line of blanks alone is passed over: in a file of one column, a record with an empty field is such a line. One
+    with a separator is a record, whether that is a comma or a tab, even if all of its fields are empty.
+
+    Args:
+        path: the file, whose first line is its header.
+        wanted: columns, as the header has them.
+        gaps: a line with another number of fields than the header is None throughout; else it is refused.
+        dialect: how the file is written; None: UTF-8, commas, decimal points.
+
+    Raises:
+        DataError: as :func:`csv_header`.
+        RecordError: without ``gaps``, a line has another number of fields.
+    """
+    how = dialect or Dialect()
+    names = csv_header(path, how)
+    of = {name: place for place, name in enumerate(names)}
+    places = {name: of[name] for name in wanted}
+    nothing, rows = (None,) * len(names), list[Sequence[str | None]]()
+    step, none = lines_at_once(len(names)), True
+    with path.open("rb") as file:
+        file.readline()
+        for number, line in enumerate(file, 2):
+            text = line.decode(how.encoding, "replace").strip("\r\n")
+            if not (text.strip() or how.separator in text):
+                continue
+            fields = how.fields(text)
+            if fields is None or len(fields) != len(names):
+                if not gaps:
+                    raise RecordError(
+                        f"cannot read {path} as a table with a row of names and a column per feature: line {number} "
+                        f"has not one field for each of the {len(names)} names; one line is one record"
+                    )
+                fields = None
+            rows.append(nothing if fields is None else fields)
+            if len(rows) == step:
+                yield _by_column(rows, places, how)
+                rows, none = [], False
+    if rows or none:
+        yield _by_column(rows, places, how)
+
+
+def _by_column(rows: Sequence[Sequence[str | None]], places: Mapping[str, int], how: Dialect) -> Lines:
+    """The fields of some lines by column, with decimal points."""
+    columns = list(zip(*rows, strict=True)) or [()] * (max(places.values(), default=0) + 1)
+    if how.decimal == ".":
+        return {name: list(columns[place]) for name, place in places.items()}
+    return {
+        name: [text if text is None else how.read(text) for text in columns[place]] for name, place in places.items()
+    }
+
+
+def like_a_record(names: Sequence[str]) -> bool:
+    """Whether a first line may be a record: a number, a date or a gap stands where a name belongs, or one text twice.
+
+    Example:
+        >>> from privstats.intake.csv_lines import like_a_record
+        >>> like_a_record(["age", "sex"]), like_a_record(["51", "f"])
+        (False, True)
+    """
+    readings = [reading(name) for name in names]
+    return len(set(names)) < len(names) or any(not isinstance(each, str) or _DATE.fullmatch(each) for each in readings)
+
+
+def quoted_names(names: Sequence[str]) -> str:
+    """The names of a header, for an error about a missing one; nothing of a line that may be a record.
+
+    Example:
+        >>> from privstats.intake.csv_lines import quoted_names
+        >>> quoted_names(["age", "sex"]), quoted_names(["51", "f"])
+        ('age, sex', 'no row of names, or names that are numbers')
+    """
+    return "no row of names, or names that are numbers" if like_a_record(names) else ", ".join(names)
+
+
+def other_separator(names: Sequence[str], separator: str) -> str:
+    """A hint where a header is one name with another character in it that may separate fields; else nothing.
+
+    Example:
+        >>> from privstats.intake.csv_lines import other_separator
+        >>> other_separator(["age;sex"], ","), other_separator(["age", "sex"], ",")
+        (" (its first line is one name with ';' in it: say so with --separator, in Python separator=)", '')
+    """
+    if len(names) > 1:
+        return ""
+    others = [each for each in _SEPARATORS if each != separator and each in names[0]]
+    return (
+        f" (its first line is one name with {others[0]!r} in it: say so with --separator, in Python separator=)"
+        if others
+        else ""
+    )
+
+
+def _is_plain(encoding: str) -> bool:
+    """Whether ASCII is itself in an encoding, and a text one of it, so that bytes of line ends are line ends."""
+    try:
+        return _ASCII.encode("ascii").decode(encoding, "replace") == _ASCII
+    except (LookupError, UnicodeError, ValueError):
+        return False
+
+
+def _hint(how: Dialect) -> str:
+    return (
+        f" of {how.encoding}, parted by {how.separator!r}: say what it is with --encoding and --separator (in Python "
+        "encoding=, separator=)"
+    )

@@ -1,0 +1,64 @@
+"""The declaration of a table's columns as a file of its own, ``columns.toml``: written by people, read into a plan.
+
+One table per column, with the keys that ``Cells`` has in a plan file; ``kind = "?"`` is a question for somebody with
+the data dictionary, and is refused by name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from tomllib import TOMLDecodeError
+from typing import Any
+
+import tomli_w
+
+from privstats.errors import SchemaError
+from privstats.files.text import toml_tables
+from privstats.plan.document import read_text
+from privstats.transforms import Column
+from privstats.transforms.columns import column_of, table_of
+
+OPEN = "?"
+"""The kind of a column that nobody has declared yet."""
+
+_HEAD = """\
+# What the columns of the table hold, from its data dictionary and not from records: every party reads this.
+# kind: numeric, dates, truth or categories; "?" is still to be answered. A column without a table here is never read.
+# numeric: edges = [...] where cut points are public, unit = "mg/dl"; categories: values = ["f", "m"], ordered = true.
+# any: gaps = [-9, 999], codes that mean that nothing is given.
+"""
+
+
+def undeclared(names: Sequence[str]) -> str:
+    """The file with the names alone."""
+    return _HEAD + "".join(_table({"name": name, "kind": OPEN}) for name in names)
+
+
+def declared(columns: Sequence[Column]) -> str:
+    """The file of a declaration."""
+    return _HEAD + "".join(_table(table_of(each)) for each in columns)
+
+
+def read_columns(path: str | os.PathLike[str]) -> tuple[Column, ...]:
+    """The declaration in a file.
+
+    Raises:
+        PlanError: the file cannot be read.
+        SchemaError: it is no declaration, or a column is not declared yet.
+    """
+    try:
+        tables = toml_tables(read_text(path))
+    except TOMLDecodeError as error:
+        raise SchemaError(f"{path} is no TOML: {error}") from None
+    columns = tables.get("columns")
+    if set(tables) != {"columns"} or not isinstance(columns, list) or not columns:
+        raise SchemaError(f"{path} must hold tables [[columns]] and nothing else, one for each column")
+    asked = [str(each.get("name")) for each in columns if isinstance(each, dict) and each.get("kind") == OPEN]
+    if asked:
+        raise SchemaError(f"{path} does not say what {', '.join(asked)} hold: give each a kind, or take its table out")
+    return tuple(map(column_of, columns))
+
+
+def _table(values: Mapping[str, Any]) -> str:
+    return f"\n[[columns]]\n{tomli_w.dumps(values)}"

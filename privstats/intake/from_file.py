@@ -1,0 +1,83 @@
+"""The records of a file in the form that a schema needs: what ``measure`` takes as X, y and persons.
+
+``record_files`` reads and splits the file, and knows no schema.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from privstats.errors import DataError, UnreadableRecordsWarning
+from privstats.moments.code_rows import columns_asked
+from privstats.schema import Schema
+from privstats.schema.kinds import kind_of
+
+if TYPE_CHECKING:
+    from privstats.intake.record_files import RecordFile
+    from privstats.intake.table_parts import Asked
+    from privstats.moments.measurement import Unreadable
+
+
+def records_in(file: RecordFile, schema: Schema, unreadable: Unreadable, *, whole: bool = False) -> tuple[Any, Any]:
+    """X and y of a file as ``measure`` takes them: batches without y, so that memory does not grow with the file.
+
+    Where the schema needs all records at once, or ``whole`` is set, they are read at once; a schema that reads a table
+    by name gets its columns, and no target.
+
+    Raises:
+        DataError: the file cannot be read, lacks a column of the plan, or is split where nothing is predicted.
+        RecordError: one that cannot be read; never with ``unreadable="leave out"``.
+    """
+    kind = kind_of(schema)
+    if named := kind.named(schema):
+        return _columns_of(file, named), None
+    if kind.in_batches(schema) and not whole:
+        return _FileBatches(file, columns_asked(schema), unreadable), None
+    records = file.read(columns_asked(schema), unreadable=unreadable, texts=True)
+    return records.X, records.y
+
+
+@dataclass(frozen=True, repr=False)
+class _FileBatches:
+    """The batches of a file; every pass reads it anew."""
+
+    file: RecordFile
+    asked: Asked
+    unreadable: Unreadable
+
+    def __iter__(self) -> Iterator[tuple[Any, NDArray[Any]]]:
+        return self.file.batches(self.asked, unreadable=self.unreadable)
+
+
+def persons_in(file: RecordFile, schema: Schema, unreadable: Unreadable) -> tuple[Any, Any, Any]:
+    """X, y and the ids of a file whose column of ids is named, as ``measure`` takes them: all records at once.
+
+    Raises:
+        DataError: no column of ids is named; and as for :func:`records_in`.
+    """
+    if file.persons is None:
+        raise DataError("the plan promises persons: name the column of person ids with --persons (in Python persons=)")
+    if named := kind_of(schema).named(schema):
+        columns = _columns_of(file, (*named, file.persons))
+        return columns, None, columns.pop(file.persons)
+    records = file.read(columns_asked(schema), unreadable=unreadable, texts=True)
+    return records.X, records.y, records.persons
+
+
+def _columns_of(file: RecordFile, named: tuple[str, ...]) -> dict[str, Any]:
+    """The values of a table by the names of the schema, each as it stands."""
+    if file.split is not None:
+        raise DataError(f"{file.path} cannot be split: the plan predicts nothing that could be scored; leave it out")
+    table = file.table(named)
+    if table.left_out:
+        warnings.warn(
+            f"{table.left_out} lines of {file.path} have not one field for each name and are left out",
+            UnreadableRecordsWarning,
+            stacklevel=4,
+        )
+    return {name: table.values(name) for name in named}

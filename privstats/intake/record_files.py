@@ -1,0 +1,314 @@
+"""Files of records: CSV and Parquet files with a target column, and archives of arrays.
+
+The module reads and splits; the schema says what the numbers mean. Only a Parquet file needs pyarrow. Commands and the
+parties of a session pass what it returns to ``measure``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError
+from privstats.files.arrays import read_arrays
+from privstats.intake.csv_lines import Dialect
+from privstats.intake.table_files import Table, require_file, table_file
+from privstats.intake.table_parts import Asked, joined, labels_of, parts_of, present
+from privstats.moments.code_rows import Codes
+from privstats.transforms.reading import read
+
+_TABLES = (".csv", ".parquet")
+
+
+@dataclass(frozen=True, repr=False)
+class Records:
+    """Features and their targets.
+
+    Attributes:
+        X: ``(n, features)``; of declared columns their :class:`~privstats.moments.code_rows.Codes`.
+        y: ``(n,)``; of an archive ``(n,)`` or ``(n, targets)``.
+        names: of the features, in the order of the columns of X; empty for an archive.
+        persons: ``(n,)``, whose each is, as the file has it; None where no column of ids was named.
+
+    Example:
+        >>> from privstats.moments import Records
+        >>> learned, scored = Records(np.eye(8), np.arange(8) % 2).split(0.5, seed=3)
+        >>> len(learned.X) + len(scored.y)
+        8
+    """
+
+    X: Any
+    y: NDArray[Any]
+    names: tuple[str, ...] = ()
+    persons: NDArray[Any] | None = None
+
+    def split(self, share: float, seed: int) -> tuple[Records, Records]:
+        """Two parts, of which the second has about this share of the records.
+
+        A record's part follows from its own features and the seed alone, and not from its place or from other records:
+        one record more or less moves the sums of a part by that record at most, so under add-remove a part keeps the
+        promise of the whole. Under replace-one a record may move from one part into the other, and the sums of a part
+        then have one record more or less: the promise is kept where ``dp.joint_mu`` of the noise is no larger under
+        add-remove, as it is for class sums with usual shares. In a plan of a ``SitesSchema`` with a share of .99 on N
+        it is seven times as large; a party's folder refuses a split there. Records of equal features are in one part.
+
+        With ``persons`` all rows of a person are in one part, by the seed and the id alone, so nobody is scored on whom
+        the other part has rows of. A promise per person is kept under both adjacencies: its noise hides a person who is
+        there or not (docs/sensitivity.md, One person).
+
+        Raises:
+            DataError: a part would be empty, X and y have different numbers of records, or X has texts.
+        """
+        scored = self._held_out(share, seed)
+        if not 0 < scored.sum() < len(self.X):
+            raise _empty(share, len(self.X))
+        return self._where(~scored), self._where(scored)
+
+    def summed(self, share: float, seed: int) -> Records:
+        """The first part alone, which may have every record or none: one record must not decide whether it is summed.
+
+        Raises:
+            DataError: the share is none, X and y have different numbers of records, or X has texts.
+        """
+        return self._where(~self._held_out(share, seed))
+
+    def kept_out(self, share: float, seed: int) -> Records:
+        """The second part alone, which may have every record or none; raises as :meth:`summed` does."""
+        return self._where(self._held_out(share, seed))
+
+    def _held_out(self, share: float, seed: int) -> NDArray[np.bool_]:
+        if len(self.X) != len(self.y):
+            raise DataError(f"X has {len(self.X)} rows but y has {len(self.y)}; give one label or target per row")
+        if not 0 < share < 1:
+            raise _empty(share, len(self.X))
+        if self.persons is not None:
+            from privstats.moments.person_ids import persons_held_out  # where somebody gives ids
+
+            if len(self.persons) != len(self.X):
+                raise DataError(
+                    f"X has {len(self.X)} rows and persons {len(self.persons)} ids; give one id for each row"
+                )
+            return persons_held_out(self.persons, share, seed)
+        return held_out(self.X.codes if isinstance(self.X, Codes) else self.X, share, seed)
+
+    def _where(self, chosen: NDArray[np.bool_]) -> Records:
+        persons = None if self.persons is None else self.persons[chosen]
+        return Records(self.X[chosen], self.y[chosen], self.names, persons)
+
+
+@dataclass(frozen=True)
+class RecordFile:
+    """A file of records, by its name: nothing is read until it is needed.
+
+    ``load()`` in a party's ``records.py`` may return one. The plan says then which columns are features.
+
+    Args:
+        path: a CSV file, a Parquet file, or an npz file with ``X`` and ``y``.
+        target: of a table, the target column; of several outcomes a tuple, in the order of the plan.
+        split: about the share of the records that stays out of every sum, between 0 and 1; None for none. Whether a
+            record does follows from ``seed`` and its own features alone, which keeps a promise under add-remove; what
+            replace-one asks for is at :meth:`Records.split`. With ``persons`` all rows of a person stay out or none.
+        seed: fixes the split.
+        encoding: of a CSV file, declared and never guessed, such as "cp1252".
+        separator: of its fields: one of ``, ; | :`` or a tab.
+        decimal: its decimal mark, a point or a comma.
+        kept_out: take exactly the records that the split keeps out of every sum, to score a head that was made with the
+            same split, seed and columns.
+        persons: under a promise per person, and where a split keeps a person's rows together, the column that says
+            whose a record is, of an npz file the array; it stays in this process.
+
+    Raises:
+        DataError: no such encoding, separator or mark, or ``kept_out`` without a split.
+
+    Example:
+        >>> from privstats.moments import RecordFile
+        >>> X, y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]]), np.array([0, 1, 0, 1])
+        >>> np.savez("trees.npz", X=X, y=y)
+        >>> learned, scored = RecordFile("trees.npz", split=0.5, seed=1).parts()
+        >>> len(learned.X) + len(scored.y)
+        4
+    """
+
+    path: str | os.PathLike[str]
+    target: str | tuple[str, ...] | None = None
+    split: float | None = None
+    seed: int = 0
+    encoding: str = "utf-8"
+    separator: str = ","
+    decimal: str = "."
+    kept_out: bool = False
+    persons: str | None = None
+
+    def __post_init__(self) -> None:
+        _ = self.dialect
+        if self.kept_out and self.split is None:
+            raise DataError(
+                "which records were kept out follows from the split: give --split (in Python split=) as it was given "
+                "for the sums of the head, and its seed"
+            )
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The target columns; none where none is named."""
+        return (self.target,) if isinstance(self.target, str) else self.target or ()
+
+    @property
+    def dialect(self) -> Dialect:
+        """How a CSV file is written."""
+        return Dialect(self.encoding, self.separator, self.decimal)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the file's name says that it is a table."""
+        return Path(self.path).suffix.lower() in _TABLES
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of a table's columns, of which no record is read.
+
+        Raises:
+            DataError: it is no table with names.
+            MissingExtraError: a Parquet file, and pyarrow is not installed.
+        """
+        return tuple(table_file(Path(self.path), self.dialect).names)
+
+    def table(self, names: Sequence[str] | None = None) -> Table:
+        """Columns of a table as written, for a caller that reads each value by its own declaration.
+
+        Args:
+            names: columns in any case; the others are not looked at. None: all.
+
+        Raises:
+            DataError: the file cannot be read, or lacks a column.
+            MissingExtraError: a Parquet file, and pyarrow is not installed.
+        """
+        table = table_file(Path(self.path), self.dialect)
+        wanted = table.names if names is None else present(self, table.names, names)
+        return table.whole(list(dict.fromkeys(wanted)))
+
+    def read(
+        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+    ) -> Records:
+        """What may be summed: all records, or those that the split leaves, or with ``kept_out`` the others.
+
+        Every value is read by itself, whatever its column holds (``privstats.transforms.reading``).
+
+        Args:
+            names: what the plan reads (``code_rows.columns_asked``): its declared columns, or its ``feature_names``;
+                these columns in this order, and the file may have others. None: all columns but the target, as they
+                stand.
+            unreadable: what becomes of a record with a text or a gap in a requested column: ``"refuse"`` the
+                file; or ``"leave out"``, which :func:`measure` does when it is told so too: here such a value is NaN,
+                and a target None. Give ``plan.unreadable``.
+            texts: with ``"leave out"``, such a text stays a text, for :func:`measure` knows those that a plan declares.
+
+        Raises:
+            DataError: the file cannot be read, or lacks a column.
+            RecordError: without ``unreadable="leave out"``, texts or gaps in a column that is asked for.
+            MissingExtraError: a Parquet file, and pyarrow is not installed.
+        """
+        return self._part(self.whole(names, unreadable=unreadable, texts=texts))
+
+    def batches(
+        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+    ) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """What may be summed, some thousand records of a table at a time: X and y, as ``measure`` takes batches.
+
+        Memory does not grow with the file; an archive is one batch. The records are those of :meth:`read`, each read by
+        itself, so how many stand in a batch changes no sum; texts stay texts. Raises as :meth:`read` does, at the
+        record.
+        """
+        if not self.is_table:
+            records = self.read(names, unreadable=unreadable, texts=True)
+            yield records.X, records.y
+            return
+        gaps = unreadable == "leave out"
+        for part in parts_of(self, names, gaps=gaps):
+            goals = part.goals if gaps else labels_of(part.goals)
+            records = self._part(Records(part.X, goals, part.names, part.persons))
+            yield records.X, records.y
+
+    def parts(
+        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse"
+    ) -> tuple[Records, Records]:
+        """What may be summed, and what is held out to score on; raises as :meth:`read` does, and without a split."""
+        if self.split is None:
+            raise DataError(
+                f"{self.path} holds one set of records; say with --split (in Python split=) which share of it to score "
+                "on, such as 0.25"
+            )
+        return self.whole(names, unreadable=unreadable).split(self.split, self.seed)
+
+    def _part(self, records: Records) -> Records:
+        """What the split leaves of some records, or keeps out."""
+        if self.split is None:
+            return records
+        return (records.kept_out if self.kept_out else records.summed)(self.split, self.seed)
+
+    def whole(
+        self, names: Asked = None, *, unreadable: Literal["refuse", "leave out"] = "refuse", texts: bool = False
+    ) -> Records:
+        """Every record of the file; raises as :meth:`read` does."""
+        gaps = unreadable == "leave out"
+        if not self.is_table:
+            arrays = read_archive(self.path, f"X y {self.persons or ''}")
+            return Records(arrays["X"], arrays["y"], (), arrays[self.persons] if self.persons else None)
+        return Records(*joined(parts_of(self, names, gaps=gaps), gaps=gaps, texts=texts))
+
+
+def _empty(share: float, records: int) -> DataError:
+    return DataError(
+        f"a split of {share:g} leaves one part of {records} records empty; give a share between 0 and 1, such as 0.25"
+    )
+
+
+def held_out(X: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
+    """Which rows a split holds out, ``(n,)``: each by its own entries and the seed."""
+    return np.asarray(_uniform_keys(X, seed) < share)
+
+
+def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row, from the bits of its entries and the seed."""
+    if not len(X):
+        return np.zeros(0)
+    numbers = X if X.dtype.kind in "fiub" else read(X.reshape(-1)).numbers  # a text in one record is that record's
+    bits = np.ascontiguousarray(numbers, np.float64).reshape(len(X), -1) + 0.0  # so that -0 is 0
+    weights = np.random.default_rng(seed).integers(1 << 64, size=bits.shape[1], dtype=np.uint64) | np.uint64(1)
+    keys = (_mixed(bits.view(np.uint64)) * weights).sum(axis=1, dtype=np.uint64)
+    return np.asarray((_mixed(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Every bit into every other: the finaliser of SplitMix64 (Steele, Lea, Flood 2014)."""
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(values ^ (values >> np.uint64(31)))
+
+
+def read_archive(path: str | os.PathLike[str], *wanted: str) -> Mapping[str, NDArray[Any]]:
+    """Arrays of an npz file; the first complete set of names.
+
+    Args:
+        path: the file.
+        wanted: sets of names, each with spaces between.
+
+    Raises:
+        DataError: missing, empty, no npz file, too large, or no set is complete in it.
+    """
+    require_file(Path(path))
+    sets = " or ".join(", ".join(names.split()) for names in wanted)
+
+    def asked(held: Collection[str]) -> Iterable[str]:
+        for names in wanted:
+            if set(names.split()) <= set(held):
+                return names.split()
+        missing = [name for name in wanted[0].split() if name not in held]
+        raise DataError(f"{path} lacks {', '.join(missing)}; give {sets}")
+
+    return read_arrays(path, asked)

@@ -1,0 +1,129 @@
+"""The split of a file that went into the sums: a note beside the file, so that no other split scores their head.
+
+A score takes the records that a split kept out. Under another seed some of these made the head, and neither head nor
+plan names the seed, which is the party's own. The note holds nothing of any record.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from privstats.errors import DataError, PrivstatsError
+from privstats.files.atomic import atomic_write
+from privstats.intake.record_files import RecordFile
+
+_MOST_BYTES = 1 << 20
+
+
+class _Split(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A split and the sums that were made of what it left: digests of a plan and of the course that it begins.
+
+    ``persons`` names the column by which a person's rows were kept together; empty where rows were split.
+    """
+
+    plan: str
+    course: str
+    split: float
+    seed: int
+    persons: str = ""
+
+
+class _Notes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file."""
+
+    splits: tuple[_Split, ...]
+    format: Literal["privstats-splits"] = "privstats-splits"
+    version: Literal[1] = 1
+
+
+def notes_path(file: RecordFile) -> Path:
+    """Where the notes of a file lie: ``north.csv.splits.json`` beside ``north.csv``.
+
+    Example:
+        >>> from privstats.moments import RecordFile
+        >>> from privstats.intake.split_notes import notes_path
+        >>> notes_path(RecordFile("north.csv", "ill", split=0.3)).name
+        'north.csv.splits.json'
+    """
+    return Path(f"{os.fspath(file.path)}.splits.json")
+
+
+def note_split(file: RecordFile, plan: str, course: str, *, again: bool) -> bool:
+    """Note that what the split leaves of a file is summed; sums of all its records leave no note.
+
+    Args:
+        file: the file with its split.
+        plan, course: digests of the plan, and of the course that it begins.
+        again: whether sums under this plan may have left before, so that an earlier split of it still counts.
+
+    Returns:
+        Whether a note is there now; False where nothing can be written beside the file.
+
+    Raises:
+        DataError: what lies there is no such note.
+    """
+    if file.split is None or file.kept_out:
+        return False
+    entry, before = _Split(plan, course, file.split, file.seed, file.persons or ""), _read(file)
+    known = tuple(each for each in before if again or (each.plan, each.course) != (plan, course))
+    entries = known if entry in known else (*known, entry)
+    if entries == before:
+        return True
+    try:
+        atomic_write(notes_path(file), msgspec.json.format(msgspec.json.encode(_Notes(entries))) + b"\n")
+    except PrivstatsError:
+        return False
+    return True
+
+
+def require_same_split(file: RecordFile, plan: str | None, course: str | None) -> bool:
+    """Refuse a split that may take records of the sums that made a head.
+
+    A record stays out of the sums where its number under the seed is below the share, so a smaller share of the same
+    seed takes records that were kept out, too. A split of persons gives numbers to the ids of one column.
+
+    Args:
+        file: the file, with the split that is to say what was kept out.
+        plan, course: digests that the head names; None where it names none.
+
+    Returns:
+        Whether a note tells that the split is right; False where there is none.
+
+    Raises:
+        DataError: the sums were over another split, or what lies beside the file is no such note.
+    """
+    noted = [each for each in _read(file) if each.plan == plan or each.course == course]
+    for each in noted:
+        if (
+            file.split is None
+            or file.split > each.split
+            or (file.seed, file.persons or "") != (each.seed, each.persons)
+        ):
+            by = f" --persons {each.persons}" if each.persons else ""
+            raise DataError(
+                f"{notes_path(file)} says that the sums of this head were made with --split {each.split:g} --seed "
+                f"{each.seed}{by}, so another split takes records that made it, which flatter it: give this one"
+            )
+    return bool(noted)
+
+
+def _read(file: RecordFile) -> tuple[_Split, ...]:
+    path = notes_path(file)
+    try:
+        with path.open("rb") as notes:
+            data = notes.read(_MOST_BYTES + 1)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise DataError(f"cannot read {path}, which says what was summed: {error.strerror}; fix this first") from None
+    try:
+        return msgspec.json.decode(data, type=_Notes).splits
+    except msgspec.DecodeError:
+        raise DataError(
+            f"{path} is no note of splits of version 1; move it away if nothing that was summed of this file made a "
+            "head that you score"
+        ) from None

@@ -1,0 +1,264 @@
+"""A table's file in parts of a few thousand records: its features or the codes of its declared columns, and its target.
+
+A part follows from its own records, so its boundaries change nothing. ``record_files`` reads through it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError, RecordError, UnreadableRecordsWarning
+from privstats.intake.csv_lines import other_separator, quoted_names
+from privstats.intake.table_files import TableFile, table_file
+from privstats.moments.arrays import listed, side_by_side
+from privstats.moments.code_rows import Codes
+from privstats.transforms import Cells
+from privstats.transforms.column_names import place_of, places_in
+from privstats.transforms.reading import Readings, read, reading
+
+if TYPE_CHECKING:
+    from privstats.intake.record_files import RecordFile
+
+Asked: TypeAlias = Cells | tuple[str, ...] | None
+"""What is asked for of a table: declared columns, names of features, or all."""
+
+
+@dataclass(frozen=True, repr=False)
+class Part:
+    """Some records.
+
+    Attributes:
+        X: ``(n, features)``; of declared columns their :class:`~privstats.moments.code_rows.Codes`.
+        goals: the target of each, ``(n,)``, or of several ``(n, targets)``, as the file has it; with gaps what it is
+            read as, None where it is missing.
+        names: of the features, in the order of the columns of X.
+        persons: the id in front of each, as the file has it; None where the file names no such column.
+    """
+
+    X: Any
+    goals: NDArray[np.object_]
+    names: tuple[str, ...]
+    persons: NDArray[np.object_] | None = None
+
+
+def parts_of(file: RecordFile, asked: Asked, *, gaps: bool) -> Iterator[Part]:
+    """The records of a table, some thousand at a time; at least one part, which may be empty.
+
+    Args:
+        file: a CSV or Parquet file.
+        asked: what the plan reads.
+        gaps: whether a gap is NaN, a missing target None, and a text where a number belongs stays as it is; else all
+            are refused.
+
+    Raises:
+        DataError: the file cannot be read, or lacks a column.
+        RecordError: without ``gaps``, texts or gaps in a column that is asked for.
+        MissingExtraError: a Parquet file, and pyarrow is not installed.
+    """
+    table = table_file(Path(file.path), file.dialect)
+    targets, persons = _targets(file, table.names), persons_column(file, table.names)
+    if isinstance(asked, Cells):
+        names = [column.name for column in asked.columns]
+    else:
+        names = [name for name in table.names if name not in (*targets, persons)] if asked is None else list(asked)
+    features = _present(file, table.names, names, targets)
+    if persons in (*features, *targets):
+        raise DataError(f"{file.path}: {persons!r} holds the person ids, and the plan reads it; name another column")
+    columns = _Columns(tuple(features), tuple(targets), persons)
+    if isinstance(asked, Cells):
+        yield from _of_cells(file, table, asked, columns, gaps=gaps)
+    else:
+        yield from _of_features(file, table, names, columns, gaps=gaps)
+
+
+@dataclass(frozen=True)
+class _Columns:
+    """What is read of a table, as its header has it."""
+
+    features: tuple[str, ...]
+    targets: tuple[str, ...]
+    persons: str | None
+
+    @property
+    def all(self) -> list[str]:
+        return [*self.features, *self.targets, *([] if self.persons is None else [self.persons])]
+
+    def ids(self, part: Mapping[str, Any]) -> NDArray[np.object_] | None:
+        return None if self.persons is None else _object(part[self.persons])
+
+
+def persons_column(file: RecordFile, names: list[str]) -> str | None:
+    """The column of ids, as the table's header has it; None where the file names none."""
+    if file.persons is None:
+        return None
+    (place,) = places_in([file.persons], names)
+    if place is None:
+        raise DataError(
+            f"{file.path} has no column {file.persons!r} of person ids; it has {quoted_names(names)}"
+            f"{other_separator(names, file.separator)}"
+        )
+    return names[place]
+
+
+def joined(
+    parts: Iterable[Part], *, gaps: bool, texts: bool = False
+) -> tuple[Any, NDArray[Any], tuple[str, ...], NDArray[np.object_] | None]:
+    """All parts as one: X, where texts are NaN unless asked for; labels in the narrowest kind; the names; and ids."""
+    rows, goals, unread, names = list[NDArray[Any]](), list[NDArray[np.object_]](), Counter[str](), tuple[str, ...]()
+    ids = list[NDArray[np.object_]]()
+    coded = False
+    for part in parts:
+        coded, names = isinstance(part.X, Codes), part.names
+        rows.append(part.X.codes if coded else part.X if texts else _numbers(part.X))
+        unread.update(part.X.unread if coded else {})
+        goals.append(part.goals)
+        ids += [] if part.persons is None else [part.persons]
+    X = np.empty(
+        (sum(map(len, rows)), rows[0].shape[1]), object if any(each.dtype == object for each in rows) else float
+    )
+    start = len(X)
+    while rows:  # from the last one, so that no more than one part is held twice
+        last = rows.pop()
+        X[start - len(last) : start] = last
+        start -= len(last)
+    y = np.concatenate(goals)
+    return Codes(X, unread) if coded else X, y if gaps else labels_of(y), names, np.concatenate(ids) if ids else None
+
+
+def _numbers(rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Rows as float64, NaN where a text stands."""
+    return rows if rows.dtype != object else read(rows.reshape(-1)).numbers.reshape(rows.shape)
+
+
+def labels_of(goals: NDArray[np.object_]) -> NDArray[Any]:
+    """The values of every target in the narrowest kind that fits them."""
+    if goals.ndim == 1:
+        return _as_labels(goals.tolist())
+    return np.column_stack([_as_labels(column.tolist()) for column in goals.T])
+
+
+def _as_labels(values: Sequence[Any]) -> NDArray[Any]:
+    """The values of a target's column in the narrowest kind that fits all of them, for what people see and score."""
+    if not all(isinstance(value, str) for value in values):
+        return np.asarray(values)
+    if all(value.lower() in ("true", "false") for value in values):
+        return np.array([value.lower() == "true" for value in values])
+    readings = [reading(value) for value in values]
+    if not all(isinstance(number, float) for number in readings):
+        return np.asarray(values)
+    integral = all(value.lstrip("+-").isdecimal() for value in values)
+    return np.array(list(map(int, values)) if integral else readings)
+
+
+def present(file: RecordFile, names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Columns of the plan, as the table's header has them.
+
+    Raises:
+        DataError: one is not there.
+    """
+    places = places_in(wanted, names)
+    if lacking := [name for name, place in zip(wanted, places, strict=True) if place is None]:
+        raise DataError(
+            f"{file.path} lacks {listed(lacking)} of the plan's columns; name its columns like these"
+            f"{other_separator(names, file.separator)}"
+        )
+    return [names[place] for place in places if place is not None]
+
+
+def _of_features(
+    file: RecordFile, table: TableFile, names: Sequence[str], columns: _Columns, *, gaps: bool
+) -> Iterator[Part]:
+    """Features as numbers, each value read by itself; no other column is looked at."""
+    for part in table.parts(columns.all, gaps=gaps):
+        readings = {name: read(part[place]) for name, place in zip(names, columns.features, strict=True)}
+        X = side_by_side(list(readings.values())) if readings else np.empty((0, 0))
+        if not gaps:
+            _require_numbers(file, readings, {target: part[target] for target in columns.targets})
+        yield Part(X, _goals(part, columns.targets, gaps=gaps), tuple(names), columns.ids(part))
+
+
+def _of_cells(file: RecordFile, table: TableFile, cells: Cells, columns: _Columns, *, gaps: bool) -> Iterator[Part]:
+    """Codes of the declared columns; a line that is no record is left out, and counted."""
+    names, broken, targets = tuple(column.name for column in cells.columns), 0, columns.targets
+    for part in table.parts(columns.all, gaps=gaps):
+        records = table.records(part)
+        coded = cells.read({name: records[place] for name, place in zip(names, columns.features, strict=True)})
+        missing = [] if gaps else [target for target in targets if _lacks(records[target])]
+        if missing:
+            raise RecordError(f"{file.path} has missing values in {', '.join(missing)}; leave out these records first")
+        broken += len(part[targets[0]]) - len(records[targets[0]])
+        goals = _goals(records, targets, gaps=gaps)
+        yield Part(Codes(coded.codes, coded.unread), goals, names, columns.ids(records))
+    if broken:
+        warnings.warn(
+            f"{broken} lines of {file.path} have not one field for each name and are left out: one line is one record",
+            UnreadableRecordsWarning,
+            stacklevel=4,
+        )
+
+
+def _require_numbers(file: RecordFile, columns: Mapping[str, Readings], goals: Mapping[str, Any]) -> None:
+    missing = [name for name, column in columns.items() if column.missing.any()]
+    missing += [name for name, values in goals.items() if _lacks(values)]
+    if missing:
+        gone = ", ".join(missing)
+        raise RecordError(f"{file.path} has missing values in {gone}; leave out or impute these records first")
+    if texts := ", ".join(name for name, column in columns.items() if column.texts):
+        raise RecordError(f"{file.path} holds no numbers in {texts}; encode these columns, or leave them out")
+
+
+def _lacks(goals: Any) -> bool:
+    return bool(read(goals).missing.any())
+
+
+def _goals(part: Mapping[str, Any], targets: Sequence[str], *, gaps: bool) -> NDArray[np.object_]:
+    """Targets' values as they stand, with gaps as they are read: ``(n,)`` of one, else ``(n, targets)``."""
+    columns = [_read(part[target]) if gaps else _object(part[target]) for target in targets]
+    return columns[0] if len(columns) == 1 else np.column_stack(columns)
+
+
+def _read(values: Any) -> NDArray[np.object_]:
+    readings = read(values)
+    out = readings.plain.astype(object)
+    out[readings.missing] = None
+    return out
+
+
+def _targets(file: RecordFile, names: list[str]) -> list[str]:
+    """The targets, as the table's header has them."""
+    goals = []
+    for target in file.targets or (None,):
+        place = None if target is None else place_of(target, names)
+        if place is None:
+            asked = "" if target is None else f" has no column {target!r}"
+            has = quoted_names(names)
+            raise DataError(
+                f"{file.path}{asked}: say with --target (in Python target=) which column is predicted; it has {has}"
+                f"{other_separator(names, file.separator)}"
+            )
+        goals.append(names[place])
+    return goals
+
+
+def _present(file: RecordFile, names: list[str], features: list[str], targets: Sequence[str]) -> list[str]:
+    """The features, as the table's header has them."""
+    present_names = present(file, names, features)
+    for target in targets:
+        if target in present_names:
+            raise DataError(f"{file.path} lacks {target!r} of the plan's columns beside the target; name another one")
+    return present_names
+
+
+def _object(values: Sequence[Any]) -> NDArray[np.object_]:
+    out = np.empty(len(values), object)
+    for place, value in enumerate(values):  # numpy would make numbers of times, and rows of lists
+        out[place] = value
+    return out

@@ -1,0 +1,245 @@
+"""A calibration: how often a published softmax is right, and how sure it is at eleven temperatures.
+
+The last session of a course whose probabilities are to be trusted (``Rounds`` or ``Centred``, ``calibrated=True``). The
+same bits in any batch, order and BLAS. A record is counted, or counts as zero: no answer depends on a record and the
+published weights together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.kinds.classes import ClassSchema
+from privstats.kinds.worst import Record, WorstPair, added, dense, record_of
+from privstats.moments.base import Moments, containers
+from privstats.schema.base import Adjacency, Schema, Statistic, by_letter, letters_of
+from privstats.schema.checks import GIVEN
+from privstats.schema.kinds import Kind
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import check_widths, class_rows, settle_round
+from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.gradient_map import Whole
+    from privstats.moments.record_sums import RecordTerms
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "t",
+        "pooled",
+        ("temperature",),
+        (0, 1),
+        meaning="how much more often the model is right than it is sure, and how much surer eleven public factors on "
+        "its scores make it",
+    ),
+)
+"""Hits less confidence at the first of eleven temperatures, and the gains of confidence at the others."""
+
+FACTORS = (0.3, 0.45, 0.65, 0.85, 1.0, 1.2, 1.5, 1.9, 2.5, 3.3, 4.5)
+"""s_1 < ... < s_11: what the published scores are multiplied by; the temperatures are 1 / s."""
+
+
+@dataclass(frozen=True)
+class CalibrationSchema(Schema):
+    """Hits and confidence of a softmax at published weights: t, eleven numbers.
+
+    With ``u = (sqrt(1 - a^2) Mx / |Mx|, a)`` and ``P_i`` the largest probability of ``softmax(s_i W u)``, a record adds
+    ``([right] - P_1, P_2 - P_1, ..., P_11 - P_10)``, where [right] is 1 if the largest score is that of its label.
+
+    Guarantee:
+        Unit one record. ``p <= P_1 <= ... <= P_11 <= 1`` with ``p = floor(2^f / C) / 2^f`` holds in whole numbers for
+        *every* record and every M and W: the largest of C probabilities is at least 1 / C and grows with the factor,
+        and the integers are made monotone after rounding. So the gains are not negative and add up to at most
+        ``1 - P_1``, and their squares to at most ``(1 - P_1)^2``. Add-remove: ``|t|^2 <= ([right] - P_1)^2 +
+        (1 - P_1)^2 <= max(1, 2 (1 - p)^2)``. Replace-one: ``([right] - [right]' + P_1' - P_1)^2 + (1 - P_1)^2 +
+        (1 - P_1')^2 <= (2 - p)^2 + (1 - p)^2``: vectors without negative entries are no further apart than the root of
+        their squares together, and the sum is convex in P_1 and P_1', so it is largest where both are p or 1. Source:
+        the bound is the library's own (docs/sensitivity.md).
+
+    Args:
+        features, classes, expected_records, course_mu, clip_norm, nonnegative, transform, class_names, feature_names:
+            as in :class:`GradientSchema`.
+        grid_bits: f; 1 is 2**f steps long. Between 2 and 20.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.CalibrationSchema(3, classes=2, expected_records=1_000, course_mu=0.3)
+        >>> schema.sizes, schema.needs  # what is summed, and the published values that the measurement reads
+        ({'temperature': 11}, {'M': (3, 3), 'W': (2, 4)})
+    """
+
+    task: ClassVar[str] = "calibration"
+    makes: ClassVar[str] = "how sure of itself the model that this study makes may be"
+    no_persons: ClassVar[str] = ""
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
+
+    features: int = GIVEN
+    classes: int = GIVEN
+    _: KW_ONLY
+    expected_records: int
+    course_mu: float
+    clip_norm: float = 1.0
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle_round(self)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many temperatures."""
+        return {"temperature": len(FACTORS)}
+
+    @property
+    def rows(self) -> ClassSchema:
+        """How records are read, before the published map: as those of a class schema on a finer grid."""
+        return class_rows(self, self.classes)
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return self.rows.record
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit: 2**f."""
+        return by_letter(self.table, statistic)[0].scale(1.0, float(self.steps))
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """M ``(d, d)`` and W ``(C, d + 1)``."""
+        return {"M": (self.features, self.features), "W": (self.classes, self.features + 1)}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        super().check_values(values)
+        check_widths(values)
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no plan may go without DP: chosen weights make one record alone count."""
+        if unit is not None:
+            return ""
+        return (
+            "a calibration cannot be released without differential privacy: weights can be chosen so that one record "
+            "alone counts; give the plan a Privacy"
+        )
+
+
+# --- the sums
+
+
+CalibrationMoments, RealCalibrationMoments = containers(
+    "Calibration", CalibrationSchema, _TABLE, ("classes", "features"), "records", "published"
+)
+
+
+def measured_calibration(
+    schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> Moments:
+    """The exact sums of a calibration over records.
+
+    Guarantee:
+        Every record adds whole numbers as :class:`~privstats.CalibrationSchema` bounds them, for all admitted values
+        and any record; one with NaN or infinite entries adds nothing, and is not among the ``records``.
+
+    Raises:
+        DataError: arrays that are no records of this schema.
+    """
+    sums = moments.grid.sums_of(schema, "t")
+    records = 0
+    for rows, labels in moments.rounds.pieces(schema.rows, X, y, progress):
+        sums["t"].admit(len(rows))
+        gains, fine = _mapped(schema, rows, labels, values)
+        sums["t"].partial += gains.sum(axis=0)
+        records += int(np.count_nonzero(fine))
+    return CalibrationMoments(schema, sums["t"].result(), records)
+
+
+def calibration_terms(schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds.
+
+    Raises:
+        DataError: arrays that are no records of this schema.
+    """
+    several = moments.rounds.pieces(schema.rows, X, y, progress=False)
+    return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
+
+
+def _added(
+    schema: CalibrationSchema, rows: NDArray[Any], labels: NDArray[Any], values: Mapping[str, Values]
+) -> RecordTerms:
+    gains, fine = _mapped(schema, rows, labels, values)
+    return moments.record_sums.RecordTerms(fine, (moments.record_sums.Term({"t": (gains, None)}),), {})
+
+
+def _mapped(
+    schema: CalibrationSchema, rows: NDArray[Any], labels: NDArray[Any], values: Mapping[str, Values]
+) -> tuple[Whole, NDArray[np.bool_]]:
+    """What finite records add, and which records are finite."""
+    grid, fine = moments.rounds.grid_rows(schema.rows, rows)
+    units = moments.gradient_map.unit_rows(schema, grid, values["M"])
+    return calibration_map(schema, units[fine], labels[fine].astype(np.intp), values["W"]), fine
+
+
+def calibration_map(schema: CalibrationSchema, unit: Whole, labels: NDArray[np.intp], W: Values) -> Whole:
+    """What records add, ``(n, 11)``, whole numbers: [right] less the first confidence, and the gains of the others.
+
+    Args:
+        schema: the schema.
+        unit: :func:`~privstats.moments.gradient_map.unit_rows` of the published M, ``(n, d + 1)``.
+        labels: ``(n,)``, 0..C-1.
+        W: published, as the schema admits it.
+    """
+    scores = unit @ W.integers.T.astype(np.float64)
+    exponent, one = W.exponent + schema.grid_bits, float(schema.steps)
+    below = scores - scores.max(axis=1, keepdims=True)
+    sure = np.empty((len(FACTORS) + 1, len(scores)))
+    sure[0] = one * (scores.argmax(axis=1) == labels)
+    for place, factor in enumerate(FACTORS, 1):
+        numerators = moments.gradient_map.exponentials(below * factor, exponent)  # the largest is 2**40
+        sure[place] = np.floor(numerators.max(axis=1) * one / numerators.sum(axis=1))
+    np.maximum.accumulate(sure[1:], axis=0, out=sure[1:])  # a rounding cannot make a gain negative
+    gains = np.diff(sure, axis=0).T
+    gains[:, 0] *= -1
+    return gains
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: CalibrationSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds [right] - P_1 and gains of at least 0 that sum to at most 1 - P_1, P_1 in [p, 1] with p = 1 / C on
+    the grid (``CalibrationSchema`` proves what follows)."""
+    left = 1 - (schema.steps // schema.classes) / schema.steps
+    square = max(1.0, 2 * left**2) if adjacency == "add-remove" else (1 + left) ** 2 + left**2
+    return square * weights.get("t", 0.0)
+
+
+def _pairs(schema: CalibrationSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    left = schema.steps - schema.steps // schema.classes
+    pair = record_of([], v=[[0, left], [1, left]]), record_of([], v=[[0, -schema.steps]])
+    return [pair, pair[::-1]]
+
+
+KIND = Kind(
+    schema=CalibrationSchema,
+    moments=CalibrationMoments,
+    units=RealCalibrationMoments,
+    measure=measured_calibration,
+    terms=calibration_terms,
+    square=_square,
+    proved="t",
+    nearer=True,
+    worst=WorstPair(_pairs, added(lambda _, record: {("t", 0): dense(record["v"])})),
+)

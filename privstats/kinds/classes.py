@@ -1,0 +1,319 @@
+"""A classification task: counts, sums and second moments by class.
+
+``moments.record_sums`` sums the records, and ``encoding`` makes the sums a flat vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import SchemaError
+from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
+from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
+from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
+from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, whole
+from privstats.schema.kinds import Kind, bare
+from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.clip_report import ClipReport
+
+CLASS_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
+    Statistic("A", "class", ("feature",), (1, 0), meaning="for each class, the sum of its feature vectors", share=0.85),
+    Statistic(
+        "B",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="over all classes together, the sum of products of every two features",
+        symmetric=True,
+        implied_by="S",
+    ),
+    Statistic(
+        "S",
+        "class",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="for each class, the sum of products of every two features",
+        symmetric=True,
+    ),
+    Statistic(
+        "D",
+        "class",
+        ("feature",),
+        (2, 0),
+        meaning="for each class, the sum of squares of every feature",
+        implied_by="S",
+    ),
+    Statistic("T", "class", ("feature",), (3, 0), meaning="for each class, the sum of cubes of every feature"),
+    Statistic("F", "class", ("feature",), (4, 0), meaning="for each class, the sum of fourth powers of every feature"),
+)
+"""Counts, sums, second moments pooled, per class, their diagonals, and third and fourth powers, in wire order."""
+
+CLASS_STATISTICS = letters_of(CLASS_TABLE)
+
+_PROVED = 2  # the highest degree for which docs/sensitivity.md bounds a record
+
+_EXACT_BITS = 53  # of float64
+
+
+@dataclass(frozen=True)
+class ClassSchema(Schema):
+    """Moments of a classification task: counts N, sums A, and second moments B, S or D.
+
+    Args:
+        classes: number of classes C, at least 2; labels are 0..C-1.
+        features: dimension d of the vectors that are clipped (after ``transform``), at least 2; of declared columns it
+            is their width, and may be left out.
+        statistics: letters out of ``NABSDTF``; N and A are always there. S makes B and D redundant (B = sum_c S_c and
+            D = diag S), so they are *derived*, never sent: asking for ``"NABSD"`` sends ``"NAS"``. T and F, third and
+            fourth powers, have no proved sensitivity: a plan with them makes no promise.
+        clip_norm: R, the Euclidean norm to which every vector is clipped, in the units of the features. A public
+            choice: there is no way to take it from private data.
+        grid_bits: f; a vector of norm R is 2**f grid steps long. Between 2 and 20; at most 17 with T, and 13 with F.
+        nonnegative: features are known to be >= 0 (ReLU outputs); negative entries are clipped to 0 at the client, and
+            the replace-one sensitivities are smaller.
+        transform: public maps applied in order before clipping; see ``privstats.transforms``.
+        class_names: names of the classes 0..C-1, in order: labels are then these texts, for every party alike. Part of
+            the plan, hence public; None for labels that are the numbers 0..C-1.
+        feature_names: names of the columns that come in (before ``transform``), in order: columns of a DataFrame are
+            then put into this order, for every party alike. None takes columns as they stand.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.ClassSchema(classes=2, features=3, statistics="NABSD", clip_norm=1.0)
+        >>> schema.statistics, [statistic.letter for statistic in schema.sent]  # B and D follow from S
+        ('NAS', ['N', 'A', 'S'])
+    """
+
+    task: ClassVar[str] = "classes"
+    makes: ClassVar[str] = (
+        "a rule that tells the classes apart, from averages of the classes and from how values vary together"
+    )
+    no_persons: ClassVar[str] = ""
+    table: ClassVar[tuple[Statistic, ...]] = CLASS_TABLE
+    predicts: ClassVar[Predicted | None] = "classes"
+    optional: ClassVar[str] = CLASS_STATISTICS.replace("N", "").replace("A", "")
+    suppressible: ClassVar[bool] = True
+
+    classes: int
+    features: int = GIVEN
+    statistics: str = GIVEN
+    clip_norm: float = GIVEN
+    grid_bits: int = 12
+    _: KW_ONLY
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(self, **checked_vectors(self))
+        if not isinstance(self.statistics, str) or not self.statistics:
+            raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")
+        unknown = sorted(set(self.statistics) - set(CLASS_STATISTICS))
+        if unknown:
+            raise SchemaError(_about_letters(self.statistics, "".join(unknown)))
+        missing = [s for s in "NA" if s not in self.statistics]
+        if missing:
+            raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
+        asked = [row for row in self.table if row.letter in self.statistics]
+        sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
+        settle(self, statistics="".join(sent))
+        _check_grid(self)
+        settle(self, class_names=checked_class_names(self.class_names, self.classes))
+
+    @property
+    def derived(self) -> str:
+        """Statistics that follow from the sent ones: ``"BD"`` when S is sent, else ``""``."""
+        return "".join(row.letter for row in self.table if row.implied_by and row.implied_by in self.statistics)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"class": self.classes, "feature": self.features}
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no promise covers third and fourth powers: nothing bounds them together with the rest."""
+        unproved = " and ".join(row.letter for row in self.sent if row.degree > _PROVED)
+        if unit is None or not unproved:
+            return ""
+        return (
+            f"no sensitivity is proved for {unproved}, sums of third or fourth powers, so no promise may cover them: "
+            "leave them out of schema.statistics, or give NoPrivacy()"
+        )
+
+
+def _check_grid(schema: ClassSchema) -> None:
+    """Refuse a grid on which an entry of one record is no exact float64."""
+    row = max(schema.sent, key=lambda row: row.degree)
+    finest = _EXACT_BITS // row.degree
+    if schema.grid_bits > finest:
+        raise SchemaError(
+            f"grid_bits must be at most {finest} with statistic {row.letter}, whose entries have {row.degree} times as "
+            f"many bits, got {schema.grid_bits}: lower it"
+        )
+
+
+def _about_letters(statistics: str, unknown: str) -> str:
+    if set(statistics.upper()) <= set(CLASS_STATISTICS):
+        return f"statistics must be in capitals, got {statistics!r}; write them in capitals: {statistics.upper()!r}"
+    strangers = "".join(letter for letter in unknown if letter.upper() not in CLASS_STATISTICS)
+    return f"statistics has unknown letters {strangers!r}; use letters out of {CLASS_STATISTICS}"
+
+
+# --- the sums
+
+_CACHED = 1 << 16  # entries of a pooled sum that stay cached while classes are added up
+
+
+@dataclass(frozen=True, eq=False)
+class RealClassMoments(RealMoments):
+    """Class moments in real units, float64, with noise or without; statistics that were not measured are None.
+
+    Attributes:
+        N: counts, ``(C,)``.
+        A: per-class sums, ``(C, d)``.
+        B: second moments over all classes, ``(d, d)``.
+        S: per-class second moments, ``(C, d, d)``.
+        D: per-class diagonals of the second moments, ``(C, d)``.
+        T, F: per-class sums of third and fourth powers, ``(C, d)``.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> real = ps.measure(schema, [[0.5, 0.0], [0.0, 0.25]], [0, 1]).real()
+        >>> real.N.tolist(), real.A.tolist(), real.B is None
+        ([1.0, 1.0], [[0.5, 0.0], [0.0, 0.25]], True)
+    """
+
+    N: NDArray[np.float64]
+    A: NDArray[np.float64]
+    B: NDArray[np.float64] | None = None
+    S: NDArray[np.float64] | None = None
+    D: NDArray[np.float64] | None = None
+    T: NDArray[np.float64] | None = None
+    F: NDArray[np.float64] | None = None
+
+    @classmethod
+    def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
+        """From sums by letter in wire steps; B and D follow from S."""
+        return super().of_sums(schema, {**sums, **_derived(sums.get("S"))})
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassMoments(Moments):
+    """Exact class moments on the grid, int64: N in records, the others in grid steps to the power of their degree.
+
+    N_c = #{y = c}, A_c = sum x, B = sum x x^T, S_c = sum x x^T, and entry by entry D_c = sum x^2, T_c = sum x^3, F_c =
+    sum x^4 over the clipped, rounded records (docs/moments.md).
+
+    Attributes:
+        schema: what was measured.
+        N, A, B, S, D, T, F: as in :class:`RealClassMoments`; B and D follow from S when S was measured; the rest is
+            None.
+        clip_report: what the clip did; stays with the client and is ignored by ``==``.
+
+    Raises:
+        DataError: an array that the schema asks for is missing or has another shape, or no records have these counts.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NAB", clip_norm=1.0, grid_bits=4)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [0.0, 0.5]], [0, 1])
+        >>> moments.N.tolist(), moments.A.tolist()  # records, and grid steps: 16 to the clip norm
+        ([1, 1], [[16, 0], [0, 8]])
+        >>> moments.real().A.tolist()
+        [[1.0, 0.0], [0.0, 0.5]]
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("statistics", "classes", "features")
+
+    schema: ClassSchema
+    N: NDArray[np.int64]
+    A: NDArray[np.int64]
+    B: NDArray[np.int64] | None = None
+    S: NDArray[np.int64] | None = None
+    D: NDArray[np.int64] | None = None
+    T: NDArray[np.int64] | None = None
+    F: NDArray[np.int64] | None = None
+    clip_report: ClipReport | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        unsent = {name: getattr(self, name) for name in CLASS_STATISTICS if name not in self.schema.statistics}
+        for name, array in {**unsent, **_derived(self.S)}.items():
+            object.__setattr__(self, name, readonly_array(array, np.int64))
+        require_room(int(self.N.sum(dtype=np.float64)), self.schema.bound)  # counts that wrap would pass every limit
+
+    @property
+    def records(self) -> int:
+        """Records measured. Private: it is N summed."""
+        return int(self.N.sum())
+
+    def real(self) -> RealClassMoments:
+        """The same moments in real units, float64: every integer divided by its scale."""
+        return RealClassMoments.of_sums(self.schema, self.wire())
+
+
+def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
+    """The statistics that follow from second moments by class: pooled, and their diagonals."""
+    if S is None:
+        return {}
+    pooled, step = np.empty_like(S[0]), max(1, _CACHED // S.shape[2])
+    for start in range(0, len(pooled), step):
+        S[:, start : start + step].sum(axis=0, out=pooled[start : start + step])
+    return {"B": pooled, "D": np.diagonal(S, axis1=1, axis2=2).copy()}
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: ClassSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    radius_squared = schema.clip_norm**2
+    count = weights.get("N", 0.0)
+    first = weights.get("A", 0.0) * radius_squared
+    second = sum(weights.get(statistic, 0.0) for statistic in "BSD") * radius_squared**2
+    add = count + first + second
+    if adjacency == "add-remove":
+        return add
+    other_class = 2 * add
+    return other_class if schema.nonnegative else max(other_class, _opposed(first, second))
+
+
+def _opposed(linear: float, quadratic: float) -> float:
+    """max over cosines c of 2 linear (1 + c) + 2 quadratic (1 - c^2): two records of one class, <x, x'> = -c R^2."""
+    return (linear + 2 * quadratic) ** 2 / (2 * quadratic) if linear < 2 * quadratic else 4 * linear
+
+
+def _of_record(schema: ClassSchema, record: Record) -> Sums:
+    small = replace(bare(schema), classes=2, features=2)
+    return wire(moments.exact_moments(small, rows_of(schema, [record]), [record["cell"]]))
+
+
+KIND = Kind(
+    schema=ClassSchema,
+    moments=ClassMoments,
+    units=RealClassMoments,
+    measure=lambda schema, X, y, _, progress: moments.accumulators.measured(schema, X, y, progress),
+    terms=lambda schema, X, y, *_: moments.accumulators.terms_on_grid(schema, X, y),
+    beside="labels",
+    square=_square,
+    proved="NABSD",
+    unsigned=lambda schema: "NABSD" if schema.nonnegative else "ND",
+    nearer=True,
+    worst=WorstPair(vectors, added(_of_record)),
+)

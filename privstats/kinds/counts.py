@@ -1,0 +1,490 @@
+"""Count tables: public categories and bins, and which of them are crossed; every record counts 1 in one cell of each.
+
+A value's cell follows from that value and from public values and edges (``moments.cells``), so counts of parts add up
+to the counts of the whole. Beside the tables bounded numbers and their squares are summed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import accumulate
+from operator import add
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import DataError, SchemaError
+from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
+from privstats.moments.base import Moments, RealMoments
+from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
+from privstats.schema.checks import settle
+from privstats.schema.kinds import Kind, bare
+from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
+from privstats.transforms import Transform, steps_of
+from privstats.transforms.columns import Categories
+from privstats.transforms.reading import Readings, checked_names
+
+if TYPE_CHECKING:
+    from privstats.kinds.numbers import Number
+    from privstats.kinds.scoring import ScoringSchema
+    from privstats.moments.cells import EdgeReport
+    from privstats.moments.readable import LeftOut
+    from privstats.moments.record_sums import RecordTerms
+
+COUNT_TABLE: tuple[Statistic, ...] = (
+    Statistic("T", "cell", (), (0, 0), meaning="how many records lie in each cell of every table"),
+)
+"""Counts of records per cell of all tables."""
+
+_MOST_CELLS = 1 << 16
+
+
+@dataclass(frozen=True)
+class CountSchema(Schema):
+    """Tables of counts: every record counts 1 in exactly one cell of every table.
+
+    Args:
+        variables: the columns that are read, each a :class:`Categories` or :class:`Bins`. Public: they stand in the
+            plan, so take edges and values from public knowledge.
+        tables: tuples of variable names; each is one table of the variables crossed. At most 65,536 cells in all. Every
+            number adds one of its own, of who gave it.
+        transform: none, for count tables have no features; or :class:`~privstats.Cells` alone: its numeric columns and
+            dates are then counted as their codes, so that a gap code is missing and a date is its days.
+        numbers: a :class:`Number` each, whose sum x and sum of squares q are released too; None: none. With numbers,
+            variables and tables may be empty.
+
+    Guarantee:
+        Unit one record. With J tables, m numbers (whose own tables are among the J) and weights T, x, q (1 / sigma^2),
+        add-remove moves the release by at most J T + m (x + q), attained. Replace-one: the same, for a record that is
+        left out, or if it is more 2 T for each table without a number, and for each number the largest of
+        ``d^2 (x + q (2 - d)^2)`` over 0 <= d <= 2, of 2 T + x + q where it may be missing, and of 2 (T + x + q) where
+        it has groups (docs/sensitivity.md).
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.CountSchema(
+        ...     variables=(ps.Categories("sex", ("f", "m")), ps.Bins("age", (0, 40, 60, 120))),
+        ...     tables=(("sex", "age"),),
+        ... )
+        >>> schema.shape(("sex", "age"))
+        (2, 3)
+    """
+
+    task: ClassVar[str] = "counts"
+    makes: ClassVar[str] = "tables of how many records lie in each group"
+    finds_cuts: ClassVar[bool] = True
+    no_persons: ClassVar[str] = ""
+    table: ClassVar[tuple[Statistic, ...]] = (
+        *COUNT_TABLE,
+        Statistic("x", "block", (), (1, 0), meaning="the sum of each number, from the middle of its range in halves"),
+        Statistic("q", "block", (), (2, 0), meaning="the sum of the squares of these"),
+    )
+    features: ClassVar[int] = 1
+    clip_norm: ClassVar[float] = 1.0
+    nonnegative: ClassVar[bool] = True
+    feature_names: ClassVar[None] = None
+
+    variables: tuple[Variable, ...]
+    tables: tuple[tuple[str, ...], ...]
+    transform: tuple[Transform, ...] = ()
+    numbers: tuple[Number, ...] | None = None
+
+    def __post_init__(self) -> None:
+        least = 1 if self.numbers is None else 0
+        own: tuple[tuple[str, ...], ...] = ()
+        variables = tuple(variable_of(each) for each in _listed("variables", self.variables, least))
+        names = checked_names("variables", tuple(variable.name for variable in variables)) or ()
+        tables = _listed("tables", self.tables, least)
+        settle(self, variables=variables)
+        if self.numbers is not None:
+            from privstats.kinds.numbers import numbers_of
+
+            settle(self, numbers=numbers_of(self))
+            own = tuple((*number.by, number.name) for number in self.numbers)
+            tables = tuple(each for each in tables if each not in (*own, *map(list, own)))
+        tables = (*_checked_tables(tables, names), *own)
+        settle(self, tables=tables, transform=_checked_transform(self.transform, variables))
+        cells = self.sizes["cell"]
+        if cells > _MOST_CELLS:
+            raise SchemaError(f"tables have {cells} cells in all and at most {_MOST_CELLS} are allowed; use fewer bins")
+
+    @property
+    def read(self) -> tuple[Variable | Number, ...]:
+        """All columns that are read, variables first."""
+        return (*self.variables, *(self.numbers or ()))
+
+    @property
+    def statistics(self) -> str:
+        """The counts T, and with numbers their sums and sums of squares."""
+        return letters_of(self.table if self.numbers else COUNT_TABLE)
+
+    @property
+    def grid_bits(self) -> int:
+        """Numbers are rounded to 1/4096 of half their range; counts are whole."""
+        return 12 if self.numbers else 0
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of cells of all tables together, and of groups of all numbers."""
+        groups = sum(math.prod(self.shape(number.by)) for number in self.numbers or ())
+        return {"cell": sum(math.prod(self.shape(table)) for table in self.tables), "block": groups}
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return f"a value of each of {', '.join(each.name for each in self.read)}"
+
+    @property
+    def clipping(self) -> str:
+        """The sentence that explains the bound on a record's weight."""
+        once = "It counts 1 in exactly one cell of every table, so that no record weighs more."
+        return once.replace("table,", "table, and each number between -1 and 1,") if self.numbers else once
+
+    def variable(self, name: str) -> Any:
+        """The variable or number of this name.
+
+        Raises:
+            SchemaError: there is none.
+        """
+        found = {each.name: each for each in self.read}
+        if name not in found:
+            raise SchemaError(f"{name!r} is no variable of the plan; it has {', '.join(found)}")
+        return found[name]
+
+    def shape(self, table: tuple[str, ...]) -> tuple[int, ...]:
+        """Cells along each variable of a table."""
+        return tuple(len(self.variable(name).cells) for name in table)
+
+    def place(self, table: tuple[str, ...]) -> slice:
+        """The slice of a table's cells in T, row by row."""
+        ends = list(accumulate(math.prod(self.shape(each)) for each in self.tables))
+        index = self.tables.index(table)
+        return slice(ends[index] - math.prod(self.shape(table)), ends[index])
+
+    def plain_fields(self) -> dict[str, Any]:
+        """The fields as a plan file holds them."""
+        numbers = [plain_variable(number) for number in self.numbers or ()]
+        return {
+            "variables": [plain_variable(variable) for variable in self.variables],
+            "tables": [list(table) for table in self.tables[: len(self.tables) - len(numbers)]],
+            **({"numbers": numbers} if numbers else {}),
+        }
+
+
+def _listed(field: str, value: Any, least: int = 1) -> tuple[Any, ...]:
+    if not isinstance(value, tuple | list) or len(value) < least:
+        raise SchemaError(f"{field} must be a tuple with at least one entry")
+    return tuple(value)
+
+
+def _checked_transform(transform: Any, variables: tuple[Variable, ...]) -> tuple[Transform, ...]:
+    """Nothing, or the declaration of columns of which the variables bin numeric ones and dates."""
+    steps = steps_of(transform)
+    if not steps:
+        return ()
+    if len(steps) > 1 or not steps[0].reads_cells:
+        raise SchemaError("transform must be empty, or Cells alone: count tables have no features")
+    cells: Any = steps[0]
+    binned = {column.name for column in cells.columns if column.kind in ("numeric", "dates")}
+    for variable in variables:
+        if not isinstance(variable, Bins) or variable.name not in binned:
+            raise SchemaError(
+                f"{variable.name} must be Bins of a numeric column or of dates that Cells declares; count others "
+                "without a transform"
+            )
+    return steps
+
+
+def _checked_tables(tables: tuple[Any, ...], names: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
+    checked = []
+    for table in tables:
+        crossed = _listed("a table", table)
+        unknown = [name for name in crossed if name not in names]
+        if unknown:
+            raise SchemaError(f"a table names {unknown[0]!r}, which is no variable; it may name {', '.join(names)}")
+        if len(set(crossed)) < len(crossed):
+            raise SchemaError(f"the table {crossed} names a variable twice; name each once")
+        checked.append(crossed)
+    if len({frozenset(table) for table in checked}) < len(checked):
+        raise SchemaError("tables holds a table twice; each costs noise for all, so name it once")
+    return tuple(checked)
+
+
+# --- the sums
+
+_WINDOW = 1 << 16
+
+
+@dataclass(frozen=True, eq=False)
+class RealCountMoments(RealMoments):
+    """Counts in records, float64, with noise or without: ``T``, all tables one after the other.
+
+    With numbers also ``x`` and ``q``, sums by group of :class:`Number` values ``z`` in halves of the range and of their
+    squares, one number after the other.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
+        >>> ps.measure(schema, {"blood": ["A", "0", "A"]}).real().T.tolist()
+        [1.0, 2.0, 0.0, 0.0]
+    """
+
+    T: NDArray[np.float64]
+    x: NDArray[np.float64] | None = None
+    q: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CountMoments(Moments):
+    """Exact counts, int64 ``(cells,)``: all tables one after the other, each row by row.
+
+    Attributes:
+        edge_report: values beyond the edges of their bins; stays with the client and is ignored by ``==``.
+
+    Raises:
+        DataError: a wrong shape, a negative count, or tables that hold different numbers of records.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Categories("blood", ("0", "A", "B", "AB")),), (("blood",),))
+        >>> ps.measure(schema, {"blood": ["A", "0", "A"]}).T.tolist()
+        [1, 2, 0, 0]
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("tables",)
+
+    schema: CountSchema | ScoringSchema
+    T: NDArray[np.int64]
+    x: NDArray[np.int64] | None = None
+    q: NDArray[np.int64] | None = None
+    edge_report: EdgeReport | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        totals = {int(self.T[self.schema.place(table)].sum()) for table in self.schema.tables}
+        if self.T.min() < 0 or len(totals) > 1:
+            raise DataError("T must hold counts of the same records in every table; build moments with measure()")
+
+    @property
+    def records(self) -> int:
+        """Records measured. Private, though every table's sum reveals it."""
+        return int(self.T[self.schema.place(self.schema.tables[0])].sum())
+
+    def real(self) -> RealCountMoments:
+        """The same as float64."""
+        return RealCountMoments.of_sums(self.schema, self.wire())
+
+
+class _Read(NamedTuple):
+    """Records that lie in every table: the cell of each value, values that are numbers, and the report on edges."""
+
+    codes: dict[str, NDArray[np.intp]]
+    numbers: dict[str, NDArray[np.float64]]
+    report: EdgeReport | None
+
+    def cells(self, schema: CountSchema) -> list[NDArray[np.intp]]:
+        """The cell of every record in each table."""
+        return [
+            np.asarray(np.ravel_multi_index([self.codes[name] for name in table], schema.shape(table)))
+            for table in schema.tables
+        ]
+
+
+def measured_counts(schema: CountSchema, X: Any, y: Any, *_: Any) -> CountMoments:
+    """Counts of records: X is a DataFrame, a mapping of columns, or an array with variables and numbers in order.
+
+    Raises:
+        DataError: y is given, a column is missing, or columns have different lengths.
+        RecordError: a value has no cell; no record is counted then.
+    """
+    return reduce(add, (_counted(schema, each) for each, _, _ in _all(schema, X, y, readable=False)))
+
+
+def count_terms(schema: CountSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
+    """What each record adds.
+
+    Raises:
+        DataError, RecordError: as :func:`measured_counts`.
+    """
+    return _terms(schema, _all(schema, X, y, readable=False))
+
+
+def counts_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[CountMoments, LeftOut]:
+    """Counts of the records of which every value has a cell, and which others were left out.
+
+    In a :class:`~privstats.Bins` or number that has a cell for what is missing, a value that is no number counts there,
+    and so does one beyond an edge that is not open.
+
+    Raises:
+        DataError: y is given, a column is missing, or columns have different lengths.
+    """
+    several = list(_all(schema, X, y, readable=True))
+    counts: Any = sum(_counted(schema, each) for each, _, _ in several)
+    return counts, sum((each for _, _, each in several), moments.readable.LeftOut())
+
+
+def count_terms_of_readable(schema: CountSchema, X: Any, y: Any, *_: Any) -> tuple[RecordTerms, LeftOut]:
+    """What each record adds of which every value has a cell, and which others were left out.
+
+    Raises:
+        DataError: as :func:`counts_of_readable`.
+    """
+    several = list(_all(schema, X, y, readable=True))
+    return _terms(schema, several), sum((each for _, _, each in several), moments.readable.LeftOut())
+
+
+_Part: TypeAlias = "tuple[_Read, NDArray[np.bool_], LeftOut]"
+
+
+def _all(schema: CountSchema, X: Any, y: Any, *, readable: bool) -> Iterator[_Part]:
+    """By part the records that have a cell in every column, which these are, and the others, unless these are
+    refused."""
+    for part in _parts(schema, X, y):
+        columns = _columns(schema, *part)
+        codes = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in schema.read}
+        for each in schema.read:
+            if not readable:
+                moments.cells.require_cells(each, columns[each.name], codes[each.name])
+            elif not isinstance(each, Categories) and each.missing:
+                codes[each.name][codes[each.name] < 0] = len(each.cells) - 1
+        fine = np.logical_and.reduce([places >= 0 for places in codes.values()])
+        left_out = moments.readable.LeftOut.of(
+            fine, {(repr(name), moments.readable.NO_CELL): places < 0 for name, places in codes.items()}
+        )
+        numbers = {name: column.numbers for name, column in columns.items()}
+        report = None if schema.transform else moments.cells.EdgeReport.of(schema, numbers)
+        cells = {name: each[fine] for name, each in codes.items()}
+        yield _Read(cells, {name: each[fine] for name, each in numbers.items()}, report), fine, left_out
+
+
+def _counted(schema: CountSchema, read: _Read) -> CountMoments:
+    out = np.zeros(schema.sizes["cell"], np.int64)
+    for table, cells in zip(schema.tables, read.cells(schema), strict=True):
+        there = schema.place(table)
+        out[there] = np.bincount(cells, minlength=there.stop - there.start)
+    if not schema.numbers:
+        return CountMoments(schema, out, edge_report=read.report)
+    from privstats.kinds.numbers import number_sums
+
+    return CountMoments(schema, out, *number_sums(schema, read.cells(schema), read.numbers), read.report)
+
+
+def _terms(schema: CountSchema, parts: Iterable[_Part]) -> RecordTerms:
+    """One in a cell of each table, and numbers and their squares."""
+    several = []
+    for read, fine, _ in parts:
+        cells = read.cells(schema)
+        result = counted_terms(schema, fine, cells, read.report)
+        if schema.numbers:
+            from privstats.kinds.numbers import number_terms
+
+            result = replace(result, terms=(*result.terms, *number_terms(schema, cells, read.numbers)))
+        several.append(result)
+    return moments.record_sums.RecordTerms.joined(several)
+
+
+def counted_terms(
+    schema: CountSchema | ScoringSchema,
+    readable: NDArray[np.bool_],
+    cells: list[NDArray[np.intp]],
+    report: EdgeReport | None = None,
+) -> RecordTerms:
+    """One in a cell of each table, ``(n,)`` each, of the records that are kept."""
+    ones = np.ones((int(readable.sum()), 1))
+    pairs = zip(schema.tables, cells, strict=True)
+    terms = (moments.record_sums.Term({"T": (ones, None)}, schema.place(table).start + each) for table, each in pairs)
+    return moments.record_sums.RecordTerms(readable, tuple(terms), {} if report is None else {"edge_report": report})
+
+
+def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
+    """The readings of every column, of equal length; of declared ones their codes."""
+    if y is not None:
+        raise DataError("count tables have no y; put every variable into X")
+    if not isinstance(X, moments.code_rows.Codes):
+        return moments.cells.readings_of(X, [each.name for each in schema.read])
+    cells = moments.code_rows.cells_of(schema)
+    names = [] if cells is None else [column.name for column in cells.columns]
+    return {variable.name: Readings.of(X.codes[:, names.index(variable.name)]) for variable in schema.variables}
+
+
+def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    """X and y; of declared columns windows of codes, without targets, which other sessions of a course sum."""
+    if not schema.transform or isinstance(X, moments.code_rows.Codes):
+        yield X, y
+        return
+    for rows in (X,) if isinstance(X, moments.code_rows.CodeRows) else (rows for rows, _ in X):
+        for start in range(0, max(len(rows), 1), _WINDOW):  # once for no records
+            yield moments.code_rows.Codes(rows[start : start + _WINDOW], {}), None
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def square(schema: CountSchema | ScoringSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record counts 1 in one cell of each of J tables: J, and 2 J for two records that differ in every table.
+
+    Both are attained, because every variable has at least two cells.
+    """
+    square = weights.get("T", 0.0) * len(schema.tables)
+    return square if adjacency == "add-remove" else 2 * square
+
+
+def _square(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    if not schema.numbers:
+        return square(schema, weights, adjacency)
+    from privstats.kinds.numbers import square_with_numbers
+
+    return square_with_numbers(schema, weights, adjacency)
+
+
+def _pairs(schema: CountSchema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    names = [variable.name for variable in schema.variables]
+    one, other = ({"times": 1, "cell": 0, "values": dict.fromkeys(names, cell)} for cell in (0, 1))
+    if not schema.numbers:
+        return [(one, other)]
+    from privstats.kinds.numbers import pairs_with_numbers
+
+    return pairs_with_numbers(schema, weights, one, other)
+
+
+def _of_record(schema: CountSchema, record: Record) -> Sums:
+    return wire(moments.exact_moments(bare(schema), _in_cells(schema, record)))
+
+
+def _in_cells(schema: CountSchema, record: Record) -> dict[str, list[Any]]:
+    """A value of every variable in the cell of this number, the first or the second, and numbers of so many steps."""
+    cells = record["values"]
+    result: dict[str, list[Any]] = {}
+    for number in schema.numbers or ():
+        result[number.name] = [None if cells[number.name] else number.of_steps(record["steps"][number.name])]
+    for variable in schema.variables:
+        cell = cells[variable.name]
+        value = variable.values[cell] if isinstance(variable, Categories) else sum(variable.edges[cell : cell + 2]) / 2
+        result[variable.name] = [value]
+    return result
+
+
+def _named(schema: CountSchema) -> tuple[str, ...]:
+    return () if schema.transform else tuple(each.name for each in schema.read)
+
+
+KIND = Kind(
+    schema=CountSchema,
+    moments=CountMoments,
+    units=RealCountMoments,
+    measure=measured_counts,
+    readable=counts_of_readable,
+    terms=count_terms,
+    terms_of_readable=count_terms_of_readable,
+    in_batches=lambda schema: bool(schema.transform),
+    named=_named,
+    square=_square,
+    proved="Txq",
+    unsigned=lambda _: "Tq",
+    worst=WorstPair(_pairs, added(_of_record), left_out=lambda schema: bool(schema.numbers)),
+)

@@ -1,0 +1,149 @@
+"""Influence values on a treatment effect: of whom it is, how far each record moves it, and the same in whole steps.
+
+Products are of whole numbers below 2**53, and every other operation is a single IEEE one per record: the same bits
+everywhere. ``effect`` adds them up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.kinds.effect.schema import EffectSchema
+from privstats.schema.public_values import Values
+
+_ONE = float(1 << 20)  # of a propensity
+
+Whole = NDArray[np.float64]
+"""Whole numbers in float64."""
+
+
+def in_steps(
+    schema: EffectSchema, population: Population, influence: NDArray[np.float64], line: Values
+) -> tuple[Whole, NDArray[np.bool_]]:
+    """(t, s) in whole steps ``(n, 2)``, and which records keep the bound; the others count as dropped."""
+    most = schema.unit(line) / schema.half
+    steps, square = float(schema.steps), float(schema.steps) ** 2
+    share = (influence - schema.guess(line) * population.weight) / most
+    t, s = _steps(np.where(population.kept & np.isfinite(share), share, 0.0), steps)
+    fine = t * t + s * s <= square
+    return np.where(fine[:, None], np.stack([t, s], axis=1), (0.0, steps)), fine
+
+
+def _steps(share: NDArray[np.float64], steps: float) -> tuple[Whole, Whole]:
+    """t in whole steps, and 1 - t^2 from that whole t: from the share itself both could pass the bound together."""
+    t = np.rint(np.clip(share, -1.0, 1.0) * steps)
+    return t, np.trunc((steps * steps - t * t) / steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Whom the effect is of, ``(n,)`` each: the probability of treatment and that of none, either with an outcome
+    where outcomes may be missing; the weight; and who is kept."""
+
+    p: NDArray[np.float64]
+    others: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    kept: NDArray[np.bool_]
+
+
+def population_of(
+    schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, values: Mapping[str, Values], chance: float | None = None
+) -> Population:
+    """From the published propensity; a record beyond the trim is not cut but left out, because a cut propensity is a
+    wrong one."""
+    one, step, low = np.ones(len(x)), schema.clip_norm / float(schema.steps), schema.trim or 0.0
+    if schema.probability is not None:
+        p = (chance or schema.probabilities[0]) * one
+        if not schema.missing:
+            return Population(p, 1 - p, one, one > 0)
+        seen, of_others = (_propensity(x, w, step) for w in _by_arm(schema, values["w"]))
+        return Population(p * seen, (1 - p) * of_others, one, (seen >= low) & (of_others >= low))
+    p = _propensity(x, values["w"], step)
+    kept = 1 - p >= low
+    if schema.estimand == "att":
+        return Population(p, 1 - p, arm.astype(np.float64), kept)
+    kept &= p >= low
+    weight = p * (1 - p) if schema.estimand == "overlap" else one
+    return Population(p, 1 - p, weight, kept)
+
+
+def _by_arm(schema: EffectSchema, w: Values) -> tuple[Values, Values]:
+    """The weights of the treated and of the others."""
+    d = schema.width
+    return Values(w.integers[:d], w.exponent), Values(w.integers[d:], w.exponent)
+
+
+def influence_of(
+    schema: EffectSchema, population: Population, arm: NDArray[np.bool_], x: Whole, y: NDArray[np.float64], line: Values
+) -> NDArray[np.float64]:
+    """Influence values in units of B, ``(n,)``; where y is missing, NaN, nothing is added to the lines' difference.
+
+    Outcome lines are cut to the range of outcomes, so that no published line moves an influence beyond its cap.
+    """
+    p, kept = population.p, population.kept
+    m1, m0 = _fitted(schema, x, line)
+    y = np.where(np.isnan(y), np.where(arm, m1, m0), y)
+    match schema.estimand:
+        case "att":
+            return np.where(arm, y - m0, -(p / np.where(kept, 1 - p, 1.0)) * (y - m0))
+        case "overlap":
+            q = 1 - p
+            return p * q * (m1 - m0) + np.where(arm, q * (y - m1), -p * (y - m0))
+    treated, others = (np.where(kept, each, 0.5) for each in (p, population.others))
+    return m1 - m0 + np.where(arm, (y - m1) / treated, -(y - m0) / others)
+
+
+def weighted_rows(schema: EffectSchema, population: Population, arm: NDArray[np.bool_], x: Whole) -> Whole:
+    """Rows times what a record weighs for its arm, less where it is in the other, ``(n, d)``; 0 where it is dropped.
+
+    The weight is at most 1 in whole steps and entries are cut toward zero, so no row becomes longer than it was.
+    """
+    p, kept, steps = population.p, population.kept, float(schema.steps)
+    safe = np.where(kept, p, 0.5)
+    match schema.estimand:
+        case "att":
+            weight = np.where(arm, 1.0, -safe / (1 - safe))
+        case "overlap":
+            weight = np.where(arm, 1 - safe, -safe)
+        case _:
+            weight = np.where(arm, 1 / safe, -1 / (1 - safe))
+    whole = np.trunc(np.where(kept, np.clip(weight / schema.arm_weight, -1.0, 1.0), 0.0) * steps)
+    return np.asarray(np.trunc(whole[:, None] * x / steps))
+
+
+def _fitted(schema: EffectSchema, x: Whole, line: Values) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Both lines at every record, cut to the range of outcomes, in units of B about its middle."""
+    d, step = schema.width, schema.clip_norm / float(schema.steps)
+    b, unit = line.integers.astype(np.float64), math.ldexp(step / schema.half, -line.exponent)
+    return _cut((x @ b[:d]) * unit), _cut((x @ b[d:-1]) * unit)
+
+
+def ratio_in_steps(
+    schema: EffectSchema, arm: NDArray[np.bool_], x: Whole, y: NDArray[np.float64], line: Values, p: NDArray[np.float64]
+) -> tuple[Whole, dict[str, Whole]]:
+    """Of a ratio what every record adds to W and e: ``(w, 1 - w^2)`` and ``(t, 1 - t^2)`` in whole steps ``(n, 2)``."""
+    goal, (m1, m0) = (y + 1) / 2, ((each + 1) / 2 for each in _fitted(schema, x, line))
+    above = m1 + np.where(arm, (goal - m1) / p, 0.0)
+    below = m0 + np.where(arm, 0.0, (goal - m0) / (1 - p))
+    steps = float(schema.steps)
+    t, s = _steps((above - schema.guess(line) * below) / schema.unit(line), steps)
+    w = np.clip(np.rint(below / schema.largest_weight * steps), -float(schema.deepest), steps)
+    return np.stack([w, np.trunc((steps * steps - w * w) / steps)], axis=1), {"e": np.stack([t, s], axis=1)}
+
+
+def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A line inside the range of outcomes."""
+    return np.clip(fitted, -1.0, 1.0)
+
+
+def _propensity(x: Whole, w: Values, step: float) -> NDArray[np.float64]:
+    """1 / (1 + exp(-w'u)), cut to multiples of 2**-20, the same on every machine."""
+    fitted = (x @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
+    numerators = moments.gradient_map.exponentials(np.stack([np.zeros_like(fitted), fitted], axis=1), 0)
+    return np.asarray(np.floor(numerators[:, 1] * _ONE / numerators.sum(axis=1)) / _ONE)

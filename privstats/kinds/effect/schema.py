@@ -1,0 +1,394 @@
+"""The schema of a treatment effect: what each record's influence on it adds to three or four numbers.
+
+Bounds and shapes only; the map from records to integers is in ``sums``, and the course that publishes what it
+reads is :class:`~privstats.course.Effect`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Literal, Self, TypeAlias, get_args
+
+from privstats.errors import PlanError, SchemaError
+from privstats.kinds.effect.blocks import (
+    EFFECT_TABLE,
+    RATIO_TABLE,
+    TRIAL_TABLE,
+    check_columns,
+    check_maps,
+    checked_outcomes,
+    checked_range,
+    checked_site_groups,
+    checked_subgroups,
+    facts_of,
+    levels_of,
+    range_of,
+    rows_of,
+    shared_range,
+    with_balance,
+    with_left_out,
+)
+from privstats.kinds.effect.design import MOST_RATIO, LeftOut, Measure, Missing, check_design, ratio_cap
+from privstats.kinds.ridge import RidgeSchema
+from privstats.schema.base import Schema, Statistic, by_letter, letters_of
+from privstats.schema.checks import GIVEN, checked_vectors, settle
+from privstats.schema.public_values import VALUE_BITS, Values
+from privstats.schema.variables import Variable, plain_variable
+from privstats.transforms import ByArm, Centre, ConstantFeature, Scale, Transform
+
+Estimand: TypeAlias = Literal["ate", "att", "overlap"]
+
+_MOST_FEATURES = 1 << 12  # products of 20 x 20 bits and their sums are exact in float64
+_EXPONENTS = range(-64, 65)
+EXCLUSIONS = 6
+"""Three arms, the unknown one among them, by two reasons."""
+
+
+@dataclass(frozen=True)
+class EffectSchema(Schema):
+    """Sums of influence values on a treatment effect, at published outcome lines and a published propensity.
+
+    A record is x, an arm a in {0, 1} and an outcome y in a public range, of half its width B. With m_1, m_0 the
+    published lines at x, cut to the range, its influence is ``m_1 - m_0 + a (y - m_1) / p - (1 - a)(y - m_0) / (1 -
+    p)``, less the published guess of the effect: p is the ``probability`` of a trial, or the published propensity.
+    Divided by the most that it can be, C, it is t in -1..1, and the record adds 1 to N, ``(t, 1 - t^2)`` to e, and
+    where nobody assigned the treatment its weight to W. The square costs nothing beside t (docs/sensitivity.md), and
+    nothing is clipped: C follows from public caps.
+
+    Of several outcomes each has influence values and a letter of its own, e, f, g and so on. Subgroups divide the
+    records: each has sums of its own, and a record is in one of them, so they cost nothing but their noise.
+
+    Args:
+        features: twice the columns behind the transform, which ends in ``ConstantFeature`` and ``ByArm``; :meth:`of`
+            builds both from public ranges.
+        clip_norm: R, the norm that rows are clipped to.
+        outcome: the public range of y, (low, high); an outcome beyond it is cut. Several outcomes share one.
+        outcome_names: of the columns of y, up to eight, where there are several or they are declared; None: one.
+        subgroups: columns that divide the records, crossed where there are several, up to 64 subgroups: ``Categories``
+            of codes, or ``Bins``, of which every value must have one. None: all records together.
+        groups: F, 6 to 64; a site's sums go to the group of its place in the roster modulo F, from which a table reads
+            whether effects differ between sites. None: all sites together.
+        probability: of treatment in a randomised trial, from .05 to .95, or one for each place of the roster. None:
+            nobody assigned the treatment.
+        missing: ``"weights"`` in a trial of one outcome: y may be missing where nothing but the arm and the columns
+            decides whether it is, and records weigh by the inverse of the published probability of being observed;
+            None: every record has an outcome.
+        measure: in a trial ``"ratio"`` of the mean outcomes of both arms, or, ``"both"``, that and their
+            difference; of 0/1 outcomes it is the risk ratio; None: their difference.
+        left_out: ``"counted"``: records that cannot be read are counted with noise, by arm and by whether it is their
+            outcome or a column, at no further price (CONSORT 13b); None: each party is told of its own alone.
+        balance: the part of the last session that goes to the columns' balance after weighting, from .05 to .5. None:
+            it is not released.
+        estimand: ``"ate"`` the mean effect; without a ``probability`` also ``"att"``, that of the treated, and
+            ``"overlap"``, that of records weighted by p (1 - p).
+        trim: without a ``probability``: records whose published propensity lies below it or above 1 less it are left
+            out of the estimate, from .02 to .4; for ``"att"`` only those above. With ``missing``: records whose
+            published probability of being observed, in either arm, lies below it, from .2 to .8. Otherwise None in a
+            trial.
+        grid_bits: f; t has 2**f steps per 1.
+        transform, feature_names: as in :class:`ClassSchema`; the arm is one of the columns that come in.
+
+    Guarantee:
+        Unit: one record. Under add-remove it moves (N, W, e) by at most (1, 1, 1), under replace-one by (0, 1, 2), for
+        *every* published line and propensity; e as ``t^2 + (1 - t^2)^2 <= 1`` (``dp.joint_mu``, docs/sensitivity.md).
+        Squares of several outcomes add up. With subgroups a replaced record may change its own, which moves N and W
+        by sqrt 2 and each e by no more than that. A record that is left out moves O by 1, and nothing else.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+        >>> schema.feature_names, schema.statistics, schema.needs
+        (('age', 'arm'), 'Ne', {'line': (5,)})
+    """
+
+    task: ClassVar[str] = "effect"
+    makes: ClassVar[str] = "how much a treatment changes an outcome, on average over many records"
+    no_persons: ClassVar[str] = "the interval of an effect needs one row a person, or person_clip='average'"
+    nonnegative: ClassVar[bool] = False
+
+    features: int = GIVEN
+    clip_norm: float = GIVEN
+    _: KW_ONLY
+    outcome: tuple[float, float]
+    probability: float | tuple[float, ...] | None = None
+    estimand: Estimand = "ate"
+    trim: float | None = None
+    grid_bits: int = 16
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+    outcome_names: tuple[str, ...] | None = None
+    subgroups: tuple[Variable, ...] | None = None
+    groups: int | None = None
+    measure: Measure | None = None
+    balance: float | None = None
+    missing: Missing | None = None
+    left_out: LeftOut | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, subgroups=checked_subgroups(self.subgroups))
+        settle(self, groups=checked_site_groups(self.groups, self.subgroups))
+        settle(self, **checked_vectors(self))
+        if self.features % 2 or not 4 <= self.features <= _MOST_FEATURES:
+            raise SchemaError(
+                f"features must be an even number from 4 to {_MOST_FEATURES}, got {self.features}: a constant and at "
+                "least one column in each arm; build the schema with EffectSchema.of"
+            )
+        settle(self, outcome=checked_range(self.outcome))
+        if self.estimand not in get_args(Estimand):
+            raise SchemaError(f"estimand must be 'ate', 'att' or 'overlap', got {self.estimand!r}")
+        settle(self, outcome_names=checked_outcomes(self.outcome_names))
+        check_design(self)
+        check_maps(self)
+        check_columns(self)
+
+    @property
+    def site_groups(self) -> int:
+        """The groups of the plan, or one of all sites."""
+        return self.groups or 1
+
+    @classmethod
+    def of(
+        cls,
+        columns: Mapping[str, tuple[float, float] | tuple[str, str]],
+        *,
+        treatment: str | Mapping[str, tuple[str, str]],
+        outcome: tuple[float, float] | Mapping[str, tuple[float, float] | tuple[str, str]],
+        probability: float | tuple[float, ...] | None = None,
+        estimand: Estimand = "ate",
+        trim: float | None = None,
+        clip_norm: float | None = None,
+        grid_bits: int = 16,
+        subgroups: tuple[Variable, ...] | None = None,
+        groups: int | None = None,
+        measure: Measure | None = None,
+        balance: float | None = None,
+        missing: Missing | None = None,
+        left_out: LeftOut | None = None,
+    ) -> Self:
+        """The schema of columns with public ranges, which become -1 to 1.
+
+        Args:
+            columns: (low, high) by name, all measured before treatment; the treatment is not among them. Two texts in
+                place of a range, such as ``("female", "male")``, count as 0 and 1 (:class:`~privstats.transforms.
+                Levels`).
+            treatment: the name of the column of arms, 0 or 1; or ``{"arm": ("placebo", "drug")}``.
+            outcome: the public range, or that of each outcome by name; several must have the same one. Of two texts,
+                ``{"recovered": ("no", "yes")}``, it is 0 to 1.
+            probability, estimand, trim, grid_bits, subgroups, groups, measure, balance, missing, left_out: as for the
+                class.
+            clip_norm: R; None: sqrt(columns + 1), which cuts no record inside its ranges.
+
+        Raises:
+            SchemaError: as for the class, or a range without width, or the treatment among the columns.
+        """
+        if not isinstance(columns, Mapping) or not columns:
+            raise SchemaError("columns must give a public range (low, high) by name, such as {'age': (20, 90)}")
+        levels = levels_of(columns, treatment, outcome)
+        (arm,) = (treatment,) if isinstance(treatment, str) else treatment
+        if arm in columns:
+            raise SchemaError(f"treatment {arm!r} must not be among the columns: it would explain itself away")
+        ranges = [range_of(each, f"the range of {name!r}") for name, each in columns.items()]
+        width = len(ranges)
+        shared, names = shared_range(outcome)
+        centred = Centre((*((low + high) / 2 for low, high in ranges), 0.0))
+        scaled = Scale((*((high - low) / 2 for low, high in ranges), 1.0))
+        return cls(
+            2 * (width + 1), math.sqrt(width + 1) if clip_norm is None else clip_norm, outcome=shared,
+            outcome_names=names, subgroups=subgroups, groups=groups, measure=measure, balance=balance, missing=missing,
+            left_out=left_out, probability=probability, estimand=estimand, trim=trim, grid_bits=grid_bits,
+            transform=(*levels, centred, scaled, ConstantFeature(1.0), ByArm(width)), feature_names=(*columns, arm),
+        )  # fmt: skip
+
+    @property
+    def table(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics: with the weights W where a propensity decides who is in the population."""
+        counts = RATIO_TABLE if self.measure else EFFECT_TABLE if self.fits_propensity else TRIAL_TABLE
+        apart = "group of sites" if self.groups else "subgroup" if self.blocks > 1 else ""
+        rows = rows_of(with_balance(counts, self.balance), self.outcome_names or (), apart)
+        return with_left_out(rows) if self.left_out else rows
+
+    @property
+    def statistics(self) -> str:
+        """Letters of what is sent, in wire order."""
+        return letters_of(self.table)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of the axes, t and 1 - t^2, columns, and arms (others, treated, unknown) by what is unread (outcome,
+        column); and the number of subgroups or groups where there are some."""
+        blocks = {"block": self.blocks} if self.blocks > 1 else {}
+        return {"power": 2, "feature": self.width, "exclusion": EXCLUSIONS, **blocks}
+
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes there are."""
+        return len(self.outcome_names or ("",))
+
+    @property
+    def crossed(self) -> tuple[int, ...]:
+        """How many subgroups each variable makes; the blocks of sums are these crossed, row by row."""
+        return tuple(len(each.cells) for each in self.subgroups or ())
+
+    @property
+    def blocks(self) -> int:
+        """How many disjoint parts of the records have sums of their own."""
+        return self.groups or math.prod(self.crossed)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Names of the published lines of each outcome, in order."""
+        return ("line", *(f"line{place}" for place in range(2, self.outcomes + 1)))
+
+    @property
+    def fits_propensity(self) -> bool:
+        """Whether one is fitted first: of treatment where nobody assigned it, of being observed where outcomes may be
+        missing."""
+        return self.probability is None or self.missing is not None
+
+    @property
+    def width(self) -> int:
+        """Columns of one arm, the constant among them."""
+        return self.features // 2
+
+    @property
+    def middle(self) -> float:
+        """The middle of the range of outcomes."""
+        return (self.outcome[0] + self.outcome[1]) / 2
+
+    @property
+    def half(self) -> float:
+        """B, half the width of that range."""
+        return (self.outcome[1] - self.outcome[0]) / 2
+
+    @property
+    def rows(self) -> RidgeSchema:
+        """How records are read, and the sums from which the outcome lines follow."""
+        return RidgeSchema(
+            self.features,
+            self.outcomes,
+            clip_norm=self.clip_norm,
+            target_bound=max(map(abs, self.outcome)) * math.sqrt(self.outcomes),
+            transform=self.transform,
+            feature_names=self.feature_names,
+            missing="left out" if self.missing else None,
+        )
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        low, high = self.outcome
+        arm = "the arm of a treatment among them" if self.transform else "by the arm of a treatment"
+        said = "an outcome, which may be missing," if self.missing else "an outcome"
+        said = said if self.outcomes == 1 else f"the outcomes {', '.join(self.outcome_names or ())}, each"
+        apart = ", ".join(each.name for each in self.subgroups or ())
+        return f"{self.columns}, {arm}, and {said} from {low:g} to {high:g}" + f"; apart by {apart}" * bool(apart)
+
+    def scale_of(self, statistic: str) -> float:
+        """Steps per 1: of t, of 1 - t^2 and of a weight 2**f."""
+        return by_letter(self.sent, statistic)[0].scale(1.0, float(self.steps))
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """Both lines of each outcome and the guess of its effect, an array ``(2 d + 1,)`` each; without a probability
+        w, ``(d,)``; with missing outcomes w of being observed in either arm, ``(2 d,)``."""
+        line = dict.fromkeys(self.lines, (self.features + 1,))
+        if not self.fits_propensity:
+            return line
+        return {**line, "w": (self.features if self.missing else self.width,)}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse published values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        super().check_values(values)
+        most = 1 << (VALUE_BITS - 1)
+        for name, value in values.items():
+            wide = (value.integers <= -most).any() or (value.integers >= most).any()
+            if value.exponent not in _EXPONENTS or wide:
+                raise PlanError(
+                    f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
+                )
+
+    @property
+    def probabilities(self) -> tuple[float, ...]:
+        """Those of a trial that differ, smallest first; none where nobody assigned the treatment."""
+        pi = self.probability
+        return () if pi is None else tuple(sorted(set(pi))) if isinstance(pi, tuple) else (pi,)
+
+    @property
+    def least_chances(self) -> tuple[float, float]:
+        """The smallest chance of being treated, and of not being treated, that a record of a trial has."""
+        return self.probabilities[0], 1 - self.probabilities[-1]
+
+    @property
+    def deepest(self) -> int:
+        """Of a ratio: how far below 0 the influence on the mean of the others lies, in steps of the most above it."""
+        return math.floor(self.probabilities[-1] * self.steps)
+
+    @property
+    def cap(self) -> float:
+        """The most that an influence can be, in units of B, before the guess of the effect is taken out."""
+        if self.probability is not None:
+            return 2 / (min(self.least_chances) * (self.trim or 1.0))
+        low = self.trim or 0.0
+        return {"ate": 2 / low, "att": 2 * (1 - low) / low, "overlap": 2 * (1 - low)}[self.estimand]
+
+    @property
+    def largest_weight(self) -> float:
+        """The most that a record can weigh, or of a ratio say below the line, of which W is in units."""
+        of_weights = 0.25 if self.estimand == "overlap" else 1.0
+        return 1 / self.least_chances[1] if self.measure else of_weights
+
+    @property
+    def arm_weight(self) -> float:
+        """The most that a record can weigh in its arm, where the arms are weighted to be alike."""
+        if self.probability is not None:
+            return 1 / min(self.least_chances)
+        low = self.trim or 0.0
+        return {"ate": 1 / low, "att": (1 - low) / low, "overlap": 1 - low}[self.estimand]
+
+    def guess(self, line: Values) -> float:
+        """The published guess of the effect in units of B, cut to -1..1; of a ratio 1/4..4; of both measures 1."""
+        if self.measure:
+            return 1.0 if self.measure == "both" else min(MOST_RATIO, max(1 / MOST_RATIO, float(line.real[-1])))
+        return min(1.0, max(-1.0, float(line.real[-1]) / self.half))
+
+    def unit(self, line: Values) -> float:
+        """C, in units of the outcome, of a ratio of its range: what t is a part of."""
+        if self.measure:
+            return ratio_cap(*self.least_chances, self.guess(line))
+        return self.half * (self.cap + abs(self.guess(line)) * self.largest_weight)
+
+    def facts(self) -> list[str]:
+        """What outcomes and subgroups cost, and what missing outcomes ask; none of one outcome that all records have.
+
+        Example:
+            >>> outcome = {"relapse": (0, 1), "death": (0, 1)}
+            >>> ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=outcome, probability=0.5).facts()
+            ['the outcomes relapse, death share the budget: each has about sqrt(2) times the noise of one']
+        """
+        return facts_of(self)
+
+    def plain_fields(self) -> dict[str, Any]:
+        """The subgroups as a plan file holds them."""
+        return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
+
+    def refuses_persons(self, *, averaged: bool) -> str:
+        """Averages of rows have an interval, where all places of the roster sum them alike."""
+        alone = self.groups is None and not isinstance(self.probability, tuple)
+        if averaged and self.left_out:
+            return "records left out are counted one by one, and a person's rows are averaged"
+        if averaged and not alone:
+            return "groups of sites, and sites that differ in their probability, sum single rows"
+        return "" if averaged else self.no_persons
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no plan may go without DP: chosen lines isolate a record, whatever else is in the sum."""
+        if unit is not None:
+            return ""
+        return (
+            "influence values cannot be released without differential privacy: the published lines can be chosen so "
+            "that one record counts alone; give the plan a Privacy"
+        )

@@ -1,0 +1,389 @@
+"""Sums of influence values on a treatment effect: read, put on a grid, mapped, added up.
+
+The same bits in any batch, order and BLAS; ``influences`` has the map, ``schema`` the bounds, ``blocks`` and ``design``
+the checks of its fields. A record that is refused is refused at any published values: no answer depends on a record and
+the published values together.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import DataError
+from privstats.kinds.effect.influences import (
+    Whole,
+    in_steps,
+    influence_of,
+    population_of,
+    ratio_in_steps,
+    weighted_rows,
+)
+from privstats.kinds.effect.schema import EXCLUSIONS, EffectSchema
+from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
+from privstats.moments.base import Moments, in_real_units, place_of
+from privstats.schema.base import COUNT_SCALE, INFLUENCES, Adjacency
+from privstats.schema.kinds import Kind
+from privstats.schema.public_values import Values
+from privstats.schema.variables import Bins, Variable
+from privstats.transforms import ByArm
+from privstats.transforms.reading import Readings, read
+
+if TYPE_CHECKING:
+    from privstats.moments.readable import LeftOut, Noted
+    from privstats.moments.record_sums import Product, RecordTerms
+
+
+RealEffectMoments = in_real_units("Effect", EffectSchema, "Ne", f"W{INFLUENCES[1:]}bO")
+"""N, e ``(2,)`` of t and 1 - t^2, W where it is sent, and f, g and so on, those of further outcomes, blocks first; O
+``(6,)``, records left out, others, treated and of no arm, each for its outcome and for a column."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EffectMoments(Moments):
+    """The sums on the grid, exact: N, e int64 ``(2,)``, and W where it is sent.
+
+    f, g and so on are those of further outcomes. With subgroups all have one block of each, first. With groups of sites
+    they lie in group 0 as measured; a session moves them to the group of the site's place (:meth:`for_client`).
+
+    Attributes:
+        records: number of records measured; None where unknown. Private, and never sent.
+        published: digest of the values used; empty where unknown.
+        variants: where places of the roster differ in their probability, the sums at each that there is, smallest
+            first; a session takes those of its place (:meth:`for_client`).
+
+    Raises:
+        DataError: another shape than the schema says.
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("estimand", "features")
+
+    schema: EffectSchema
+    N: Any
+    e: NDArray[np.int64]
+    W: Any = None
+    f: NDArray[np.int64] | None = None
+    g: NDArray[np.int64] | None = None
+    h: NDArray[np.int64] | None = None
+    i: NDArray[np.int64] | None = None
+    j: NDArray[np.int64] | None = None
+    k: NDArray[np.int64] | None = None
+    l: NDArray[np.int64] | None = None  # noqa: E741  the letter of the eighth outcome
+    b: NDArray[np.int64] | None = None
+    O: NDArray[np.int64] | None = None  # noqa: E741  the letter of records left out
+    records: int | None = field(default=None, compare=False)
+    published: str = ""
+    variants: tuple[EffectMoments, ...] = field(default=(), compare=False)
+
+    def __add__(self, other: EffectMoments) -> EffectMoments:
+        """The moments of both sets of records together, at each chance of treatment where places differ in it.
+
+        Raises:
+            DataError: as for all moments, or one of both is of a place already.
+        """
+        total = super().__add__(other)
+        if total is NotImplemented or not (self.variants or other.variants):
+            return total
+        if len(self.variants) != len(other.variants):
+            raise DataError("these moments are of one place already and cannot be added; give what measure returned")
+        return replace(total, variants=tuple(map(operator.add, self.variants, other.variants)))
+
+    @property
+    def counted(self) -> int | None:
+        """Records in these sums and those left out, whom the same limits hold."""
+        return self.records if self.records is None or self.O is None else self.records + int(self.O.sum())
+
+    def for_client(self, index: int | None) -> EffectMoments:
+        """The same at the chance of treatment of a site's place in the roster, and in its group.
+
+        Raises:
+            DataError: places differ and none is given, or these sums are of one place already.
+        """
+        chances = self.schema.probability
+        if not isinstance(chances, tuple):
+            return self._in_group(index)
+        place = place_of(index)
+        if len(self.variants) != len(self.schema.probabilities):
+            raise DataError("these sums are of one place already; give what measure returned")
+        if place >= len(chances):
+            raise DataError(f"the schema has {len(chances)} probabilities, and there is no place {place} among them")
+        return self.variants[self.schema.probabilities.index(chances[place])]._in_group(place)
+
+    def _in_group(self, index: int | None) -> EffectMoments:
+        groups = self.schema.groups
+        if groups is None:
+            return self
+        place = place_of(index)
+        own = {row.letter: self.sums(row) for row in self.schema.sent}
+        if any(each[1:].any() for each in own.values()):
+            raise DataError("these sums are in a group already; give what measure returned")
+        moved = {letter: np.roll(each, place % groups, axis=0) for letter, each in own.items()}
+        return EffectMoments.of_sums(self.schema, moved, records=self.records, published=self.published)
+
+    def real(self) -> Any:
+        """The same in real units, float64."""
+        return RealEffectMoments.of_sums(self.schema, self.wire())
+
+
+@dataclass(frozen=True, eq=False)
+class Mapped:
+    """What records add: their blocks ``(n,)``, weights in steps ``(n,)``, of a ratio ``(n, 2)``, by letter ``(t, s)``
+    in steps ``(n, 2)``, and weighted rows ``(n, d)`` where balance is asked for."""
+
+    blocks: NDArray[np.intp]
+    weights: Whole
+    influences: Mapping[str, Whole]
+    weighted: Whole | None = None
+
+    def by_letter(self) -> dict[str, Whole]:
+        """What each record adds to every sum, ``(n,)`` or ``(n, entries)``."""
+        balance = {} if self.weighted is None else {"b": self.weighted}
+        return {"N": np.ones(len(self.blocks)), "W": self.weights, **self.influences, **balance}
+
+
+def measured_effects(
+    schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> EffectMoments:
+    """The exact sums over records.
+
+    Guarantee:
+        Every record adds 1 to N, a whole number from 0 to 2**f to W, and for each outcome whole numbers (t, s) with
+        ``t^2 + s^2 <= 4**f``, s formed from t itself, for all admitted values and any record; all of them in the one
+        block that its own values give. A record outside the published population is dropped: W 0, t 0 and s 2**f.
+
+    Raises:
+        DataError: arrays that are no records of this schema.
+        RecordError: one with NaN or infinite entries, or whose arm is neither 0 nor 1, or that is in no subgroup,
+            whatever was published.
+    """
+    chances = schema.probabilities or (None,)
+    several = [moments.grid.sums_of(schema, f"NWbO{INFLUENCES}") for _ in chances]
+    records = 0
+    for rows, targets in moments.rounds.pieces(schema.rows, X, y, progress):
+        for chance, sums in zip(chances, several, strict=True):
+            mapped = mapped_records(schema, rows, targets, values, chance)
+            for letter, each in mapped.by_letter().items():
+                if total := sums.get(letter):
+                    total.admit(len(rows))
+                    total.partial += _in_blocks(schema, mapped.blocks, each)
+        records += len(rows)
+    result = [
+        EffectMoments.of_sums(schema, {letter: total.result() for letter, total in sums.items()}, records=records)
+        for sums in several
+    ]
+    return result[0] if len(result) == 1 else replace(result[0], variants=tuple(result))
+
+
+def effect_terms(schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds, where places differ in their chance of treatment at the smallest.
+
+    Raises:
+        DataError, RecordError: as :func:`measured_effects`.
+    """
+    several = moments.rounds.pieces(schema.rows, X, y, progress=False)
+    return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
+
+
+def _added(
+    schema: EffectSchema, rows: NDArray[Any], targets: NDArray[Any], values: Mapping[str, Values]
+) -> RecordTerms:
+    mapped = mapped_records(schema, rows, targets, values)
+    added, sent = mapped.by_letter(), {row.letter for row in schema.sent}
+    products: dict[str, Product] = {s: (each.reshape(len(rows), -1), None) for s, each in added.items() if s in sent}
+    return moments.record_sums.RecordTerms.of(
+        len(rows), moments.record_sums.Term(products, mapped.blocks if schema.blocks > 1 else None)
+    )
+
+
+def effect_terms_of_readable(
+    schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> tuple[RecordTerms, LeftOut]:
+    """What each record adds that can be read and is in a subgroup, and which others were left out."""
+    outside: list[LeftOut] = []
+
+    def terms(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> RecordTerms:
+        inside: list[NDArray[np.bool_]] = []
+        placed = _placed(schema, batches, outside, lambda fine, *_: inside.append(fine))
+        return effect_terms(schema, placed, None, *rest).among(np.concatenate(inside))
+
+    added, left_out = moments.readable.terms_of_readable(terms)(schema, X, y, values, progress)
+    return added, sum(outside, left_out)
+
+
+def effects_of_readable(
+    schema: EffectSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> tuple[EffectMoments, LeftOut]:
+    """The sums over the records that can be read and are in a subgroup, and which others were left out; these are
+    counted where the schema says so, each in the place of its arm and of what cannot be read."""
+    outside: list[LeftOut] = []
+    gone = np.zeros(EXCLUSIONS, np.int64)
+    last = schema.transform[-1] if schema.transform else None
+
+    def count(fine: NDArray[np.bool_], rows: Any, has_outcome: NDArray[np.bool_]) -> None:
+        arm = rows[~fine, last.column] if isinstance(last, ByArm) else np.full(int((~fine).sum()), np.nan)
+        np.add.at(gone, 2 * np.select([arm == 0, arm == 1], [0, 1], 2) + has_outcome[~fine], 1)
+
+    def measured(schema: EffectSchema, batches: Any, _: None, *rest: Any) -> EffectMoments:
+        return measured_effects(schema, _placed(schema, batches, outside, count), None, *rest)
+
+    sums, left_out = moments.readable.of_readable(measured, noted=count)(schema, X, y, values, progress)
+    if schema.left_out:
+        sums = replace(sums, O=gone, variants=tuple(replace(each, O=gone) for each in sums.variants))
+    return sums, sum(outside, left_out)
+
+
+def _placed(
+    schema: EffectSchema, batches: Iterable[Any], outside: list[LeftOut], noted: Noted
+) -> Iterator[tuple[Any, Any]]:
+    """Batches without the records that are in no subgroup; appends how many there were, and notes them."""
+    for rows, targets in batches:
+        cells = {variable.name: moments.cells.cells_in(variable, column) for variable, column in _columns(schema, rows)}
+        every = np.ones(len(rows), np.bool_)
+        inside = np.logical_and.reduce([each >= 0 for each in cells.values()] or [every])
+        noted(inside, rows, every)
+        why = {(repr(name), moments.readable.NO_CELL): each < 0 for name, each in cells.items()}
+        outside.append(moments.readable.LeftOut.of(inside, why))
+        yield (rows, targets) if inside.all() else (rows[inside], targets[inside])
+
+
+def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variable, Readings]]:
+    """The columns that divide the records, as they came in."""
+    names, levels = schema.feature_names or (), moments.code_rows.levels_of(schema)
+    for variable in schema.subgroups or ():
+        codes = rows[:, names.index(variable.name)].astype(np.float64)
+        texts = None if levels is None or isinstance(variable, Bins) else levels.of(variable.name)
+        yield variable, read(codes if texts is None else np.array(texts.values)[codes.astype(np.intp)])
+
+
+def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
+    """The block of every record, ``(n,)``: that of its subgroup, from its own values alone.
+
+    Raises:
+        RecordError: one is in no subgroup.
+    """
+    cells = []
+    for variable, column in _columns(schema, rows):
+        cells.append(moments.cells.cells_in(variable, column))
+        moments.cells.require_cells(variable, column, cells[-1])
+    return np.ravel_multi_index(cells, schema.crossed) if cells else np.zeros(len(rows), np.intp)
+
+
+def _in_blocks(schema: EffectSchema, blocks: NDArray[np.intp], added: Whole) -> Whole:
+    """The sum over the records of each block, blocks first; of all records where there is one block."""
+    if schema.blocks == 1:
+        return np.asarray(added.sum(axis=0))
+    out = np.zeros((schema.blocks, *added.shape[1:]))
+    np.add.at(out, blocks, added)
+    return out
+
+
+def mapped_records(
+    schema: EffectSchema,
+    rows: NDArray[Any],
+    targets: NDArray[Any],
+    values: Mapping[str, Values],
+    chance: float | None = None,
+) -> Mapped:
+    """What every record adds, in steps; a weight of 0 and (0, 2**f) where it is dropped, and the difference of both
+    lines where its outcome is missing.
+
+    ``chance`` is that of treatment in a trial; None: the smallest.
+    """
+    arm, x = moments.rounds.arm_rows(schema, rows)
+    blocks = blocks_of(schema, rows)
+    real = moments.rounds.real_outcomes(targets, schema.outcomes, missing=schema.missing is not None)
+    outcomes = np.clip((real - schema.middle) / schema.half, -1.0, 1.0)
+    population = population_of(schema, arm, x, values, chance)
+    weighted = weighted_rows(schema, population, arm, x) if schema.balance else None
+    if schema.measure:
+        ratio = ratio_in_steps(schema, arm, x, outcomes[:, 0], values["line"], population.p)
+        return Mapped(blocks, *ratio, weighted)
+    fine = np.ones(len(x), np.bool_)
+    influences = {}
+    for letter, name, y in zip(INFLUENCES, schema.lines, outcomes.T, strict=False):
+        influence = influence_of(schema, population, arm, x, y, values[name])
+        influences[letter], told = in_steps(schema, population, influence, values[name])
+        fine &= told
+    weight = np.where(population.kept & fine, population.weight / schema.largest_weight, 0.0)
+    return Mapped(blocks, np.floor(np.clip(weight, 0.0, 1.0) * float(schema.steps)), influences, weighted)
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: EffectSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds 1 to N, at most 1 to W, ``(t, 1 - t^2)`` with |t| <= 1 to the letter of each outcome, and a row of
+    norm at most 1 to b, in one block, whatever was published.
+
+    ``t^2 + (1 - t^2)^2 = 1 - t^2 (1 - t^2) <= 1``, and for two records of one block ``(t - t')^2 (1 + (t + t')^2) <=
+    4``, attained at t = 1 and t' = -1. A record that is left out of every sum, because it cannot be read, has a
+    neighbour that is in all of them: N moves then, too. Of two blocks every sum moves twice, each by no more than one
+    record's. Where records left out are counted, each adds 1 to one entry of O and nothing else: two of them are
+    sqrt 2 apart, and one beside a record of the other sums moves both (docs/sensitivity.md).
+    """
+    weight, influence = weights.get("W", 0.0), sum(weights.get(letter, 0.0) for letter in f"b{INFLUENCES}")
+    alone, left_out = weights.get("N", 0.0) + weight + influence, weights.get("O", 0.0)
+    if adjacency == "add-remove":
+        return max(alone, left_out)
+    within = max(weight * _below(schema) + 4 * influence, 2 * alone * (schema.blocks > 1))
+    return max(within, alone + left_out, 2 * left_out)
+
+
+def _below(schema: EffectSchema) -> float:
+    """The square of how far two records are apart in W: weights are from 0 to 1, and below the line of a ratio lie
+    ``(w, 1 - w^2)`` with w from -k to 1, furthest apart at the ends (docs/sensitivity.md)."""
+    if schema.measure is None:
+        return 1.0
+    k, one = schema.deepest, schema.steps
+    return ((one + k) ** 2 + ((one * one - k * k) // one) ** 2) / one**2
+
+
+def _pairs(schema: EffectSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    """The largest influence on every outcome beside its opposite, beside a record that is dropped, and beside itself
+    in another subgroup; of a ratio with the most that lies below the line, at either end."""
+    R, further = schema.steps, INFLUENCES[1 : schema.outcomes]
+    weight = [[0, R]] if "W" in schema.statistics else []
+
+    def record(entry: list[int], o: list[list[int]]) -> Record:
+        several: dict[str, Any] = {letter: [entry] for letter in further}
+        if schema.balance:
+            several["b"] = [[0, entry[1] * (entry[0] == 0)]]
+        if schema.left_out:
+            several["u"] = []
+        return record_of([], t=[entry], o=o, **several)
+
+    most = record([0, R], weight)
+    apart = [(most, {**most, "cell": 1})] if schema.blocks > 1 else []
+    other, k = weight, schema.deepest if schema.measure else 0
+    if schema.measure:
+        other = [[0, -k], [1, (R * R - k * k) // R]]
+    if schema.left_out:
+        none: Record = {name: [] for name in most if name not in ("times", "cell")}
+        gone = [{**most, **none, "u": [[place, 1]]} for place in (0, 1)]
+        apart += [(gone[0], gone[1]), (gone[0], most)]
+    return [(most, record([0, -R], other)), (most, record([1, R], [[1, R]] if schema.measure else [])), *apart]
+
+
+def _of_record(schema: EffectSchema, record: Record) -> Sums:
+    cell = record["cell"]
+    if schema.left_out and record["u"]:
+        return {("O", 0): COUNT_SCALE * dense(record["u"], EXCLUSIONS)}
+    weight = {("W", cell): dense(record["o"], 2 if schema.measure else 1)} if "W" in schema.statistics else {}
+    further = {(letter, cell): dense(record[letter]) for letter in INFLUENCES[1 : schema.outcomes]}
+    if schema.balance:
+        further["b", cell] = dense(record["b"], schema.width)
+    return {("N", cell): np.array([COUNT_SCALE], object), ("e", cell): dense(record["t"]), **weight, **further}
+
+
+KIND = Kind(
+    schema=EffectSchema, moments=EffectMoments, units=RealEffectMoments, measure=measured_effects,
+    readable=effects_of_readable, terms=effect_terms, terms_of_readable=effect_terms_of_readable, square=_square,
+    proved=f"NWbO{INFLUENCES}", unsigned=lambda _: "NO", nearer=True,
+    worst=WorstPair(_pairs, added(_of_record), left_out=lambda schema: not schema.left_out),
+)  # fmt: skip

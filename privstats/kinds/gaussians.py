@@ -1,0 +1,387 @@
+"""One client's records as a Gaussian, and its part in a barycentre round: real matrices cut to the grid.
+
+They are functions of all records of one client, so parts of a client do not add; clients do. Counts and sums of rows
+are exact; covariances and their roots are float64, cut toward zero so that no bound is exceeded.
+
+A client above ``n_max`` is weighed down, not refused or sampled. A refusal reveals whether a client is above, and a
+sample costs replace-one. With lambda n / n_max in place of lambda the sensitivity stays a closed form, at most a
+quarter larger than that of a promise about the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import PlanError, SchemaError
+from privstats.kinds.ridge import RidgeSchema
+from privstats.kinds.worst import WorstPair
+from privstats.moments.base import Moments, RealMoments
+from privstats.schema.base import Adjacency, Schema, Statistic
+from privstats.schema.checks import GIVEN, checked_vectors, settle, whole
+from privstats.schema.kinds import Kind
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import target_rows
+from privstats.transforms import Transform, apply
+from privstats.transforms.bures import mean_root, root
+
+if TYPE_CHECKING:
+    from privstats.moments.readable import LeftOut
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
+    Statistic("x", "pooled", ("feature",), (1, 0), meaning="the sum of all feature vectors", share=0.48),
+    Statistic(
+        "V",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="each party's covariance of every two features, times its number of records",
+        symmetric=True,
+    ),
+    Statistic(
+        "M",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the root of each party's covariance as seen from the published reference, times its number of records",
+        symmetric=True,
+    ),
+)
+"""Records, sum of rows, covariances and covariance roots weighted by records, in wire order."""
+
+LEDOIT_WOLF = "ledoit-wolf"
+
+MOST_ROUNDS = 3
+"""Sums of more rounds begin to reveal the contributions of single clients (docs/alignment.md)."""
+
+_TOLERANCE = 2.0**-30  # of the largest value: the rounding error of published integers and of eigenvalues
+
+
+@dataclass(frozen=True)
+class GaussianSchema(Schema):
+    """Client Gaussians for SLOT-Align: ``(n, sum x, n Sigma)``, and in rounds ``(n, n (S^1/2 Sigma S^1/2)^1/2)``.
+
+    A course builds it (:class:`~privstats.course.Alignment`). Entries are bounded by n R^2 whatever S is, so the ring
+    follows from public numbers; clients check the published S before any record is read.
+
+    Args:
+        features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
+        clip_norm: R, the Euclidean norm to which every vector is clipped.
+        shrinkage: a number in [0, 1], the weight of the round covariance, the same for every client; or
+            ``"ledoit-wolf"``, a weight that each client takes from its records, which no promise can cover.
+        rounds: T, 1 to 3, fixed from the start.
+        reference: this is a round, which reads the published S, ``(d, d)``.
+        among: for a round without noise: the clients of the first sum, in order; only a sum over exactly these is
+            unmasked.
+        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.1, rounds=2)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+        >>> moments.records, moments.real().V.round(2).tolist()
+        (4, [[2.3, 0.0], [0.0, 7.7]])
+    """
+
+    task: ClassVar[str] = "gaussians"
+    makes: ClassVar[str] = (
+        "averages, and how columns vary together, by which the measurements of parties are made alike"
+    )
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+
+    features: int = GIVEN
+    clip_norm: float = GIVEN
+    _: KW_ONLY
+    shrinkage: float | str
+    rounds: int
+    reference: bool = False
+    among: tuple[int, ...] | None = None
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, **checked_vectors(self))
+        settle(self, rounds=whole("rounds", self.rounds, 1, "two come near the barycentre"))
+        if self.rounds > MOST_ROUNDS:
+            raise SchemaError(
+                f"rounds must be at most {MOST_ROUNDS}, got {self.rounds}: sums of more rounds begin to say which "
+                "client gave what; two come near the barycentre"
+            )
+        settle(self, shrinkage=_checked_shrinkage(self.shrinkage))
+        if not isinstance(self.reference, bool):
+            raise SchemaError(f"reference must be True or False, got {type(self.reference).__name__}")
+        settle(self, among=_checked_among(self.among, self.reference))
+
+    @property
+    def statistics(self) -> str:
+        """``"NxV"``, and ``"NM"`` in a round."""
+        return "NM" if self.reference else "NxV"
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of the one axis."""
+        return {"feature": self.features}
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """The reference S in a round."""
+        return {"S": (self.features, self.features)} if self.reference else {}
+
+    @property
+    def follows(self) -> GaussianSchema | None:
+        """The schema of the first sum, of a round."""
+        return replace(self, reference=False, among=None) if self.reference else None
+
+    @property
+    def followed(self) -> bool:
+        """Whether this is the first sum."""
+        return not self.reference
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse an S that is not symmetric with 0 <= S <= R^2 I.
+
+        Raises:
+            PlanError: likewise for another shape.
+        """
+        super().check_values(values)
+        if not self.reference:
+            return
+        whole_numbers, radius = values["S"].integers, self.clip_norm**2
+        symmetric = np.array_equal(whole_numbers, whole_numbers.T)
+        spectrum = np.linalg.eigvalsh(values["S"].real) if symmetric else np.array([-np.inf])
+        if not -_TOLERANCE * radius <= spectrum[0] <= spectrum[-1] <= radius * (1 + _TOLERANCE):
+            raise PlanError(
+                "the published S is no covariance of rows of norm clip_norm: it must be symmetric with eigenvalues "
+                "from 0 to clip_norm^2; refuse it, and ask who made it"
+            )
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return self.columns
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no promise covers one record: the matrices that are sent are functions of all records at once."""
+        if unit == "record":
+            return (
+                "no useful bound is known for how far one record moves a client's covariance root, and with it the "
+                'transport of all its records: give unit="client" with a client_clip, or NoPrivacy()'
+            )
+        if unit == "client" and self.shrinkage == LEDOIT_WOLF:
+            return "Ledoit and Wolf's weight is taken from the records; under a promise give a public shrinkage"
+        return ""
+
+
+def _checked_shrinkage(value: object) -> float | str:
+    if value == LEDOIT_WOLF:
+        return LEDOIT_WOLF
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise SchemaError(f"shrinkage must be 'ledoit-wolf' or a number from 0 to 1, got {value!r:.40}")
+    return float(value)
+
+
+def _checked_among(value: object, reference: bool) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    listed = isinstance(value, tuple | list) and all(type(client) is int and client >= 0 for client in value)
+    if not reference or not listed or not value or sorted(set(value)) != list(value):  # type: ignore[call-overload]
+        raise SchemaError("among must list the clients of the first sum, once each in increasing order, in a round")
+    return tuple(value)  # type: ignore[arg-type]
+
+
+# --- the sums
+
+_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class RealGaussianMoments(RealMoments):
+    """Sums over clients in real units, with noise or without; a statistic that was not sent is None.
+
+    Attributes:
+        N: records.
+        x: sum of rows, ``(d,)``.
+        V: sum of n_k Sigma_k, ``(d, d)``.
+        M: sum of n_k (S^1/2 Sigma_k S^1/2)^1/2, ``(d, d)``.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
+        >>> real = ps.measure(schema, [[1.0, 0.0], [3.0, 0.0]]).real()
+        >>> real.N, real.x.tolist(), real.V.round(2).tolist(), real.M is None
+        (2.0, [4.0, 0.0], [[2.0, 0.0], [0.0, 0.0]], True)
+    """
+
+    N: float
+    x: NDArray[np.float64] | None = None
+    V: NDArray[np.float64] | None = None
+    M: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianMoments(Moments):
+    """The same as whole numbers: N in records, x in grid steps, V and M in squared grid steps, int64.
+
+    ``published`` is the digest of the values that M was measured at, empty where there are none or that is unknown.
+
+    Raises:
+        DataError: a statistic that the schema asks for is missing or has another shape, or a negative count.
+
+    Example:
+        >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [-1.0, 0.0], [0.0, 2.0], [0.0, -2.0]])
+        >>> moments.N, moments.real().V.round(2).tolist()
+        (4, [[2.0, 0.0], [0.0, 8.0]])
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("features", "reference")
+
+    schema: GaussianSchema
+    N: int
+    x: NDArray[np.int64] | None = None
+    V: NDArray[np.int64] | None = None
+    M: NDArray[np.int64] | None = None
+    published: str = ""
+
+    @property
+    def records(self) -> int:
+        """Records measured. Private, though its sum is sent."""
+        return self.N
+
+    def real(self) -> RealGaussianMoments:
+        """The same in real units, float64."""
+        return RealGaussianMoments.of_sums(self.schema, self.wire())
+
+
+@dataclass(frozen=True)
+class ClientGaussian:
+    """A client's records as one Gaussian, in grid steps.
+
+    Attributes:
+        records: n.
+        total: sum of rows, exact, ``(d,)``.
+        covariance: Sigma, shrunk, ``(d, d)``; 0 without records.
+    """
+
+    records: int
+    total: NDArray[np.int64]
+    covariance: NDArray[np.float64]
+
+
+def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> ClientGaussian:
+    """The Gaussian of a client's records: clipped, on the grid, its covariance shrunk as the schema says.
+
+    Raises:
+        DataError: records that do not fit the schema.
+    """
+    read = target_rows(schema, 1.0, schema.grid_bits)
+    records = moments.input_validation.check_features(read, X).shape[0]
+    sums: Any = moments.accumulators.measured(
+        read, X, np.ones(records), progress
+    )  # of targets 1, whose h is the sum of rows
+    total = sums.h[:, 0] // read.steps
+    if not records:
+        return ClientGaussian(0, total, np.zeros((schema.features, schema.features)))
+    integers = records * sums.G.astype(object) - np.outer(total.astype(object), total.astype(object))
+    covariance = integers.astype(np.float64) / float(records) ** 2
+    weight = _ledoit_wolf(read, X, records, total / records, covariance) if schema.shrinkage == LEDOIT_WOLF else None
+    share = float(schema.shrinkage) if weight is None else weight
+    round_one = np.trace(covariance) / schema.features * np.eye(schema.features)
+    return ClientGaussian(records, total, (1 - share) * covariance + share * round_one)
+
+
+def measured_gaussians(
+    schema: GaussianSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> GaussianMoments:
+    """A client's message: its Gaussian, or its part in the round at the published S. Labels are not read.
+
+    Guarantee:
+        Of the numbers alone: entries are at most n R^2 on the diagonal and half of that off it, in whole grid steps,
+        for every admitted S; the whole has the norm of at most n records in which a ``client_clip`` is measured.
+
+    Raises:
+        DataError: records that do not fit the schema, or batches: a covariance needs all rows of a client at once.
+    """
+    del y
+    gaussian = client_gaussian(schema, X, progress)
+    n = gaussian.records
+    if not schema.reference:
+        return GaussianMoments(schema, n, gaussian.total, _cut(schema, n, n * gaussian.covariance))
+    reference = values["S"].real * schema.scale**2
+    part = mean_root(root(reference), gaussian.covariance) if n else gaussian.covariance
+    return GaussianMoments(schema, n, M=_cut(schema, n, n * part))
+
+
+def _cut(schema: GaussianSchema, records: int, matrix: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Whole numbers toward zero, symmetric, and clamped to the bounds, which float64 rounding may have exceeded."""
+    most = float(records) * schema.steps**2
+    off = np.clip(np.trunc((matrix + matrix.T) / 2), -(most // 2), most // 2)
+    np.fill_diagonal(off, np.clip(np.trunc(np.diagonal(matrix)), 0, most))
+    return off.astype(np.int64)
+
+
+def _ledoit_wolf(
+    read: RidgeSchema, X: Any, records: int, mean: NDArray[np.float64], covariance: NDArray[np.float64]
+) -> float:
+    """Ledoit and Wolf's weight (2004) for these rows, in a second pass over them."""
+    fourth = sum(float(np.square(np.square(rows - mean).sum(axis=1)).sum()) for rows in _on_grid(read, X, records))
+    d, square = read.features, float(np.square(covariance).sum())
+    spread = square - np.trace(covariance) ** 2 / d  # d times the squared distance from a round covariance
+    error = (fourth / records - square) / records
+    return 1.0 if spread <= 0 else float(np.clip(error / spread, 0.0, 1.0))
+
+
+def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[NDArray[np.float64]]:
+    """The grid rows that were summed, some thousand at a time."""
+    for rows, _ in moments.input_validation.tiles(read, X, np.ones(records), grouped=False):
+        for start in range(0, len(rows), _ROWS):
+            wide = apply(read.transform, moments.input_validation.dense(rows[start : start + _ROWS]).astype(np.float64))
+            out = np.empty((len(wide), read.features))
+            moments.grid.feature_grid(read).quantize(wide, out)
+            yield out
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """The weight of one record in its client's clip; it is no sensitivity, because no plan promises a record.
+
+    ||n Sigma|| <= n tr Sigma <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= n^2 ||S|| tr Sigma <= (n R^2)^2 for every S
+    that is admitted; shrinking keeps the trace, and numbers are cut toward zero.
+    """
+    if adjacency != "add-remove":
+        raise PlanError("an alignment promises a client added or removed; take adjacency='add-remove'")
+    radius_squared = schema.clip_norm**2
+    return (
+        weights.get("N", 0.0)
+        + weights.get("x", 0.0) * radius_squared
+        + (weights.get("V", 0.0) + weights.get("M", 0.0)) * radius_squared**2
+    )
+
+
+def _of_readable(schema: GaussianSchema, X: Any, *rest: Any) -> tuple[GaussianMoments, LeftOut]:
+    rows, left_out = moments.readable.readable_rows(schema, X)
+    return measured_gaussians(schema, rows, *rest), left_out
+
+
+KIND = Kind(
+    schema=GaussianSchema,
+    moments=GaussianMoments,
+    units=RealGaussianMoments,
+    measure=measured_gaussians,
+    readable=_of_readable,
+    in_batches=lambda _: False,
+    square=_square,
+    proved="NxVM",
+    worst=WorstPair(lambda *_: [], lambda *_: {}),  # no sum over records on a grid: its clip alone bounds it
+)

@@ -1,0 +1,362 @@
+"""The sums of one round of refinement, and how records become them: read, put on a grid, mapped, added up.
+
+``gradient_map`` has the map itself. A record is counted, or counts as zero: no answer, and no refusal, depends on a
+record and the published values together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import PlanError, SchemaError
+from privstats.kinds.classes import ClassSchema
+from privstats.kinds.ridge import RecordSchema, RidgeSchema
+from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of
+from privstats.moments.base import Moments, containers
+from privstats.optional_dependencies import require
+from privstats.schema.base import Adjacency, Schema, Statistic, by_letter, letters_of
+from privstats.schema.checks import GIVEN, settle, size
+from privstats.schema.kinds import Kind
+from privstats.schema.modules import Module, module_of
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import ROW_BITS, check_widths, class_rows, settle_round, target_rows
+from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.gradient_map import Mapped
+    from privstats.moments.kept_rows import KeptRows, MappedRows
+    from privstats.moments.record_sums import RecordTerms
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "g",
+        "pooled",
+        ("target", "feature"),
+        (1, 1),
+        meaning="the sum of what each record would change in the model",
+        share=0.99,
+    ),
+    Statistic(
+        "k",
+        "pooled",
+        (),
+        (0, 1),
+        meaning="the sum of a number of at most 1 of each record, which sets the size of the step",
+        share=0.01,
+    ),
+)
+"""Sum of residuals times mapped rows, and the one number kappa that sets the step size, in wire order."""
+
+GRADIENT_STATISTICS = letters_of(_TABLE)
+
+_MOST_WEIGHTS = 1 << 22
+
+_MOST_MODULE_BITS = 13  # squared norms of 4**(2 f) are exact
+
+
+@dataclass(frozen=True)
+class GradientSchema(Schema):
+    """A gradient at published weights: g = sum r u', and kappa = sum k, one number.
+
+    For classes ``u = (sqrt(1 - a^2) Mx / |Mx|, a)``, ``p = softmax(W u)``, ``r = q (p - e_y)`` with
+    ``q = min(1, c / |p - e_y|)``, ``k = q (1 - |p|^2)``; g has shape ``(classes, features + 1)``. Without classes
+    ``u = Mx``, shortened to norm 1, ``r = clip(y - w'x, -c, c) / c`` and k says whether it was not clipped; g has shape
+    ``(1, features)``. With a module, g is the sum over records of the gradient of the cross entropy by all its P
+    weights, shortened to ``residual_norm``, of shape ``(1, P)``, and k as for classes. In all three what a record adds
+    to g is at most ``residual_norm`` long and 0 <= k <= 1, for *every* record and every M, W, w, c.
+
+    Args:
+        features: dimension d of the rows (after ``transform``), at least 2.
+        classes: C, at least 2; None for a regression.
+        module: the word of a :class:`~privstats.schema.modules.Module` that another package brings: the gradient is
+            that of the module instead of a linear softmax.
+        residual_norm: the norm that r, or a module's whole gradient, is shortened to: c for classes. A regression
+            publishes its c, and r is in units of it: 1.
+        expected_records: n, stated by the owners of the course and never counted from the records; the server's
+            recipe follows from it, so it stands in every round's plan. No bound rests on it.
+        course_mu: mu of the whole course for one record, rounded; likewise.
+        clip_norm: R, the norm that rows are clipped to. For classes 1; there only a row's direction counts.
+        target_bound: Y, for a regression.
+        grid_bits: f; u and r of norm 1 and ``residual_norm`` are 2**f steps long. Between 2 and 20; of a module at most
+            13.
+        nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema` and :class:`RidgeSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.GradientSchema(3, classes=2, residual_norm=0.5, expected_records=1_000, course_mu=0.3)
+        >>> schema.sizes, schema.needs  # what is summed, and the published values that the measurement reads
+        ({'target': 2, 'feature': 4}, {'M': (3, 3), 'W': (2, 4)})
+    """
+
+    task: ClassVar[str] = "gradients"
+    makes: ClassVar[str] = (
+        "a step in which a model is improved: which way its numbers should move, on average over all records"
+    )
+    no_persons: ClassVar[str] = ""
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = GRADIENT_STATISTICS
+
+    features: int = GIVEN
+    classes: int | None = None
+    _: KW_ONLY
+    residual_norm: float
+    expected_records: int
+    course_mu: float
+    clip_norm: float = 1.0
+    target_bound: float | None = None
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+    module: str | None = None
+
+    def __post_init__(self) -> None:
+        settle_round(self)
+        _check_module(self)
+        settle(self, residual_norm=size("residual_norm", self.residual_norm, ".3 suits a softmax, 1 a regression"))
+        if self.classes is None:
+            if self.target_bound is None or self.class_names is not None:
+                raise SchemaError("a gradient without classes is a regression's: give target_bound, and no class_names")
+            bound = size("target_bound", self.target_bound, "the largest target norm, publicly known")
+            settle(self, target_bound=bound)
+            return
+        if self.target_bound is not None:
+            raise SchemaError("a gradient of classes has no target_bound; leave it out")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis: rows of g, and entries of u; of a module one row of all P weights."""
+        if self.network is not None:
+            return {"target": 1, "feature": self.network.weights(self.features, self.classes or 1)}
+        return {"target": self.classes or 1, "feature": self.features + (self.classes is not None)}
+
+    @property
+    def network(self) -> Module | None:
+        """The module that ``module`` names."""
+        return None if self.module is None else module_of(self.module)
+
+    @property
+    def rows(self) -> ClassSchema | RidgeSchema:
+        """How records are read, before the published map: as those of a class or ridge schema on a finer grid."""
+        if self.classes is not None:
+            return class_rows(self, self.classes)
+        return target_rows(self, self.target_bound or 1.0, ROW_BITS)
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return self.rows.record
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit: u has 2**f steps per 1, r 2**f per ``residual_norm``, kappa 2**f per 1."""
+        targets = 1.0 if statistic == "k" else self.residual_norm
+        return by_letter(self.table, statistic)[0].scale(self.steps, self.steps / targets)
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """M ``(d, d)``, and W ``(C, d + 1)`` for classes, w ``(P,)`` of a module, w ``(d,)`` and c for a regression."""
+        square = (self.features, self.features)
+        if self.classes is None:
+            return {"M": square, "w": (self.features,), "c": ()}
+        if self.module is not None:
+            return {"M": square, "w": (self.sizes["feature"],)}
+        return {"M": square, "W": (self.classes, self.features + 1)}
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Those with which a module measures; none for a linear model."""
+        return () if self.network is None else self.network.packages
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        super().check_values(values)
+        check_widths(values)
+        if "c" in values and int(values["c"].integers) < 1:
+            raise PlanError("published c must be above 0: it is what residuals are clipped to")
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no plan may go without DP: two rounds at chosen weights reveal one record, in any sum."""
+        if unit is not None:
+            return ""
+        return (
+            "a gradient cannot be released without differential privacy: two rounds at chosen weights give one "
+            "record's row exactly; give the plan a Privacy"
+        )
+
+
+def _check_module(schema: GradientSchema) -> None:
+    if schema.module is None:
+        return
+    module = module_of(schema.module)
+    if schema.classes is None:
+        raise SchemaError("a module's scores tell classes apart: give classes, or leave module out")
+    if schema.grid_bits > _MOST_MODULE_BITS:
+        raise SchemaError(
+            f"grid_bits of a module must be at most {_MOST_MODULE_BITS}, got {schema.grid_bits}; lower it"
+        )
+    weights = module.weights(schema.features, schema.classes)
+    if weights > _MOST_WEIGHTS:
+        raise SchemaError(f"module has {weights:,} weights, and a round takes at most {_MOST_WEIGHTS:,}: narrow it")
+
+
+# --- the sums
+
+_ENTRIES = 1 << 22  # of the gradients of single records that are held at once
+
+
+GradientMoments, RealGradientMoments = containers(
+    "Gradient", GradientSchema, _TABLE, ("classes", "features"), "records", "published"
+)
+
+
+def measured_gradients(
+    schema: GradientSchema,
+    X: Any,
+    y: Any,
+    values: Mapping[str, Values],
+    progress: bool = False,
+    *,
+    kept: KeptRows | None = None,
+) -> Moments:
+    """The exact sums of a round over records.
+
+    Args:
+        schema, X, y: as for ``measure``.
+        values: published, admitted by ``schema.check_values``.
+        progress: as in ``measure``.
+        kept: what these records became in a round before, and becomes what they are now.
+
+    Guarantee:
+        Of the map alone: every record adds r u' with |r| |u| <= 2**(2 f), or of a module one row as long, and
+        0 <= kappa <= 2**f, in whole numbers, for all admitted values and any record; one with NaN or infinite entries
+        adds nothing, and is not among the ``records``.
+
+    Raises:
+        DataError: arrays that are no records of this schema: a wrong shape, an unknown label. The class or ridge
+            release before refuses the same ones.
+        MissingExtraError: a module, and what it measures with is not installed; no record is read then.
+    """
+    read = schema.rows
+    sums = moments.grid.sums_of(schema, "gk")
+    records = 0
+    require(*schema.packages, by=f"measuring a round of {schema.module}")
+    again = None if kept is None else kept.behind((schema.rows, schema.clip_norm, schema.steps, values["M"]))
+    for place, (rows, targets) in enumerate(moments.rounds.pieces(read, X, y, progress, _most_rows(schema))):
+        form = partial(_rows_behind, schema, read, rows, values["M"])
+        behind = form() if again is None else again.mapped(place, rows, form)
+        mapped, fine = _map(schema, read, behind, targets, values)
+        for total in sums.values():
+            total.admit(len(rows))
+        sums["g"].partial += mapped.residuals.T @ mapped.rows
+        sums["k"].partial += mapped.kappa.sum()
+        records += int(np.count_nonzero(fine))
+    return GradientMoments(schema, sums["g"].result(), int(sums["k"].result()), records)
+
+
+def gradient_terms(schema: GradientSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds to a round.
+
+    Raises:
+        DataError, MissingExtraError: as :func:`measured_gradients`.
+    """
+    require(*schema.packages, by=f"measuring a round of {schema.module}")
+    several = moments.rounds.pieces(schema.rows, X, y, progress=False, most=_most_rows(schema))
+    return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values) for rows, beside in several)
+
+
+def _added(
+    schema: GradientSchema, rows: NDArray[Any], targets: NDArray[Any], values: Mapping[str, Values]
+) -> RecordTerms:
+    mapped, fine = _map(schema, schema.rows, _rows_behind(schema, schema.rows, rows, values["M"]), targets, values)
+    term = moments.record_sums.Term(
+        {"g": (mapped.residuals[fine], mapped.rows[fine]), "k": (mapped.kappa[fine, None], None)}
+    )
+    return moments.record_sums.RecordTerms(fine, (term,), {})
+
+
+def _most_rows(schema: GradientSchema) -> int:
+    """Rows whose gradients are held at once."""
+    return (
+        moments.rounds.ROWS
+        if schema.network is None
+        else max(1, min(moments.rounds.ROWS, _ENTRIES // schema.sizes["feature"]))
+    )
+
+
+def _rows_behind(schema: GradientSchema, read: RecordSchema, rows: NDArray[Any], M: Values) -> MappedRows:
+    """Rows behind the published map, which all rounds of a course share."""
+    grid, fine = moments.rounds.grid_rows(read, rows)
+    if schema.network is None and isinstance(read, RidgeSchema):
+        return moments.kept_rows.MappedRows(moments.gradient_map.short_rows(schema, grid, M), grid, fine)
+    return moments.kept_rows.MappedRows(moments.gradient_map.unit_rows(schema, grid, M), None, fine)
+
+
+def _map(
+    schema: GradientSchema,
+    read: ClassSchema | RidgeSchema,
+    rows: MappedRows,
+    targets: NDArray[Any],
+    values: Mapping[str, Values],
+) -> tuple[Mapped, NDArray[np.bool_]]:
+    """The contributions of records, and which are finite; one that is not, before or after the transform, adds zero."""
+    fine = rows.fine
+    if schema.network is not None:
+        labels = targets.astype(np.intp)
+        mapped = moments.gradient_map.module_of_units(schema, schema.network, rows.unit, labels, values["w"])
+    elif isinstance(read, ClassSchema) or rows.grid is None:
+        mapped = moments.gradient_map.softmax_of_units(schema, rows.unit, targets.astype(np.intp), values["W"])
+    else:
+        goals = targets.astype(np.float64).reshape(len(targets), 1)
+        finite = np.isfinite(goals[:, 0])
+        fine = fine & finite
+        on_grid = np.empty_like(goals)
+        moments.grid.target_grid(read).quantize(np.where(finite[:, None], goals, 0.0), on_grid)
+        reads = values["w"], values["c"]
+        mapped = moments.gradient_map.residual_of_units(schema, rows.unit, rows.grid, on_grid, reads)
+    if fine.all():
+        return mapped, fine
+    return moments.gradient_map.Mapped(mapped.rows, mapped.residuals * fine[:, None], mapped.kappa * fine), fine
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: GradientSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds r u' with |r| <= c, |u| <= 1, and a kappa in [0, 1], whatever was published: two of them differ by
+    at most 2 c and 1."""
+    gradient, curvature = weights.get("g", 0.0) * schema.residual_norm**2, weights.get("k", 0.0)
+    return gradient + curvature if adjacency == "add-remove" else 4 * gradient + curvature
+
+
+def _pairs(schema: GradientSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    R = schema.steps
+    one = record_of([[0, R]], r=[[0, R]], k=[[0, R]])
+    return [(one, record_of([[0, R]], r=[[0, -R]], k=[]))]
+
+
+def _of_record(_: GradientSchema, record: Record) -> Sums:
+    return {("g", 0): np.outer(dense(record["r"]), dense(record["x"])), ("k", 0): dense(record["k"])}
+
+
+KIND = Kind(
+    schema=GradientSchema,
+    moments=GradientMoments,
+    units=RealGradientMoments,
+    measure=measured_gradients,
+    terms=gradient_terms,
+    again=lambda kept: partial(measured_gradients, kept=kept),
+    square=_square,
+    proved="gk",
+    unsigned=lambda _: "k",
+    worst=WorstPair(_pairs, added(_of_record)),
+)

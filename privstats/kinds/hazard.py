@@ -1,0 +1,543 @@
+"""A round of grouped-time proportional hazards: score and information of persons over all periods, each as one row.
+
+The same bits in any batch, order and BLAS. A person is counted, or counts as zero: no answer depends on a person and
+the published weights together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import DataError, PlanError, RecordError, SchemaError
+from privstats.kinds.counts import CountSchema
+from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
+from privstats.moments.base import Moments, containers
+from privstats.progress import progress_bar
+from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
+from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
+from privstats.schema.kinds import Kind
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import NEEDS_PRIVACY, check_widths
+from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
+from privstats.transforms import ConstantFeature, Transform, steps_of
+from privstats.transforms.columns import Categories
+from privstats.transforms.reading import Readings
+
+if TYPE_CHECKING:
+    from privstats.moments.readable import LeftOut
+
+# fmt: off
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("g", "pooled", ("feature",), (1, 1), share=0.7,
+        meaning="the sum over persons of what each would change in the model, all its periods together"),
+    Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.3,
+        meaning="the sum over persons and periods of products of every two columns, weighted by the variance of each "
+        "predicted event"),
+)
+"""Score and information of grouped-time proportional hazards, in wire order."""
+# fmt: on
+
+CAP = 1.0  # M, the cumulative hazard up to which a person is followed
+_MOST_BINS = 256
+_MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
+_EVENTS_PER_BIN = 10
+_CUT = 4  # cells of the counts in a bin, where times are continuous
+PART_BITS = 16  # of the part of a bin that a person was seen: its product with a hazard is exact in float64
+
+
+@dataclass(frozen=True)
+class HazardSchema(Schema):
+    """Score and information of proportional hazards in bins of time, at published weights w.
+
+    P(event in bin j | at risk) = 1 - exp(-mu_j) with mu_j = exp(w'u_j), where u_j is a person's row with the constant
+    in the column of bin j. A person at risk in a bin adds r u_j and v u_j u_j': r = -mu_j, at the event
+    rho = mu_j / (exp(mu_j) - 1); v = mu_j rho. Who is censored inside a bin of continuous times when a part f of its
+    hazard had passed, by the published clock c, adds there r = -rho (exp(f mu_j) - 1), at most f mu_j long, and
+    v = mu_j rho (1 - (1 - f) exp(f mu_j)). ``exp`` of a column's weight is the hazard ratio of the continuous model,
+    whatever the bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
+
+    A person leaves before the first bin where the published cumulative hazard would pass 1: a censoring that follows
+    from columns and weights, so that the score stays unbiased for every w.
+
+    Args:
+        features: dimension of the rows behind ``transform``, the constant included.
+        clip_norm: R, the norm that rows with their constant are clipped to.
+        bins: times in bins from 0 on. Who is observed beyond the last edge is censored there, so let it be the end of
+            the follow-up that people reach. Six bins suit noise; eight to twelve come nearest to Cox's model.
+        event: the column that holds 1 where the time is that of the event, and 0 where it is censored; or the two
+            texts that a first map :class:`~privstats.transforms.Levels` declares for it.
+        feature_names: of the columns, which are read by name beside ``bins.name`` and ``event``.
+        transform: public maps, the last of which is :class:`~privstats.transforms.ConstantFeature`: its value stands in
+            the column of each bin, and is at most R / sqrt 2.
+        cap: M, the cumulative hazard up to which a person counts; 1.
+        expected_events: a public guess; more than one bin for ten of them is refused.
+        times: ``"continuous"``, or ``"discrete"`` where a bin is one visit: f is 1 then, as for None, in old plans.
+        time_unit: of continuous times that are cut down to whole units, such as 1 for months: half of it is added to f.
+        grid_bits, nonnegative: as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Guarantee:
+        The unit is the person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
+        every w and c, attained in the limit (docs/sensitivity.md). Source: Prentice and Gloeckler 1978.
+
+    Example:
+        >>> schema = ps.HazardSchema(
+        ...     2,
+        ...     clip_norm=2.0,
+        ...     bins=ps.Bins("months", (0, 6, 12, 24)),
+        ...     event="died",
+        ...     feature_names=("arm",),
+        ...     transform=(ps.transforms.ConstantFeature(1.0),),
+        ... )
+        >>> schema.sizes, schema.needs  # one weight for the column, and one for each bin
+        ({'feature': 4}, {'w': (4,)})
+    """
+
+    task: ClassVar[str] = "hazard"
+    makes: ClassVar[str] = (
+        "a step of a survival analysis: which columns raise or lower the rate at which an event happens"
+    )
+    no_persons: ClassVar[str] = "a record of a HazardSchema is a person already, over all periods: one row each"
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
+
+    features: int = GIVEN
+    clip_norm: float = GIVEN
+    _: KW_ONLY
+    bins: Bins
+    event: str
+    feature_names: tuple[str, ...]
+    transform: tuple[Transform, ...]
+    cap: float = CAP
+    expected_events: int | None = None
+    times: str | None = None
+    time_unit: float | None = None
+    grid_bits: int = 12
+    nonnegative: bool = False
+
+    def __post_init__(self) -> None:
+        settle(self, bins=_checked_bins(self.bins), transform=steps_of(self.transform))
+        _check_maps(self)
+        settle(self, **checked_vectors(self), cap=_checked_cap(self.cap))
+        _check_columns(self)
+        _check_constant(self)
+        _check_events(self)
+        _check_times(self)
+        _ = self.counted()  # refuses names that are no names
+
+    @property
+    def periods(self) -> int:
+        """Number of bins."""
+        return len(self.bins.edges) - 1
+
+    @property
+    def constant(self) -> float:
+        """What stands in the column of each bin."""
+        last = self.transform[-1]
+        assert isinstance(last, ConstantFeature)  # noqa: S101  the constructor has refused others
+        return last.value
+
+    @property
+    def marks(self) -> tuple[float, ...]:
+        """Edges of the cells of the counts: those of continuous bins cut into four, at whole units of the time."""
+        parts, unit, result = _CUT if self.times == "continuous" else 1, self.time_unit, [self.bins.edges[0]]
+        for low, high in pairwise(self.bins.edges):
+            cut = [low + (high - low) * place / parts for place in range(1, parts)]
+            cut = cut if unit is None else sorted({unit * round(each / unit) for each in cut})
+            result += [*(each for each in cut if low < each < high), high]
+        return tuple(result)
+
+    @property
+    def in_bin(self) -> NDArray[np.intp]:
+        """The bin of every cell between two :attr:`marks`."""
+        return np.searchsorted(self.bins.edges, self.marks[1:]) - 1
+
+    def counted(self, by: str | None = None) -> CountSchema:
+        """Counts of the cell between two :attr:`marks` and of the event, and of a column of 0 and 1.
+
+        Args:
+            by: one of ``feature_names``.
+
+        Raises:
+            SchemaError: it is none of them.
+        """
+        if by is not None and by not in self.feature_names:
+            raise SchemaError(f"by must be one of the columns {', '.join(self.feature_names)}, got {by!r}")
+        wider = replace(self.bins, edges=(*self.marks, 2 * self.marks[-1] - self.bins.edges[-2]), open="above")
+        crossed: tuple[Variable, ...] = (wider, *(self._two(name) for name in (self.event, by) if name is not None))
+        return CountSchema(crossed, (tuple(each.name for each in crossed),))
+
+    def _two(self, name: str) -> Categories:
+        """A column of 0 and 1, or of its two declared texts."""
+        levels: Any = self.transform[0]
+        told = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
+        result = told.get(name)
+        return result if isinstance(result, Categories) else Categories(name, (0, 1))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of the one axis: the columns, then the bins."""
+        return {"feature": self.features - 1 + self.periods}
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return f"{self.columns}, the time {self.bins.name} and whether {self.event} happened then, of one person"
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit: rows have 2**f per R, residuals and v 2**f per M."""
+        row = next(row for row in self.sent if row.letter == statistic)
+        return row.scale(self.scale) / self.cap if statistic == "H" else row.scale(self.scale, self.steps / self.cap)
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """The weights w, those of the columns and then those of the bins; at continuous times the clock c: which part
+        of its bin's hazard has passed when a cell between two :attr:`marks` ends, the last one 1."""
+        clock = {"c": (len(self.marks) - 1,)} if self.times == "continuous" else {}
+        return {"w": (self.sizes["feature"],), **clock}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse weights of another shape, wider than 20 bits, tiny or enormous, or a clock that does not rise from 0
+        to 1 in every bin, before any record is read."""
+        super().check_values(values)
+        check_widths(values)
+        if "c" in values:
+            steps, ends = values["c"].integers, np.diff(self.in_bin, append=self.periods) > 0
+            rising = np.diff(steps + (self.in_bin << PART_BITS), prepend=0) >= 0
+            if values["c"].exponent != PART_BITS or not rising.all() or (steps[ends] != 1 << PART_BITS).any():
+                raise PlanError(f"published c must rise from 0 to 1 inside every bin, in steps of 2**-{PART_BITS}")
+
+    def plain_fields(self) -> dict[str, Any]:
+        """The fields as a plan file holds them."""
+        return {"bins": plain_variable(self.bins)}
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no plan may go without DP: a chosen w isolates a person, whatever else is in the sum."""
+        return NEEDS_PRIVACY if unit is None else ""
+
+
+def _checked_bins(value: Any) -> Bins:
+    result = variable_of(value) if isinstance(value, Mapping) else value
+    if not isinstance(result, Bins):
+        raise SchemaError(f"bins must be Bins of the time, got {type(result).__name__}")
+    if result.edges[0] != 0:
+        late = "where everybody's time begins: who enters later (left truncation) has no place in these sums"
+        raise SchemaError(f"edges of {result.name} must start at 0, {late}")
+    if result.missing or result.open in ("below", "none") or len(result.edges) > _MOST_BINS + 1:
+        said = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
+        raise SchemaError(f"{result.name} must be {said}")
+    return replace(result, open="both")  # as plan files leave it out; the clock opens it above
+
+
+def _checked_cap(cap: object) -> float:
+    number = size("cap", cap, "the cumulative hazard up to which a person counts is 1")
+    if number != CAP:
+        below, beyond = (
+            "below 1 one event alone moves the score past its bound",
+            "beyond 1 intervals have missed too often",
+        )
+        raise SchemaError(f"cap must be 1, got {number:g}: {below if number < CAP else beyond}; leave it out")
+    return number
+
+
+def _check_maps(schema: HazardSchema) -> None:
+    if schema.transform and schema.transform[0].reads_cells:
+        raise SchemaError("transform must not start with Cells: hazards read numbers; code such columns as 0 and 1")
+    *before, last = schema.transform or (None,)
+    if not isinstance(last, ConstantFeature) or any(isinstance(step, ConstantFeature) for step in before):
+        text = "transform must end in ConstantFeature, and have no other: its value stands in the column of each bin"
+        raise SchemaError(text)
+
+
+def _check_columns(schema: HazardSchema) -> None:
+    if not schema.feature_names:
+        raise SchemaError("feature_names must name the columns: hazards are read from a table, by name")
+    for given, name in (("bins", schema.bins.name), ("event", schema.event)):
+        if name in schema.feature_names:
+            raise SchemaError(f"{given} names {name!r}, a column too: what follows the start is no column")
+    levels: Any = schema.transform[0]
+    if levels.kind == "levels" and [each.name for each in levels.outcomes] not in ([], [schema.event]):
+        raise SchemaError(f"outcomes of Levels must be the event {schema.event!r} alone, or none")
+    if schema.sizes["feature"] > _MOST_FEATURES:
+        raise SchemaError(f"columns and bins must be at most {_MOST_FEATURES}, got {schema.sizes['feature']}")
+
+
+def _check_constant(schema: HazardSchema) -> None:
+    small = 0 < schema.constant <= schema.clip_norm  # infinity is no whole number
+    if not small or 2 * round(schema.constant * schema.scale) ** 2 > schema.steps**2:
+        why = (
+            "beyond, an event and the bins before it move the score by more than its bound; take 1 and a clip_norm of 2"
+        )
+        raise SchemaError(
+            f"the ConstantFeature must be above 0 and at most clip_norm / sqrt 2, got {schema.constant:g}: {why} or so"
+        )
+
+
+def _check_events(schema: HazardSchema) -> None:
+    if schema.expected_events is not None:
+        events = whole("expected_events", schema.expected_events, 1, "a public guess of the number of events")
+        most = max(events // _EVENTS_PER_BIN, 2)
+        if schema.periods * _EVENTS_PER_BIN > events:
+            text = f"bins has {schema.periods} bins for {events} expected events: with fewer than ten a bin the ratio"
+            raise SchemaError(f"{text} is wrong; take at most {most}")
+        settle(schema, expected_events=events)
+
+
+def _check_times(schema: HazardSchema) -> None:
+    if schema.times not in (None, "continuous", "discrete"):
+        raise SchemaError(f"times must be 'continuous' or 'discrete', got {schema.times!r}")
+    if schema.time_unit is not None:
+        unit = size("time_unit", schema.time_unit, "the unit that times are cut down to, such as 1 for whole months")
+        if schema.times != "continuous" or any(edge % unit for edge in schema.bins.edges):
+            raise SchemaError(f"time_unit {unit:g} is of continuous times, and every edge of bins a multiple of it")
+        settle(schema, time_unit=unit)
+
+
+# --- the sums
+
+_BITS = 32
+"""Bits of a hazard: its product with an entry of a grid row is exact in float64."""
+_ONE = float(1 << _BITS)
+_EXPONENTIAL_BITS = 40  # of gradient_map.exponentials
+_ROWS = 4096
+
+# fmt: off
+# B_2k / (2k)!, k = 8 .. 1: x / (e^x - 1) = 1 - x / 2 + sum_k B_2k x^2k / (2k)!, to 1e-13 on [0, 1]
+_BERNOULLI = (
+    -3.3896802963225827e-13, 1.3382536530684679e-11, -5.284190138687493e-10, 2.08767569878681e-08,
+    -8.267195767195768e-07, 3.306878306878307e-05, -0.001388888888888889, 0.08333333333333333,
+)
+# fmt: on
+
+Whole = NDArray[np.float64]  # whole numbers
+
+_AXES = ("features", "periods")
+HazardMoments, RealHazardMoments = containers("Hazard", HazardSchema, _TABLE, _AXES, "records", "published")
+
+
+class _Persons(NamedTuple):
+    """Columns as they come in ``(n, columns)``, the bin of each time, whether the event happened in it, and the time;
+    infinite beyond the last edge, ``(n,)``."""
+
+    rows: NDArray[np.float64]
+    bins: NDArray[np.intp]
+    events: NDArray[np.bool_]
+    times: NDArray[np.float64]
+
+    def part(self, where: slice | NDArray[np.bool_]) -> _Persons:
+        """Some of them."""
+        return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where])
+
+
+def measured_hazards(
+    schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> Moments:
+    """The exact sums of a round over persons: X is a table, with the columns, the time and the event by name.
+
+    Guarantee:
+        Every person adds sum r_j u_j and sum a_j a_j', |u_j| <= 2**f, with the hazards before the event at most M, r at
+        the event in 0..1, and |a_j|^2 <= 4**f v_j, v_j at most the hazard, in whole numbers, whatever is published; one
+        with NaN or infinite entries behind the transform adds nothing.
+
+    Raises:
+        DataError: y is given, a column is missing, or columns have different lengths.
+        RecordError: a value is no number, or a time or an event has no cell.
+    """
+    persons, _ = _read(schema, X, y, refuse=True)
+    return _summed(schema, persons, values, progress)
+
+
+def hazards_of_readable(
+    schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> tuple[Moments, LeftOut]:
+    """The sums of the persons of whom every value can be read, and which others were left out.
+
+    Raises:
+        DataError: as for :func:`measured_hazards`.
+    """
+    persons, why = _read(schema, X, y, refuse=False)
+    fine = ~np.logical_or.reduce(list(why.values()))
+    return _summed(schema, persons.part(fine), values, progress), moments.readable.LeftOut.of(fine, why)
+
+
+def _read(
+    schema: HazardSchema, X: Any, y: Any, *, refuse: bool
+) -> tuple[_Persons, dict[tuple[str, str], NDArray[np.bool_]]]:
+    """Persons, and by column and what it holds which of them cannot be read."""
+    if y is not None:
+        raise DataError("hazards have no y; put the time and the event into X, beside the columns")
+    clock, event = schema.counted().variables
+    columns = moments.cells.readings_of(X, [*schema.feature_names, clock.name, event.name])
+    cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in (clock, event)}
+    rows = np.column_stack([_numbers(schema, name, columns[name]) for name in schema.feature_names])
+    gone = np.isnan(rows)
+    if refuse:
+        for each in (clock, event):
+            moments.cells.require_cells(each, columns[each.name], cells[each.name])
+        if gone.any():
+            bad = zip(schema.feature_names, np.atleast_1d(gone.any(axis=0)), strict=True)
+            wrong = moments.arrays.listed([name for name, any_ in bad if any_])
+            raise RecordError(f"X has gaps, or values that are no numbers, in {wrong}; correct or impute them")
+    why = {(repr(name), moments.readable.NO_CELL): result < 0 for name, result in cells.items()}
+    levels = moments.code_rows.levels_of(schema)
+    for name, column in zip(schema.feature_names, gone.T, strict=True):
+        empty, worded = columns[name].missing, levels is not None and levels.of(name) is not None
+        unread = moments.readable.WORD if worded else moments.readable.TEXT
+        why |= {(repr(name), moments.readable.GAP): empty, (repr(name), unread): column & ~empty}
+    bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
+    died = (cells[event.name] == 1) & (bins < schema.periods)  # who is seen beyond the last edge is censored at it
+    times = np.where(bins < schema.periods, columns[clock.name].numbers, np.inf)
+    return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times), why
+
+
+def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
+    """A column's numbers, or 0 and 1 of its two declared texts; NaN where it is neither."""
+    levels = moments.code_rows.levels_of(schema)
+    told = None if levels is None else levels.of(name)
+    return column.numbers if told is None else told.codes(column)[0]
+
+
+def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], progress: bool) -> Moments:
+    sums = moments.grid.sums_of(schema, "gH")
+    with progress_bar("records", len(persons.rows), at_once=progress) as advance:
+        for start in range(0, len(persons.rows), _ROWS):
+            part = persons.part(slice(start, start + _ROWS))
+            for total in sums.values():
+                total.admit(len(part.rows))
+            unit, residuals, roots = _mapped(schema, part, values)
+            _add_score(schema, unit, residuals, sums["g"].partial)
+            _add_information(schema, unit, roots, sums["H"].partial)
+            advance(len(part.rows))
+    return HazardMoments(schema, sums["g"].result(), sums["H"].result(), len(persons.rows))
+
+
+def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Whole, Whole, Whole]:
+    """(x, a) ``(n, p + 1)``, r and v ``(n, K)`` in steps of 2**-32, zero where a bound does not hold."""
+    unit, fine = moments.rounds.grid_rows(schema, persons.rows)
+    mu, seen = _hazards(schema, unit, values["w"]), _seen(schema, persons, values)
+    residuals, variances, within = _periods(schema, mu, persons, seen)
+    most = float(schema.steps) ** 2
+    fine &= within & (np.vecdot(unit, unit) <= most) & (2 * np.square(unit[:, -1]) <= most)
+    return unit, residuals * fine[:, None], variances * fine[:, None]
+
+
+def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
+    """mu of every person and bin, ``(n, K)``, in steps of 2**-32; 2 where it is above 1, which passes the cap."""
+    columns = unit.shape[1] - 1
+    weights = w.integers.astype(np.float64)
+    whole = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]
+    fitted = whole * math.ldexp(schema.clip_norm / float(schema.steps), -w.exponent)
+    pairs = np.stack([np.zeros(fitted.size), fitted.reshape(-1)], axis=1)
+    exponentials = moments.gradient_map.exponentials(pairs, 0)[:, 1].reshape(fitted.shape)
+    mu = np.floor(np.ldexp(exponentials, _BITS - _EXPONENTIAL_BITS))
+    return np.where(fitted > 0, 2 * _ONE, mu)
+
+
+def _seen(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> Whole:
+    """f ``(n,)``: of the hazard of the bin of each time what had passed by then, in steps of 2**-16, cut down."""
+    if "c" not in values:
+        return np.ones(len(persons.times))
+    marks, steps, of = np.array(schema.marks), values["c"].whole, schema.in_bin
+    first, last = np.searchsorted(of, persons.bins), np.searchsorted(of, persons.bins, side="right") - 1
+    times = persons.times + (schema.time_unit or 0.0) / 2
+    cell = np.clip(np.searchsorted(marks, times, side="right") - 1, first, last)
+    part = np.clip((times - marks[cell]) / (marks[cell + 1] - marks[cell]), 0.0, 1.0)
+    before = np.where(cell > first, steps[cell - 1], 0.0)
+    return np.asarray(np.floor(before + part * (steps[cell] - before)) / (1 << PART_BITS))
+
+
+def _periods(schema: HazardSchema, mu: Whole, persons: _Persons, seen: Whole) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+    """r and v in steps of 2**-32 of who is at risk, up to the bin of the time, before the cap would be passed; and who
+    keeps the bounds. Who is censored when a bin was seen to the part f has -r = rho (e^(f mu) - 1), cut to f mu.
+    """
+    last = np.arange(mu.shape[1]) == persons.bins[:, None]
+    at_risk = (np.arange(mu.shape[1]) <= persons.bins[:, None]) & (np.cumsum(mu, axis=1) <= schema.cap * _ONE)
+    died = at_risk & last & persons.events[:, None]
+    f = np.where(last & ~died, seen[:, None], 1.0)
+    mu = mu * at_risk
+    ratio, passed = np.floor(_decay(mu / _ONE) * _ONE), f * mu
+    rise = passed / _ONE / _decay(passed / _ONE)  # e^(f mu) - 1
+    stayed = np.where(f < 1, np.floor(np.minimum(ratio * rise, passed)), mu)
+    variances = np.floor(mu * (ratio / _ONE) * np.maximum(1 - (1 - f) * (1 + rise), 0.0))
+    fine = (stayed * ~died).sum(axis=1) <= schema.cap * _ONE
+    fine &= ((ratio >= 0) & (ratio <= _ONE) & (variances >= 0) & (variances <= mu)).all(axis=1)
+    fine &= ((stayed >= 0) & (stayed <= mu)).all(axis=1)
+    return np.where(died, ratio, -stayed), variances, fine
+
+
+def _decay(mu: NDArray[np.float64]) -> NDArray[np.float64]:
+    """mu / (exp(mu) - 1) on [0, 1], by single sums and products; at most 1."""
+    square, value = mu * mu, np.full_like(mu, _BERNOULLI[0])
+    for coefficient in _BERNOULLI[1:]:
+        value *= square
+        value += coefficient
+    value *= square
+    value -= mu * 0.5
+    return np.minimum(value + 1.0, 1.0)
+
+
+def _add_score(schema: HazardSchema, unit: Whole, residuals: Whole, into: Whole) -> None:
+    """Add sum_j r_j u_j of every person, each entry cut toward zero to a whole number of wire steps."""
+    columns, down = unit.shape[1] - 1, schema.grid_bits - _BITS
+    together = residuals.sum(axis=1)[:, None]
+    into[:columns] += np.trunc(np.ldexp(together * unit[:, :columns], down)).sum(axis=0)
+    into[columns:] += np.trunc(np.ldexp(residuals * unit[:, -1:], down)).sum(axis=0)
+
+
+def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: Whole) -> None:
+    """Add a_j a_j' of every person and bin, a_j the root of v_j times u_j cut toward zero."""
+    columns, most = unit.shape[1] - 1, float(schema.steps) ** 2
+    for place, variance in enumerate(variances.T):
+        roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
+        roots *= (np.vecdot(roots, roots) * _ONE <= most * variance)[:, None]
+        block, own = roots.T @ roots, columns + place
+        into[:columns, :columns] += block[:columns, :columns]
+        into[:columns, own] += block[:columns, -1]
+        into[own, :columns] += block[-1, :columns]
+        into[own, own] += block[-1, -1]
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: HazardSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A person over all periods adds sum r_j u_j, at most M R long, and sum v_j u_j u_j', at most M R^2, for any w, c.
+
+    Two of them: 2 M R by the triangle, and sqrt 2 M R^2, because both matrices are positive (docs/sensitivity.md). Not
+    the Poisson row, whose replace-one bound needs information of rank one.
+    """
+    score = weights.get("g", 0.0) * (schema.cap * schema.clip_norm) ** 2
+    information = weights.get("H", 0.0) * (schema.cap * schema.clip_norm**2) ** 2
+    return score + information if adjacency == "add-remove" else 4 * score + 2 * information
+
+
+def _pairs(schema: HazardSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    """Persons of one period, which miss the information's bound: more periods come nearer and reach it in the limit."""
+    one = _person(schema, 0, ONE, event=False)
+    return [(one, _person(schema, place, m, event=not m)) for place in (0, 1) for m in (ONE, 0)]
+
+
+def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
+    """A person whose row is the place alone, with this hazard in the one period; at the event r is 1 where m is 0."""
+    R = schema.steps
+    root = math.isqrt(R * R * int(m * m / math.expm1(m / ONE) / ONE) // ONE) if m else 0
+    ends: dict[str, Any] = {"r": [[0, R if event else -(m * R // ONE)]], "a": [[place, root]] if root else []}
+    return record_of([[place, R]], m=m, y=ONE if event else 0, **ends)
+
+
+KIND = Kind(
+    schema=HazardSchema, moments=HazardMoments, units=RealHazardMoments, measure=measured_hazards,
+    readable=hazards_of_readable, in_batches=lambda _: False, square=_square, proved="gH",
+    named=lambda schema: (*schema.feature_names, schema.bins.name, schema.event),
+    worst=WorstPair(_pairs, added(of_score)),
+)  # fmt: skip

@@ -1,0 +1,147 @@
+"""The mean of rows: the sum of all feature vectors, whatever their labels.
+
+The first round of a course that centres rows (``course.Centred``), and where G would be hidden the second of a
+regression's (``course.Rounds``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import DataError
+from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
+from privstats.moments.base import Moments, containers
+from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
+from privstats.schema.checks import GIVEN, checked_vectors, settle
+from privstats.schema.kinds import Kind, bare
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import class_rows
+from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.record_sums import RecordTerms
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("x", "pooled", ("feature",), (1, 0), meaning="the sum of all feature vectors"),
+)
+
+
+@dataclass(frozen=True)
+class MeanSchema(Schema):
+    """The sum x of all feature vectors; labels or targets are given as to any schema, and not read.
+
+    Guarantee:
+        Unit one record. A record adds a vector of norm at most R, in whole numbers, so add-remove moves x by at most R,
+        and replace-one by at most 2 R, or sqrt 2 R where entries are not negative. All three are attained. Source: the
+        triangle inequality; ``|x - x'|^2 <= |x|^2 + |x'|^2`` without negative entries (docs/sensitivity.md).
+
+    Args:
+        features, clip_norm, grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> moments = ps.measure(ps.MeanSchema(2, clip_norm=1.0), [[0.5, 0.0], [0.0, 0.25]], [0, 1])
+        >>> moments.real().x.tolist()
+        [0.5, 0.25]
+    """
+
+    task: ClassVar[str] = "mean"
+    makes: ClassVar[str] = "the average of every column over all records"
+    no_persons: ClassVar[str] = ""
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
+
+    features: int = GIVEN
+    clip_norm: float = GIVEN
+    grid_bits: int = 12
+    _: KW_ONLY
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, **checked_vectors(self))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of the one axis."""
+        return {"feature": self.features}
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return self.columns
+
+
+# --- the sums
+
+
+MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features",), "records", "clip_report")
+
+
+def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
+    """The exact sum over records; of ``y`` only its length is read.
+
+    Raises:
+        DataError: rows that do not fit the schema, or another number of labels.
+    """
+    plain = class_rows(schema, 2, schema.grid_bits)
+    sums: Any = moments.accumulators.measured(plain, _of_one_class(schema, X, y), None, progress)
+    return MeanMoments(schema, sums.A[0], sums.records, sums.clip_report)
+
+
+def mean_terms(schema: MeanSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
+    """What each record adds; of ``y`` only its length is read.
+
+    Raises:
+        DataError: as :func:`measured_mean`.
+    """
+    plain = class_rows(schema, 2, schema.grid_bits)
+    result = moments.accumulators.terms_on_grid(plain, _of_one_class(schema, X, y), None)
+    return replace(result, terms=(moments.record_sums.Term({"x": result.terms[0].products["A"]}),))
+
+
+def _of_one_class(schema: MeanSchema, X: Any, y: Any) -> Iterator[tuple[Any, NDArray[np.intp]]]:
+    for rows, labels in moments.input_validation.pairs(X) if y is None else ((X, y),):
+        records, given = (
+            moments.input_validation.check_features(schema, rows).shape[0],
+            moments.input_validation.as_rows(labels, "y").shape,
+        )
+        if not given or given[0] != records:
+            raise DataError(f"X has {records} rows and y has shape {given}; give one label or target per row")
+        yield rows, np.zeros(records, np.intp)
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: MeanSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds a vector of norm at most R; two are 2 R apart where opposed, without negative entries sqrt 2 R."""
+    square = weights.get("x", 0.0) * schema.clip_norm**2
+    return square * (1 if adjacency == "add-remove" else 2 if schema.nonnegative else 4)
+
+
+def _of_record(schema: MeanSchema, record: Record) -> Sums:
+    return wire(moments.exact_moments(replace(bare(schema), features=2), rows_of(schema, [record]), [0]))
+
+
+KIND = Kind(
+    schema=MeanSchema,
+    moments=MeanMoments,
+    units=RealMeanMoments,
+    measure=measured_mean,
+    terms=mean_terms,
+    beside="unread",
+    square=_square,
+    proved="x",
+    unsigned=lambda schema: "x" if schema.nonnegative else "",
+    worst=WorstPair(vectors, added(_of_record)),
+)

@@ -1,0 +1,246 @@
+"""Bounded numbers beside count tables: their sums, sensitivity and worst pairs. Loaded where a plan has numbers.
+
+A number is z whole steps from the middle of its range, cut to -4096..4096, so z^2 is at most 4096^2. A record adds z
+and z^2 in its group, and 1 in the number's own table; where it is missing, that 1 alone. Proof: docs/sensitivity.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import SchemaError
+from privstats.kinds.worst import Record
+from privstats.moments.record_sums import Term
+from privstats.schema.base import Adjacency
+from privstats.schema.variables import is_finite
+from privstats.transforms.columns import MISSING_CELL, require_switch
+from privstats.transforms.reading import checked_names
+
+if TYPE_CHECKING:
+    from privstats.kinds.counts import CountSchema
+
+STEPS = 1 << 12
+"""Half the range of a number in whole steps."""
+
+_Cells = Sequence[NDArray[np.intp]]
+_Numbers = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A bounded number, whose sum and square are released beside the tables, for all records or by group.
+
+    It is counted from the middle of its range, in halves of it, rounded to 1/4096: ``z = (value - middle) / half``,
+    so -1 <= z <= 1. A value beyond the bounds has no cell, as in a :class:`Bins` with ``open="none"``.
+
+    Args:
+        name: of the column.
+        low, high: bounds from public knowledge, in the column's unit.
+        by: variables of the same schema, in whose crossed cells it is summed apart; empty: over all records.
+        missing: a missing value adds nothing, and its record counts in a cell of its own; without it, it has no cell.
+
+    Example:
+        >>> hours = ps.Number("hours", 0, 80)
+        >>> hours.middle, hours.half, hours.cells
+        (40.0, 40.0, ('given',))
+    """
+
+    name: str
+    low: float
+    high: float
+    by: tuple[str, ...] = ()
+    missing: bool = False
+    open: ClassVar[str] = "none"
+    closed: ClassVar[str] = "left"
+
+    def __post_init__(self) -> None:
+        (name,) = checked_names("a number's name", (self.name,)) or ("",)
+        ends = (self.low, self.high)
+        size = max(map(abs, ends)) if all(map(is_finite, ends)) and not any(type(end) is bool for end in ends) else 0
+        if not 1e-15 <= size <= 1e15 or self.high - self.low < 1e-9 * size:
+            raise SchemaError(f"low and high of {name} must be numbers up to 1e15, the first clearly below the second")
+        require_switch(name, "missing", self.missing)
+        by = checked_names(f"by of {name}", self.by) or ()
+        for field, value in (("low", float(self.low)), ("high", float(self.high)), ("by", by)):
+            object.__setattr__(self, field, value)
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Both bounds."""
+        return self.low, self.high
+
+    @property
+    def middle(self) -> float:
+        """The value that counts 0."""
+        return (self.low + self.high) / 2
+
+    @property
+    def half(self) -> float:
+        """How far from the middle a value counts 1."""
+        return (self.high - self.low) / 2
+
+    def of_steps(self, steps: int) -> float:
+        """The value of so many steps from the middle."""
+        return self.middle + steps / STEPS * self.half
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Where a record counts beside its sum, so that the release knows how many gave the number."""
+        return ("given", *((MISSING_CELL,) * self.missing))
+
+
+def numbers_of(schema: CountSchema) -> tuple[Number, ...]:
+    """The numbers that a schema was given, as plans or files have them, checked.
+
+    Raises:
+        SchemaError: one is none, or names a group that is no variable.
+    """
+    given = schema.numbers
+    if not isinstance(given, tuple | list) or not given:
+        raise SchemaError("numbers must be a tuple with at least one entry")
+    numbers = tuple(number_of(each) for each in given)
+    names = [getattr(each, "name", None) for each in schema.variables]
+    checked_names("numbers and variables", (*(each.name for each in numbers), *filter(None, names)))
+    for number in numbers:
+        unknown = [name for name in number.by if name not in names]
+        if unknown:
+            raise SchemaError(f"by of {number.name} names {unknown[0]!r}, which is no variable; declare it as one")
+    if schema.transform:
+        raise SchemaError("numbers are read as they stand: leave transform out, or count the column in Bins")
+    return numbers
+
+
+def number_of(value: Any) -> Number:
+    """A number, also from a plan file's table.
+
+    Raises:
+        SchemaError: it is none.
+    """
+    if isinstance(value, Number):
+        return value
+    known = {field.name for field in fields(Number)}
+    given = set(value) if isinstance(value, Mapping) else set()
+    if not {"name", "low", "high"} <= given <= known:
+        raise SchemaError("a number has name, low and high, and may have by and missing; write [[schema.numbers]]")
+    return Number(**value)
+
+
+def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Whole steps from the middle of the range, ``(n,)``: the nearest, of two the even one; 0 where none was given.
+
+    Cut to the range, so that no value and no rounding passes it.
+
+    Example:
+        >>> from privstats.kinds.numbers import steps_of
+        >>> steps_of(ps.Number("hours", 0, 80), np.array([80.0, 39.0, 1e9]), np.array([True] * 3)).tolist()
+        [4096, -102, 4096]
+    """
+    from_middle = np.where(given, values, number.middle) - number.middle
+    return np.clip(np.rint(from_middle * (STEPS / number.half)), -STEPS, STEPS).astype(np.int64)
+
+
+def groups_of(schema: CountSchema, number: Number) -> slice:
+    """The slice of a number's groups in x and q, row by row.
+
+    Example:
+        >>> from privstats.kinds.numbers import groups_of
+        >>> sex, km = ps.Categories("sex", ("f", "m")), ps.Number("km", 0, 9)
+        >>> schema = ps.CountSchema((sex,), (), numbers=(km, ps.Number("hours", 0, 80, by=("sex",))))
+        >>> groups_of(schema, schema.numbers[1])
+        slice(1, 3, None)
+    """
+    numbers = schema.numbers or ()
+    sizes, place = [math.prod(schema.shape(each.by)) for each in numbers], numbers.index(number)
+    return slice(sum(sizes[:place]), sum(sizes[: place + 1]))
+
+
+def number_sums(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """x and q, sums and sums of squares in steps, ``(groups,)`` of all numbers one after the other.
+
+    Args:
+        schema: with numbers.
+        cells: the cell of each record in each table, ``(n,)`` each.
+        numbers: the values of each, ``(n,)``.
+    """
+    x, q = np.zeros((2, schema.sizes["block"]), np.int64)
+    for groups, steps in _in_groups(schema, cells, numbers):
+        np.add.at(x, groups, steps)
+        np.add.at(q, groups, steps * steps)
+    return x, q
+
+
+def number_terms(schema: CountSchema, cells: _Cells, numbers: _Numbers) -> Iterator[Term]:
+    """What each record adds to x and q; arguments as of :func:`number_sums`."""
+    for groups, steps in _in_groups(schema, cells, numbers):
+        z = steps[:, None].astype(np.float64)
+        yield Term({"x": (z, None), "q": (z * z, None)}, groups)
+
+
+def _in_groups(
+    schema: CountSchema, cells: _Cells, numbers: _Numbers
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.int64]]]:
+    """Of each number the place of every record's group in x and q, and its steps."""
+    declared = schema.numbers or ()
+    for number, own in zip(declared, cells[-len(declared) :], strict=True):
+        group, missing = np.divmod(own, len(number.cells))
+        yield groups_of(schema, number).start + group, steps_of(number, numbers[number.name], missing == 0)
+
+
+def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """The square of mu of one record, at weights in real units: the guarantee of :class:`~privstats.CountSchema`."""
+    numbers = schema.numbers or ()
+    T, x, q = (weights.get(letter, 0.0) for letter in "Txq")
+    alone = T * len(schema.tables) + (x + q) * len(numbers)  # also beside a record that is left out
+    if adjacency == "add-remove":
+        return alone
+    return max(
+        alone, 2 * T * (len(schema.tables) - len(numbers)) + math.fsum(_apart(each, T, x, q) for each in numbers)
+    )
+
+
+def _apart(number: Number, T: float, x: float, q: float) -> float:
+    """What two values of a number are apart at most.
+
+    In one group ``d^2 (x + q s^2)`` with d = z - z', s = z + z' and \\|d| + \\|s| <= 2. In two groups, or where one is
+    missing, both count in full.
+    """
+    d = _turn(x, q)
+    other = 2 * (T + x + q) if number.by else 2 * T + x + q if number.missing else 0.0
+    return max(other, 4 * x, d**2 * (x + q * (2 - d) ** 2))
+
+
+def _turn(x: float, q: float) -> float:
+    """Where ``d^2 (x + q (2 - d)^2)`` is largest within 1 <= d < 2; 1 where it rises up to d = 2."""
+    return (3 - math.sqrt(1 - 2 * x / q)) / 2 if 2 * x < q else 1.0
+
+
+def pairs_with_numbers(
+    schema: CountSchema, weights: Mapping[str, float], one: Record, other: Record
+) -> list[tuple[Record, Record]]:
+    """Pairs of records, one of which is the worst at these weights of squared wire steps: in the same cells and in
+    others, with numbers at both ends, d apart, and missing."""
+    numbers = schema.numbers or ()
+    turn = STEPS - round(STEPS * _turn(weights.get("x", 0.0), weights.get("q", 0.0) * STEPS**2))
+    first = _with(one, {number.name: STEPS for number in numbers})
+    pairs = []
+    for second, near, gap in product((other, one), (-STEPS, turn), (-STEPS, turn, None)):
+        ends = {n.name: -STEPS if n.by else gap if n.missing else near for n in numbers}
+        pairs.append((first, _with(second, ends)))
+    return pairs
+
+
+def _with(record: Record, steps: Mapping[str, int | None]) -> Record:
+    """Numbers of so many steps, or missing, each in its own table's cell."""
+    cells = {name: int(each is None) for name, each in steps.items()}
+    return {
+        **record,
+        "values": {**record["values"], **cells},
+        "steps": {name: each or 0 for name, each in steps.items()},
+    }

@@ -1,0 +1,407 @@
+"""The sums of whole parties, and how one party's records become one direction of whole numbers.
+
+A function of all records of one party, so parts of a party do not add; parties do. The direction is
+where a softmax descends to over all of its whole-numbered rows, from zero or from W: its gradient is an exact sum of
+whole numbers at whole-numbered weights, and what is done to the weights is one IEEE operation per entry at a time, so
+it is the same bits in any order, batch, container and BLAS. The whole numbers that it is cut to are shortened as such.
+
+A party descends in whole numbers, and its task word names the descent. Thirty steps over a party's rows in floats
+would depend on order and batches, and a ridge step on its exact sums, which would not, is up to three points worse.
+Gradients at whole-numbered weights are exact sums, so the direction is the same bits anywhere, without a solver; the
+rows are held instead. No bound and no field of the plan says which direction is sent, so another one gets another
+word for ``task``: a library that does not know the word refuses the plan, and digests differ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import DataError
+from privstats.kinds.classes import ClassSchema
+from privstats.kinds.worst import Record, WorstPair, added, dense, first, record_of
+from privstats.moments.base import Moments, RealMoments
+from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
+from privstats.schema.checks import GIVEN, checked_vectors, settle
+from privstats.schema.kinds import Kind
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import ROW_BITS, check_exact, check_widths, class_rows, settle_classes
+from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.clip_report import ClipReport
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "P",
+        "pooled",
+        ("class", "feature"),
+        (0, 1),
+        meaning="the sum of one vector of each party, at most 1 long, which points to what tells the classes apart",
+    ),
+)
+"""One direction of each party, C x d numbers of norm 1 at most."""
+
+_UPDATE_TABLE: tuple[Statistic, ...] = (
+    replace(
+        _TABLE[0],
+        meaning="the sum of one vector of each party, at most 1 long: what its records would change in the weights "
+        "that the plan publishes",
+    ),
+)
+"""The same for updates of published weights."""
+
+
+@dataclass(frozen=True)
+class PartySchema(Schema):
+    """One direction of each party: P, the sum of ``V_k``, C x d numbers, in which every party weighs the same.
+
+    A party with rows X and one-hot labels Y descends from zero on its own softmax, without an intercept: thirty
+    accelerated steps ``W += C / e (Y - softmax(XW'))'X / n`` with ``e = sum |x|^2 / n``, and sends W at length 1. A
+    party may do anything to its own records before the clip, so its descent costs nothing.
+    ``heads.PartyDiscriminant`` reads the release. It is for promises for whole parties; for one record a
+    :class:`ClassSchema` is far better. The steps are made with whole numbers (:func:`direction`): order,
+    batches, container and machine change no bit. A party's rows are held in memory, four bytes a number.
+
+    Guarantee:
+        Unit one client, which counts as one record of this schema (``max_records_per_client=1``). ``|V|_F <= 2**f``
+        holds in whole numbers for *every* set of records, because the whole numbers themselves are shortened
+        (:func:`shortened`): no float bounds anything. So mu = 1 / sigma for a party added or removed, and
+        2 / sigma for one exchanged for another; both are attained. A party without records sends zeros. Source: the
+        Gaussian mechanism on a vector that is clipped per party, as in DP-FedAvg (McMahan et al. 2018,
+        arXiv:1710.06963); docs/sensitivity.md. No promise covers one record: it may turn its party's whole direction.
+
+    Args:
+        classes: number of classes C, 2 to 8,192; labels are 0..C-1.
+        features: dimension d of the rows (after ``transform``), 2 to 65,536.
+        clip_norm: what rows are shortened to. No bound rests on it; ``UnitNorm()`` in the transform suits most data.
+        grid_bits: f; a direction is 2**f steps long. Between 2 and 20.
+        nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.PartySchema(2, 2)
+        >>> one = ps.measure(schema, [[1.0, 0.0], [-1.0, 0.0]], [1, 0])
+        >>> many = ps.measure(schema, [[1.0, 0.0], [-1.0, 0.0]] * 500, [1, 0] * 500)
+        >>> one == many, one.real().P.round(2).tolist()  # a party of a thousand records weighs as much as one of two
+        (True, [[-0.71, 0.0], [0.71, 0.0]])
+    """
+
+    task: ClassVar[str] = "party-softmax"  # another direction needs another word: parties of one plan send the same
+    makes: ClassVar[str] = "a rule that tells the classes apart, to which each party gives one direction, as one vote"
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
+    predicts: ClassVar[Predicted | None] = "parties"
+    whole_parties: ClassVar[bool] = True
+
+    classes: int
+    features: int = GIVEN
+    clip_norm: float = 1.0
+    _: KW_ONLY
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle_classes(self)
+        settle(self, **checked_vectors(self))
+        check_exact(self)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis."""
+        return {"class": self.classes, "feature": self.features}
+
+    @property
+    def rows(self) -> ClassSchema:
+        """How a party's records are read, before its direction is taken: on a finer grid."""
+        return class_rows(self, self.classes)
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return self.rows.record
+
+    @property
+    def clipping(self) -> str:
+        """The sentence that explains the bound on a party's weight."""
+        return (
+            f"Then one direction is computed from all records of the party, at length 1, and cut to steps of "
+            f"{1 / self.steps:.2g}: every party weighs the same, so that no record weighs more than its party."
+        )
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit: 2**f, whatever the clip norm."""
+        return by_letter(self.table, statistic)[0].scale(1.0, float(self.steps))
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no promise covers one record: it may turn the direction of its whole party."""
+        if unit != "record":
+            return ""
+        return (
+            "one record may turn the whole direction of its party, so a PartySchema promises parties: give "
+            'unit="client" with max_records_per_client=1, or measure a ClassSchema for one record'
+        )
+
+
+@dataclass(frozen=True)
+class PartyUpdateSchema(PartySchema):
+    """The second direction of each party: P, the sum of the updates ``V_k`` that parties make to published weights W.
+
+    A party descends as under a :class:`PartySchema`, from W instead of zero, where ``W x / clip_norm`` are the scores
+    of a row, and sends what the descent adds to W, at length 1. ``PartyRounds`` chooses W.
+
+    Guarantee:
+        That of :class:`PartySchema`, for *every* W: what is sent is shortened in the same whole numbers after the
+        descent, wherever that began. No plan goes without DP: two exact sums at chosen weights tell more of a party
+        than one.
+
+    Args:
+        as for :class:`PartySchema`.
+
+    Raises:
+        SchemaError: as there.
+
+    Example:
+        >>> schema = ps.PartyUpdateSchema.of(ps.PartySchema(2, 2))
+        >>> schema.needs  # the published values that the measurement reads
+        {'W': (2, 2)}
+        >>> from privstats.schema.public_values import Published, Values
+        >>> start = Published.of({"W": Values.rounded([[-8.0, 0.0], [8.0, 0.0]])})
+        >>> X, y = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [1, 0, 1]  # W tells the first two apart, and not the third
+        >>> ps.measure(schema, X, y, published=start).real().P.round(1).tolist()
+        [[0.0, -0.7], [0.0, 0.7]]
+    """
+
+    task: ClassVar[str] = "party-update"
+    makes: ClassVar[str] = (
+        "a step in which such a rule is improved, to which each party gives one direction, as one vote"
+    )
+    table: ClassVar[tuple[Statistic, ...]] = _UPDATE_TABLE
+    predicts: ClassVar[Predicted | None] = None
+
+    @classmethod
+    def of(cls, schema: PartySchema) -> PartyUpdateSchema:
+        """The same parties and bounds."""
+        return cls(**{each.name: getattr(schema, each.name) for each in fields(schema)})
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """W ``(C, d)``."""
+        return {"W": (self.classes, self.features)}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse values of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        super().check_values(values)
+        check_widths(values)
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no promise covers one record, and none may be left out."""
+        if unit is not None:
+            return super().refusal(unit)
+        return (
+            "an update cannot be released without differential privacy: two exact sums at chosen weights tell more of "
+            "a party than one; give the plan a Privacy"
+        )
+
+
+# --- the sums
+
+Block: TypeAlias = tuple[NDArray[np.floating], NDArray[np.intp]]
+"""Some thousand rows of whole numbers, ``(m, d)``, of norm at most 2**16, and their labels."""
+
+_STEPS = 30  # for every data set (docs/papers_and_peers.md)
+
+_WEIGHT_BITS = 18
+
+_MOST = float(1 << 28)
+
+_FACTOR_BITS = 32
+
+
+def direction(blocks: Sequence[Block], classes: int, features: int, start: Values | None = None) -> NDArray[np.float64]:
+    """By how much thirty accelerated steps move the weights of a softmax, at length 1, ``(C, d)``; or zeros.
+
+    With e = sum |x|^2 / n a step is ``W += (C / e) (Y - P)'X / n``: at zero the curvature is that of the rows over C,
+    so neither their length nor the number of classes decides how far a step goes. Steps are Nesterov's (1983),
+    without an intercept or a penalty: their number is the penalty.
+
+    Guarantee:
+        The same bits for the same records in any order and blocks, on any machine: entries of weights are whole numbers
+        of at most 2**28, so a logit of at most 65,536 features is a sum of whole numbers below 2**53.
+
+    Args:
+        blocks: all rows of the party, in steps of 2**-16.
+        classes: C.
+        features: d.
+        start: the weights that it starts from, ``(C, d)``, cut to some 2**10 beside rows of norm 1; None: zero.
+
+    Raises:
+        DataError: more than 2**27 records.
+    """
+    began = np.zeros((classes, features))
+    energy = sum(int(np.vdot(rows, rows)) for rows, _ in _wide(blocks))
+    if not energy:
+        return began
+    records = sum(len(labels) for _, labels in blocks)
+    exponent = _WEIGHT_BITS + (energy // records).bit_length() // 2
+    if start is not None:
+        began = np.clip(np.rint(np.ldexp(start.real, exponent - ROW_BITS)), -_MOST, _MOST)
+    pace, weights, ahead = math.ldexp(float(classes), exponent - moments.gradient_map.PROBABILITY_BITS), began, began
+    for step in range(_STEPS):
+        before, weights = weights, ahead - np.rint(_gradient(blocks, ahead, exponent) / energy * pace)
+        ahead = np.clip(weights + np.rint((weights - before) * (step / (step + 3))), -_MOST, _MOST)
+    moved = classes * (weights - began) - (weights - began).sum(axis=0)  # all classes share rounding of probabilities
+    length = math.sqrt(sum(entry**2 for entry in moved.astype(np.int64).ravel().tolist()))
+    return np.asarray(moved / (length or 1.0))
+
+
+def _gradient(blocks: Sequence[Block], weights: NDArray[np.float64], exponent: int) -> NDArray[np.int64]:
+    """``(P - Y)'X`` in steps of 2**-20, exact."""
+    total = moments.grid.ExactSum(weights.shape, 1 << (ROW_BITS + moments.gradient_map.PROBABILITY_BITS))
+    for rows, labels in _wide(blocks):
+        p = moments.gradient_map.probabilities(rows @ weights.T, exponent)
+        p[np.arange(len(p)), labels] -= 1 << moments.gradient_map.PROBABILITY_BITS
+        total.admit(len(rows))
+        total.partial += p.T @ rows
+    return total.result()
+
+
+def _wide(blocks: Sequence[Block]) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
+    return ((rows.astype(np.float64), labels) for rows, labels in blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class RealPartyMoments(RealMoments):
+    """The sum in real units, with noise or without: P, ``(C, d)``."""
+
+    P: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PartyMoments(Moments):
+    """The sum on the grid, exact: P int64, ``(C, d)``.
+
+    Attributes:
+        schema: what was measured.
+        records: 1 for a party that has any records, 0 for one without: a party counts as one record of its schema.
+        clip_report: what the clip did to its rows; stays with the party and is ignored by ``==``.
+        published: digest of the weights that the descent started from; empty where it started from zero.
+
+    Raises:
+        DataError: another shape than the schema says, or one party's direction that is longer than 1.
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("classes", "features")
+
+    schema: PartySchema
+    P: NDArray[np.int64]
+    records: int | None = field(default=None, compare=False)
+    clip_report: ClipReport | None = field(default=None, compare=False)
+    published: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.records is not None and (type(self.records) is not int or self.records < 0):
+            raise DataError(f"records must be a whole number of at least 0, or None, got {self.records!r}")
+        if self.records is not None and self.records <= 1 and _squared_length(self.P) > self.schema.steps**2:
+            raise DataError("P of one party must not be longer than 2**grid_bits; build it with measure()")
+
+    def real(self) -> RealPartyMoments:
+        """The same in real units, float64."""
+        return RealPartyMoments.of_sums(self.schema, self.wire())
+
+
+def measured_parties(
+    schema: PartySchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> PartyMoments:
+    """One party's direction, from all of its records; of an update from the published W.
+
+    Guarantee:
+        Unit one party. ``|P|_F <= 2**grid_bits`` in whole numbers, for any records and whatever float64 does; zeros for
+        a party without records, or whose records are all 0.
+
+    Raises:
+        DataError: arrays that are no records of this schema.
+    """
+    grid = moments.grid.feature_grid(schema.rows)
+    blocks, report = [], moments.clip_report.no_records(schema.features)
+    for raw, labels in moments.rounds.pieces(schema.rows, X, y, progress):
+        rows = np.empty((len(raw), schema.features))
+        result = grid.quantize(moments.code_rows.behind(schema, raw, grid) if schema.transform else raw, rows)
+        counts = tuple(moments.clip_report.norm_histogram(result.norms, schema.rows.steps).tolist())
+        report += moments.clip_report.ClipReport(len(rows), result.clipped, 0, counts, result.energy, schema.features)
+        blocks.append((rows.astype(np.float32), labels.astype(np.intp)))  # whole numbers below 2**24
+    P = cut(direction(blocks, schema.classes, schema.features, values.get("W")), schema.steps)
+    return PartyMoments(schema, P, int(report.records > 0), clip_report=report)
+
+
+def cut(V: NDArray[np.float64], steps: int) -> NDArray[np.int64]:
+    """``V steps`` in whole numbers, cut toward zero, no longer than ``steps`` and without what is no number.
+
+    Guarantee:
+        Of the numbers alone: ``sum out**2 <= steps**2`` holds exactly for every float64 array, also one that is longer
+        than 1, infinite or NaN: the proof rests on no float.
+    """
+    integers = np.trunc(np.clip(np.nan_to_num(V), -1.0, 1.0) * steps)
+    return shortened(integers.astype(np.int64), steps)
+
+
+def shortened(ray: NDArray[np.int64], steps: int) -> NDArray[np.int64]:
+    """A whole-numbered ray as it stands, or shortened by one factor and cut toward zero until it is no longer than
+    ``steps``.
+
+    Guarantee:
+        Of the numbers alone: ``sum out**2 <= steps**2`` holds exactly, for every ray with entries of at most
+        ``steps <= 2**20``. With t = floor(2**32 steps / |ray|) an entry becomes at most ``|v| t / 2**32``.
+    """
+    square = _squared_length(ray)
+    if square <= steps**2:
+        return ray
+    factor = math.isqrt((steps << _FACTOR_BITS) ** 2 // square)
+    out: NDArray[np.int64] = np.sign(ray) * (np.abs(ray) * factor >> _FACTOR_BITS)
+    return out
+
+
+def _squared_length(ray: NDArray[np.int64]) -> int:
+    """The sum of squares, exactly: in int64 where no sum of so many can pass it, else in Python's integers."""
+    most = max(int(ray.max()), -int(ray.min()))
+    if most**2 * ray.size < 1 << 63:
+        return int(np.vdot(ray, ray))
+    return sum(entry**2 for entry in ray.ravel().tolist())
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(_: PartySchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """The record of a party schema is a party: a vector of norm at most 1, so 1, and 4 for two that are opposed. Both
+    are attained."""
+    return (1 if adjacency == "add-remove" else 4) * weights.get("P", 0.0)
+
+
+def _pairs(schema: PartySchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    return [(record_of([], a=first(schema)), record_of([], a=first(schema, -1)))]
+
+
+KIND = Kind(
+    schema=PartySchema,
+    moments=PartyMoments,
+    units=RealPartyMoments,
+    measure=measured_parties,
+    square=_square,
+    proved="P",
+    worst=WorstPair(_pairs, added(lambda _, record: {("P", 0): dense(record["a"])})),
+)
+
+UPDATE = replace(KIND, schema=PartyUpdateSchema)

@@ -1,0 +1,300 @@
+"""A least-squares task: Gram matrix, cross moments and target energy, by fold.
+
+A record's fold is a public hash of its own grid vectors (``moments.record_sums``). ``encoding`` makes the sums a flat
+vector.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import DataError, SchemaError
+from privstats.kinds.classes import KIND as CLASSES
+from privstats.kinds.classes import ClassSchema
+from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
+from privstats.moments.base import Moments, RealMoments
+from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
+from privstats.schema.checks import GIVEN, check_coarseness, checked_vectors, settle, size, whole
+from privstats.schema.kinds import bare
+from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.clip_report import ClipReport
+
+RIDGE_TABLE: tuple[Statistic, ...] = (
+    Statistic(
+        "G",
+        "fold",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features",
+        symmetric=True,
+        share=0.5,
+    ),
+    Statistic(
+        "h", "fold", ("feature", "target"), (1, 1), meaning="the sum of products of features and targets", share=0.48
+    ),
+    Statistic("q", "fold", (), (0, 2), meaning="the sum of squared targets", share=0.02),
+)
+"""Gram matrix, cross moments and target energy, in wire order."""
+
+LeftOut: TypeAlias = Literal["left out"]
+
+RIDGE_STATISTICS = letters_of(RIDGE_TABLE)
+
+_MAX_FOLDS = 64
+
+
+@dataclass(frozen=True)
+class RidgeSchema(Schema):
+    """Moments of a least-squares task: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
+
+    Args:
+        features: dimension d of a (after ``transform``), at least 2.
+        targets: number of regression targets T, the columns of b.
+        clip_norm: R, the norm to which every feature vector a is clipped.
+        target_bound: Y, the norm to which every target vector b is clipped (for one target: the largest |b|).
+        grid_bits: f; vectors of norm R and targets of norm Y are 2**f grid steps long. Between 2 and 20.
+        folds: F; every record lies in exactly one fold and each fold has its own (G, h, q), so that the penalty can be
+            chosen from the released sums without another round. The sensitivity does not grow with F. At most 64.
+        nonnegative: features are known to be >= 0.
+        transform: public maps applied to the features before clipping.
+        feature_names: names of the columns that come in (before ``transform``), in order, as in :class:`ClassSchema`.
+        missing: ``"left out"``: the one target may be missing, and such a record adds nothing; None: it is refused, or
+            counts as one that cannot be read.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [0.0, 2.0]], [0.5, -1.0]).real()
+        >>> moments.G.tolist(), moments.h.ravel().tolist(), moments.q
+        ([[1.0, 0.0], [0.0, 4.0]], [0.5, -2.0], 1.25)
+    """
+
+    task: ClassVar[str] = "ridge"
+    makes: ClassVar[str] = "a regression, which is a formula that predicts the targets from the columns"
+    no_persons: ClassVar[str] = ""
+    table: ClassVar[tuple[Statistic, ...]] = RIDGE_TABLE
+    statistics: ClassVar[str] = RIDGE_STATISTICS
+    predicts: ClassVar[Predicted | None] = "ridge"
+
+    features: int = GIVEN
+    targets: int = 1
+    _: KW_ONLY
+    clip_norm: float
+    target_bound: float
+    grid_bits: int = 12
+    folds: int = 1
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+    missing: LeftOut | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, targets=whole("targets", self.targets, 1, "a regression needs a target"))
+        settle(self, folds=_checked_folds(self.folds))
+        settle(self, target_bound=size("target_bound", self.target_bound, "the largest target norm, publicly known"))
+        settle(self, **checked_vectors(self))
+        check_coarseness("targets", self.targets, self.grid_bits)
+        if self.missing not in (None, "left out") or (self.missing and self.targets > 1):
+            raise SchemaError(f"missing must be 'left out', and of one target, got {self.missing!r}")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"fold": self.folds, "feature": self.features, "target": self.targets}
+
+    @property
+    def target_scale(self) -> float:
+        """Grid steps per target unit."""
+        return self.steps / self.target_bound
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        targets = "a target" if self.targets == 1 else f"{self.targets} targets"
+        gap = ", where it is not missing" if self.missing else ""
+        return f"{self.columns}, and {targets} of at most {self.target_bound:g}{gap}"
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit of a statistic."""
+        return by_letter(self.table, statistic)[0].scale(self.scale, self.target_scale)
+
+
+def _checked_folds(value: object) -> int:
+    folds = whole("folds", value, 1, "1 means no cross-validation")
+    if folds > _MAX_FOLDS:  # each has noise and an upload of its own
+        raise SchemaError(f"folds must be at most {_MAX_FOLDS}, got {folds}: the upload grows with each; 5 is plenty")
+    return folds
+
+
+# --- the sums
+
+
+@dataclass(frozen=True, eq=False)
+class RealRidgeMoments(RealMoments):
+    """Ridge moments in real units, float64, with noise or without.
+
+    Attributes:
+        G: sum of a a^T over all folds, ``(d, d)``.
+        h: sum of a b^T over all folds, ``(d, targets)``.
+        q: sum of ||b||^2 over all folds, a number.
+        fold_G, fold_h, fold_q: the same per fold, ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0)
+        >>> real = ps.measure(schema, [[1.0, 0.0], [0.0, 2.0]], [0.5, -1.0]).real()
+        >>> np.linalg.solve(real.G, real.h).ravel().tolist()  # the least-squares weights
+        [0.5, -0.5]
+    """
+
+    G: NDArray[np.float64]
+    h: NDArray[np.float64]
+    q: float
+    fold_G: NDArray[np.float64]
+    fold_h: NDArray[np.float64]
+    fold_q: NDArray[np.float64]
+
+    @classmethod
+    def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
+        """From sums by letter and fold in wire steps."""
+        folds = {f"fold_{letter}": array / schema.scale_of(letter) for letter, array in sums.items()}
+        return cls(**{letter: array.sum(axis=0) / schema.scale_of(letter) for letter, array in sums.items()}, **folds)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RidgeMoments(Moments):
+    """Exact ridge moments on the grid, int64, fold by fold: G = sum a a^T, h = sum a b^T, q = sum ||b||^2.
+
+    A record's fold is a public hash of its own grid vectors (see ``folds``), so that one record more or less leaves all
+    others where they are: the sensitivity of the fold-wise sums rests on that.
+
+    Attributes:
+        schema: what was measured.
+        fold_G, fold_h, fold_q: per fold, ``(folds, d, d)``, ``(folds, d, targets)``, ``(folds,)``.
+        clip_report: what the clip did, and how many records there were; stays with the client, ignored by ``==``.
+
+    Raises:
+        DataError: an array has another shape than the schema says, or the clip report a negative number of records.
+
+    Example:
+        >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=1.0, grid_bits=4)
+        >>> moments = ps.measure(schema, [[1.0, 0.0], [0.0, 2.0]], [0.5, -1.0])
+        >>> moments.G.tolist(), moments.real().G.tolist()  # squared grid steps of 2 / 16, and real units
+        ([[64, 0], [0, 256]], [[1.0, 0.0], [0.0, 4.0]])
+    """
+
+    prefix: ClassVar[str] = "fold_"
+    shown: ClassVar[tuple[str, ...]] = ("features", "targets", "folds")
+
+    schema: RidgeSchema
+    fold_G: NDArray[np.int64]
+    fold_h: NDArray[np.int64]
+    fold_q: NDArray[np.int64]
+    clip_report: ClipReport | None = field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.records is not None and self.records < 0:
+            raise DataError("clip_report.records must be at least 0, got a negative number; keep what measure() gave")
+
+    @property
+    def G(self) -> NDArray[np.int64]:
+        """sum a a^T over all folds, ``(d, d)``, in squared grid steps."""
+        return np.asarray(self.fold_G.sum(axis=0))
+
+    @property
+    def h(self) -> NDArray[np.int64]:
+        """sum a b^T over all folds, ``(d, targets)``, in feature steps times target steps."""
+        return np.asarray(self.fold_h.sum(axis=0))
+
+    @property
+    def q(self) -> int:
+        """sum ||b||^2 over all folds, in squared target steps."""
+        return int(self.fold_q.sum())
+
+    @property
+    def records(self) -> int | None:
+        """Records measured, from the clip report; None where that is unknown. Private, and never sent."""
+        return None if self.clip_report is None else self.clip_report.records
+
+    def real(self) -> RealRidgeMoments:
+        """The same moments in real units, float64: every integer divided by its scale."""
+        return RealRidgeMoments.of_sums(self.schema, self.wire())
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: RidgeSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    radius_squared, target = schema.clip_norm**2, schema.target_bound**2
+    gram = weights.get("G", 0.0) * radius_squared**2
+    cross = weights.get("h", 0.0) * radius_squared * target
+    energy = weights.get("q", 0.0) * target**2
+    add = gram + cross + energy
+    if adjacency == "add-remove":
+        return add
+    other_fold = 2 * add if schema.folds > 1 else 0.0
+    return max(other_fold, _replaced(gram, cross, energy))
+
+
+def _replaced(gram: float, cross: float, energy: float) -> float:
+    """max over c, t in [0, 1] of 2 gram (1 - c^2) + cross (1 + t^2 + 2 c t) + energy (1 - t^2)^2.
+
+    c is the cosine of a and a', t the length of b' (opposed to b) over Y. For c inside (0, 1) the maximum over c is
+    convex in t^2, so t is 0 or 1; for c = 1 the remaining stationary maximum is the smaller root of
+    2 energy t (1 - t) = cross.
+    """
+    lengths = [0.0, 1.0]
+    if energy > 2 * cross:
+        lengths.append((1 - math.sqrt(1 - 2 * cross / energy)) / 2)
+    return max(_at_length(gram, cross, energy, t) for t in lengths)
+
+
+def _at_length(gram: float, cross: float, energy: float, t: float) -> float:
+    c = min(1.0, cross * t / (2 * gram)) if gram > 0 else 1.0
+    return 2 * gram * (1 - c * c) + cross * (1 + t * t + 2 * c * t) + energy * (1 - t * t) ** 2
+
+
+def _pairs(schema: RidgeSchema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    R = schema.steps
+    one = record_of([[0, R]], b=[[0, R]])
+    g, k, e = (weights.get(letter, 0.0) for letter in "Ghq")
+    lengths = [0.0, 1.0, *([(1 - math.sqrt(1 - 2 * k / e)) / 2] if e > 2 * k else [])]
+    pairs = [(one, record_of([[1, R]], b=[[0, R]])), (one, record_of([[0, R]], b=[]))]
+    for t in lengths:
+        c = min(1.0, k * t / (2 * g)) if g else 1.0
+        x = [[0, int(c * R)], [1, int(math.sqrt(1 - c * c) * R)]]
+        pairs.append((one, record_of(x, b=[[0, -int(t * R)]] if int(t * R) else [])))
+    return pairs + ([(one, {**one, "cell": 1})] if schema.folds > 1 else [])
+
+
+def _of_record(schema: RidgeSchema, record: Record) -> Sums:
+    target = [[dense(record["b"], 1)[0] / schema.target_scale]]
+    small = replace(bare(schema), features=2, targets=1, folds=1)
+    return wire(moments.exact_moments(small, rows_of(schema, [record]), target), record["cell"])
+
+
+RecordSchema: TypeAlias = ClassSchema | RidgeSchema
+"""The kinds of plain sums over records: no published map before them, no function of one party's sums after."""
+
+KIND = replace(
+    CLASSES,  # measured alike, with targets for labels
+    schema=RidgeSchema,
+    moments=RidgeMoments,
+    units=RealRidgeMoments,
+    beside="targets",
+    square=_square,
+    proved="Ghq",
+    unsigned=lambda schema: "Gq" if schema.nonnegative else "q",
+    worst=WorstPair(_pairs, added(_of_record)),
+)

@@ -1,0 +1,438 @@
+"""A round of a logistic or Poisson regression: score and information at published weights.
+
+The same bits in any batch, order and BLAS. A record is counted, or counts as zero: no answer depends on a record and
+the published weights together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import RecordError, SchemaError
+from privstats.kinds.classes import ClassSchema
+from privstats.kinds.ridge import RidgeSchema
+from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
+from privstats.moments.base import Moments, containers
+from privstats.schema.base import Adjacency, Schema, Statistic, by_letter, letters_of
+from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
+from privstats.schema.kinds import Kind
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import NEEDS_PRIVACY, check_widths, class_rows, target_rows
+from privstats.transforms import ByArm, ConstantFeature, Transform, output_features
+
+if TYPE_CHECKING:
+    from privstats.moments.record_sums import RecordTerms
+
+_LOGISTIC: tuple[Statistic, ...] = (
+    Statistic(
+        "g",
+        "pooled",
+        ("feature",),
+        (1, 1),
+        meaning="the sum of what each record would change in the model",
+        share=0.591,
+    ),
+    Statistic(
+        "H",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features, weighted by the variance of each predicted outcome",
+        symmetric=True,
+        share=0.409,
+    ),
+)
+"""Score and information of a logistic regression; at these shares the information costs nothing beside the score."""
+
+_POISSON = tuple(replace(row, share=share) for row, share in zip(_LOGISTIC, (0.7, 0.3), strict=True))
+"""Score and information of a Poisson regression."""
+
+Family: TypeAlias = Literal["logistic", "poisson"]
+
+Seen: TypeAlias = Literal["outcome"]
+
+_TABLES: Mapping[str, tuple[Statistic, ...]] = {"logistic": _LOGISTIC, "poisson": _POISSON}
+
+_MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
+
+
+@dataclass(frozen=True)
+class ScoreSchema(Schema):
+    """Score and information of a generalised linear model at published weights w.
+
+    ``g = sum (y - m) u`` and ``H = sum v u u'`` over rows u of norm at most R: logistic ``m = 1 / (1 + exp(-w'u))``,
+    ``v = m (1 - m)``, y in {0, 1}; Poisson ``m = exp(w'u)``, cut to Y, ``v = m``, y cut to 0..Y. The bounds hold for
+    *every* w. A course builds the rounds (:class:`~privstats.course.Newton`).
+
+    Args:
+        features: dimension d of the rows (after ``transform``), at least 2; end the transform in ``ConstantFeature``
+            for an intercept.
+        clip_norm: R, the norm that rows are clipped to.
+        family: ``"logistic"`` or ``"poisson"``.
+        target_bound: Y, for a Poisson regression: counts beyond it are cut.
+        rate: a public guess of the mean outcome, which the first round starts from; helps where outcomes are rare.
+        outcomes: of rows by arm: how many columns y has, where it has several; they are not read here.
+        grid_bits, nonnegative, transform, feature_names: as in :class:`ClassSchema`. Where the transform ends in
+            ``ByArm``, the outcome is the arm that it takes out, u is the row of either arm, and y is read beside it
+            and adds nothing: a propensity of treatment (:class:`~privstats.Effect`).
+        missing: ``"outcome"``: the outcome is whether y is there, 1, or missing, 0, u is the whole row, and what y says
+            adds nothing: a propensity of being observed.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.ScoreSchema(2, clip_norm=2.0, transform=(ps.transforms.ConstantFeature(1.0),))
+        >>> schema.sizes, schema.needs  # what is summed, and the published values that the measurement reads
+        ({'feature': 2}, {'w': (2,)})
+    """
+
+    task: ClassVar[str] = "score"
+    makes: ClassVar[str] = "a step of a regression for an outcome that is yes or no, or a count"
+    no_persons: ClassVar[str] = ""
+    statistics: ClassVar[str] = letters_of(_LOGISTIC)
+
+    features: int = GIVEN
+    clip_norm: float = GIVEN
+    _: KW_ONLY
+    family: Family = "logistic"
+    target_bound: float | None = None
+    rate: float | None = None
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+    outcomes: int | None = None
+    missing: Seen | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, **checked_vectors(self))
+        _check_outcomes(self)
+        _check_missing(self)
+        if self.by_arm and self.family != "logistic":
+            raise SchemaError("the outcome is an arm where the transform ends in ByArm: take family='logistic'")
+        if self.family not in get_args(Family):
+            raise SchemaError(f"family must be 'logistic' or 'poisson', got {self.family!r}")
+        if self.features > _MOST_FEATURES:
+            raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {self.features}; project them first")
+        if (self.family == "poisson") != (self.target_bound is not None):
+            raise SchemaError(
+                "target_bound is the largest count of a Poisson regression: give it there, and only there"
+            )
+        if self.target_bound is not None:
+            settle(self, target_bound=size("target_bound", self.target_bound, "the largest count, publicly known"))
+        _check_rate(self)
+
+    @property
+    def table(self) -> tuple[Statistic, ...]:
+        """The rows of the statistics, with the shares of the family."""
+        return _TABLES[self.family]
+
+    @property
+    def by_arm(self) -> bool:
+        """Whether the outcome is the arm that the transform takes out."""
+        return self.missing is None and self._in_arms
+
+    @property
+    def _in_arms(self) -> bool:
+        return bool(self.transform) and isinstance(self.transform[-1], ByArm)
+
+    @property
+    def parts(self) -> tuple[slice, ...]:
+        """Entries of w that no record reads together: those of either arm, where rows are by arm."""
+        half = self.features // 2
+        return (slice(0, half), slice(half, None)) if self._in_arms and self.missing else (slice(None),)
+
+    @property
+    def appended(self) -> int:  # type: ignore[override]
+        """Of rows by arm the transform gives twice as many entries."""
+        if not self.by_arm:
+            return 0
+        outputs = output_features(self.transform)  # of declared columns, which may say the features
+        return -self.features if outputs is None else -(outputs // 2)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of the one axis."""
+        return {"feature": self.features}
+
+    @property
+    def outcome(self) -> float:
+        """The largest outcome: 1, or Y."""
+        return self.target_bound or 1.0
+
+    @property
+    def constant(self) -> float | None:
+        """Value of the last column where that is an intercept feature."""
+        if self._in_arms and self.missing:
+            return None
+        last = self.transform[-1 - self.by_arm] if len(self.transform) > self.by_arm else None
+        return last.value if isinstance(last, ConstantFeature) else None
+
+    @property
+    def rows(self) -> ClassSchema | RidgeSchema:
+        """How records are read: as those of two classes, or of a regression."""
+        if self.by_arm or self.missing:
+            features = self.features if self.missing else 2 * self.features
+            missing = "left out" if self.missing else None
+            more: dict[str, Any] = {"targets": self.outcomes or 1, "missing": missing, "nonnegative": False}
+            return target_rows(self, 1.0, self.grid_bits, features=features, **more)
+        if self.family == "logistic":
+            return class_rows(self, 2, self.grid_bits)
+        return target_rows(self, self.outcome, self.grid_bits)
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        if self.by_arm:
+            return f"{self.columns}, the arm of a treatment among them, and an outcome that is not read here"
+        if self.missing:
+            return f"{self.columns}, and whether an outcome is there, which is not read here itself"
+        outcome = "an outcome of 0 or 1" if self.family == "logistic" else f"a count of at most {self.outcome:g}"
+        return f"{self.columns} and {outcome}"
+
+    def scale_of(self, statistic: str) -> float:
+        """Grid steps per real unit: rows have 2**f per R, residuals 2**f per largest outcome, v in units of it."""
+        row = by_letter(self.sent, statistic)[0]
+        if statistic == "H":
+            return row.scale(self.scale) / self.outcome
+        return row.scale(self.scale, self.steps / self.outcome)
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """The weights w, ``(d,)``."""
+        return {"w": (self.features,)}
+
+    def check_values(self, values: Mapping[str, Values]) -> None:
+        """Refuse weights of another shape, wider than 20 bits, tiny or enormous, before any record is read."""
+        super().check_values(values)
+        check_widths(values)
+
+    def refusal(self, unit: str | None) -> str:
+        """Why no plan may go without DP: a chosen w isolates a record, whatever else is in the sum."""
+        return NEEDS_PRIVACY if unit is None else ""
+
+
+def _check_missing(schema: ScoreSchema) -> None:
+    if schema.missing not in (None, "outcome"):
+        raise SchemaError(f"missing must be 'outcome' or left out, got {schema.missing!r}")
+    if schema.missing and (schema.family != "logistic" or schema.nonnegative or schema.rate or schema.outcomes):
+        raise SchemaError(
+            "whether y is there is 1 or 0, of one y: take family='logistic'; leave rate, outcomes and nonnegative out"
+        )
+
+
+def _check_outcomes(schema: ScoreSchema) -> None:
+    if schema.outcomes is None:
+        return
+    if not schema.by_arm:
+        raise SchemaError("outcomes are the columns of y beside rows by arm, which others lack: leave it out")
+    settle(schema, outcomes=whole("outcomes", schema.outcomes, 2, "leave it out where there is one"))
+
+
+def _check_rate(schema: ScoreSchema) -> None:
+    if schema.rate is None:
+        return
+    rate = size("rate", schema.rate, "a public guess of the mean outcome")
+    if rate >= schema.outcome or not math.isfinite(rate):
+        raise SchemaError(f"rate must be below the largest outcome, {schema.outcome:g}, got {rate:g}")
+    if schema.constant is None:
+        raise SchemaError("rate is a guess for the intercept: end the transform in ConstantFeature, or leave rate out")
+    settle(schema, rate=rate)
+
+
+# --- the sums
+
+_MEAN_BITS = 20
+
+_ONE = float(1 << _MEAN_BITS)
+
+_SHY = 1 - 2.0**-40  # rounding of a root and a product cannot lift what is this much shorter
+
+_LOG_BITS = 40  # of log Y, rounded so that every platform takes the same number
+
+Whole = NDArray[np.float64]
+"""Whole numbers in float64."""
+
+
+ScoreMoments, RealScoreMoments = containers(
+    "Score", ScoreSchema, _LOGISTIC, ("family", "features"), "records", "published"
+)
+
+
+def measured_scores(
+    schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> Moments:
+    """The exact sums of a round over records.
+
+    Guarantee:
+        Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same m,
+        in whole numbers, for all admitted weights and any record; one with NaN or infinite entries adds nothing, and is
+        not among the ``records``. The joint sensitivity rests on the third.
+
+    Raises:
+        DataError: arrays that are no records of this schema.
+        RecordError: of rows by arm, one that cannot be read, whatever was published.
+    """
+    sums = moments.grid.sums_of(schema, "gH")
+    records = 0
+    for rows, targets in moments.rounds.pieces(schema.rows, X, y, progress):
+        (unit, residuals, roots), finite = _mapped(schema, rows, targets, values["w"])
+        for total in sums.values():
+            total.admit(len(rows))
+        sums["g"].partial += unit.T @ residuals
+        sums["H"].partial += roots.T @ roots
+        records += int(np.count_nonzero(finite))
+    return ScoreMoments(schema, sums["g"].result(), sums["H"].result(), records)
+
+
+def score_terms(schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds to a round.
+
+    Raises:
+        DataError, RecordError: as :func:`measured_scores`.
+    """
+    several = moments.rounds.pieces(schema.rows, X, y, progress=False)
+    return moments.record_sums.RecordTerms.joined(_added(schema, rows, beside, values["w"]) for rows, beside in several)
+
+
+def _added(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values) -> RecordTerms:
+    (unit, residuals, roots), finite = _mapped(schema, rows, targets, w)
+    a = roots[finite]
+    return moments.record_sums.RecordTerms(
+        finite, (moments.record_sums.Term({"g": ((unit * residuals[:, None])[finite], None), "H": (a, a)}),), {}
+    )
+
+
+def _mapped(
+    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any], w: Values
+) -> tuple[tuple[Whole, Whole, Whole], NDArray[np.bool_]]:
+    """u ``(n, d)``, r ``(n,)`` and a ``(n, d)`` of every record, all zero for one that is not finite; and which
+    are."""
+    unit, outcomes, fine = _on_grid(schema, rows, targets)
+    finite = fine.copy()
+    mean = _means(schema, unit, w)
+    variance = mean * (_ONE - mean) / _ONE if schema.family == "logistic" else mean
+    residuals = np.trunc(np.ldexp(outcomes - mean, schema.grid_bits - _MEAN_BITS))
+    roots = np.trunc(unit * (np.sqrt(variance / _ONE) * _SHY)[:, None])
+    most = float(schema.steps) ** 2
+    fine &= (np.vecdot(unit, unit) <= most) & (np.abs(residuals) * _ONE <= schema.steps * np.abs(outcomes - mean))
+    fine &= np.vecdot(roots, roots) * _ONE <= most * variance
+    return (unit * fine[:, None], residuals * fine, roots * fine[:, None]), finite
+
+
+def _on_grid(schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+    """Grid rows, outcomes in steps of 2**-20 of the largest, and which records are finite."""
+    if schema.missing:
+        return _seen_on_grid(schema, rows, targets)
+    if schema.by_arm:
+        moments.rounds.real_outcomes(
+            targets, schema.outcomes or 1
+        )  # the same records count in all sessions of an effect
+        treated, unit = moments.rounds.arm_rows(schema.rows, rows)
+        return unit, treated.astype(np.float64) * _ONE, np.ones(len(rows), np.bool_)
+    unit, fine = moments.rounds.grid_rows(schema, rows)
+    goals = targets.astype(np.float64).reshape(len(targets))
+    fine &= np.isfinite(goals)
+    outcomes = np.clip(np.where(fine, goals, 0.0) / schema.outcome, 0.0, 1.0)
+    return unit, np.trunc(outcomes * _ONE), fine
+
+
+def _seen_on_grid(
+    schema: ScoreSchema, rows: NDArray[Any], targets: NDArray[Any]
+) -> tuple[Whole, Whole, NDArray[np.bool_]]:
+    """Grid rows, and whether an outcome is there; all records are finite, as in the sessions that follow.
+
+    Raises:
+        RecordError: a row that cannot be read, whatever was published.
+    """
+    unit, fine = moments.rounds.grid_rows(schema.rows, rows)
+    if not fine.all():
+        raise RecordError("X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; mend them")
+    seen = np.isfinite(moments.rounds.real_outcomes(targets, 1, missing=True)[:, 0])
+    return unit, seen.astype(np.float64) * _ONE, fine
+
+
+def _means(schema: ScoreSchema, unit: Whole, w: Values) -> Whole:
+    """m in steps of 2**-20 of the largest outcome, 0 to 2**20."""
+    step = schema.clip_norm / float(schema.steps)
+    fitted = (unit @ w.integers.astype(np.float64)) * math.ldexp(step, -w.exponent)
+    if schema.family == "poisson":
+        fitted = fitted - round(math.log(schema.outcome) * (1 << _LOG_BITS)) / (1 << _LOG_BITS)
+        return np.floor(
+            moments.gradient_map.exponentials(np.stack([np.zeros_like(fitted), fitted], axis=1), 0)[:, 1] / _ONE
+        )
+    numerators = moments.gradient_map.exponentials(np.stack([np.zeros_like(fitted), fitted], axis=1), 0)
+    return np.asarray(np.floor(numerators[:, 1] * _ONE / numerators.sum(axis=1)))
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: ScoreSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """A record adds r u and v u u' with |u| <= R; logistic |r| = p, v = p (1 - p); Poisson r = y - m, v = m, both in
+    0..Y. Whatever was published: m is free in the bound (docs/sensitivity.md)."""
+    score = weights.get("g", 0.0) * (schema.clip_norm * schema.outcome) ** 2
+    information = weights.get("H", 0.0) * (schema.clip_norm**2 * schema.outcome) ** 2
+    if schema.family == "logistic":
+        add = _logistic(score, information)
+        return add if adjacency == "add-remove" else 2 * add + 2 * score
+    if adjacency == "add-remove":
+        return score + information
+    replaced = 4 * score + information
+    if score <= 2 * information and information:
+        replaced = max(replaced, 2 * score + 2 * information + score**2 / (2 * information))
+    return replaced
+
+
+def _logistic(score: float, information: float) -> float:
+    """max over p in [0, 1] of score p^2 + information p^2 (1 - p)^2.
+
+    Inside, 1 + rho (1 - p)(1 - 2p) = 0 with rho = information / score, and the smaller root is the maximum; at p = 1
+    the information is 0, so up to rho = (11 + 5 sqrt 5) / 2 it costs nothing beside the score.
+    """
+    if score == 0:
+        return information / 16
+    rho = information / score
+    places = [1.0] if rho < 8 else [1.0, (3 - math.sqrt(1 - 8 / rho)) / 4]
+    return max(score * p * p + information * (p * (1 - p)) ** 2 for p in places)
+
+
+def _pairs(schema: ScoreSchema, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    """What records can add at some weights: the means that matter, outcomes at both ends, one row or two."""
+    H, g = weights.get("H", 0.0), weights.get("g", 0.0)
+    means = [ONE, ONE // 2]
+    if schema.family == "logistic" and g and 8 * g < H:
+        means.append(int((3 - math.sqrt(1 - 8 * g / H)) / 4 * ONE))
+    ones = [_record(schema, 0, m, 0) for m in means]
+    others = [_record(schema, place, m, y) for place in (0, 1) for m, y in [*((m, 0) for m in means), (0, ONE)]]
+    return [(one, other) for one in ones for other in others]
+
+
+def _record(schema: ScoreSchema, place: int, m: int, y: int) -> Record:
+    R = schema.steps
+    residual = abs(y - m) * R // ONE * (1 if y >= m else -1)
+    variance = m * (ONE - m) // ONE if schema.family == "logistic" else m
+    root = math.isqrt(R * R * variance // ONE)
+    ends: dict[str, Any] = {"r": [[0, residual]] if residual else [], "a": [[place, root]] if root else []}
+    return record_of([[place, R]], m=m, y=y, **ends)
+
+
+KIND = Kind(
+    schema=ScoreSchema,
+    moments=ScoreMoments,
+    units=RealScoreMoments,
+    measure=measured_scores,
+    terms=score_terms,
+    square=_square,
+    proved="gH",
+    nearer=True,
+    worst=WorstPair(_pairs, added(of_score)),
+)

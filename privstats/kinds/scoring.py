@@ -1,0 +1,432 @@
+"""A score: what a published head says of records that it has not seen, counted in public cells.
+
+Each record is scored by itself and counts in one cell of every table. The head comes as bytes among the plan's
+published values. Its reader stands above this room and is found by name, as the package of a brought module is; it
+gives scores and probabilities of rows, one row at a time. What follows from these is arithmetic on one record: no other
+record decides its cell.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from itertools import pairwise
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import PlanError, RecordError, SchemaError
+from privstats.kinds.classes import ClassSchema
+from privstats.kinds.counts import COUNT_TABLE, CountMoments, CountSchema, RealCountMoments, counted_terms, square
+from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
+from privstats.schema.base import Schema, Statistic, letters_of
+from privstats.schema.checks import settle, size, whole
+from privstats.schema.kinds import Kind
+from privstats.schema.public_values import Published, Values
+from privstats.schema.variables import Bins, Variable
+from privstats.transforms import Transform
+from privstats.transforms.base import to_builtins
+from privstats.transforms.columns import Categories
+
+if TYPE_CHECKING:
+    from privstats.moments.record_sums import RecordTerms
+
+HEAD = "head"
+"""The name of the head's bytes among the published values."""
+
+Scale: TypeAlias = Literal["probability", "margin"]
+
+_ROW_BITS = 20
+
+_MOST_BINS = 1000
+
+_MOST_BYTES = 1 << 25
+
+_LEAST_ROOM = 1 << 16
+
+_DIGEST = re.compile("[0-9a-f]{64}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ScoringSchema(Schema):
+    """Counts of (label, predicted class, binned score) of a published head; :class:`~privstats.Scoring` builds one.
+
+    Of two classes there is one table: the label by the score of the second class in ``score_bins`` bins; the predicted
+    class is the half in which the score lies. Of more classes there are two: the label by the predicted class, and
+    whether that is right by the score of the predicted class; with ``by_class`` one more for every class, whether a
+    record is of it by its score, for one-vs-rest curves.
+
+    Guarantee:
+        Unit one record. Every record is scored by itself and counts 1 in exactly one cell of each of J tables, whatever
+        the head is and whatever the other records are: ``|T|^2 <= J``, and ``2 J`` under replace-one. Source: that of
+        count tables (docs/sensitivity.md). The promise is for the records that are scored, not for those that the head
+        was made from; without a promise a head can be built whose counts single out one record.
+
+    Args:
+        head: SHA-256 of the head, 64 hex digits, as its file has it; its bytes are the plan's published values.
+        head_bytes: how many there are: at most 32 MiB, and twice what a quadratic rule over these classes and columns
+            takes, beside the size of map and names.
+        classes: number of labels C, at least 2; the head may know fewer of three and more.
+        features: dimension of the rows behind ``transform``.
+        score_bins: bins of equal width, public; an even number of 2 classes.
+        score: ``"probability"``, in 0..1 (of the predicted class of more than two, in 1/C..1); or ``"margin"``, the
+            score of the class less the largest of the others.
+        reach: with a margin: bins cover -reach..reach, and larger ones count in the outer bins.
+        by_class: of more than two classes: a table for every class.
+        cuts: of two classes: the inner edges of the bins of a probability, ``score_bins - 1`` of them, rising, with one
+            half among them; None for bins of equal width. Public, as all of a plan: :class:`~privstats.Scoring` takes
+            them from the releases of the head.
+        transform, class_names, feature_names: of the head, as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> y = np.arange(400) % 2
+        >>> X = np.random.default_rng(0).normal(size=(400, 2)) + y[:, None]
+        >>> schema = ps.Scoring(ps.heads.LDA().fit(X, y), score_bins=4).schema
+        >>> schema.tables, schema.shape(("label", "score"))
+        ((('label', 'score'),), (2, 4))
+    """
+
+    task: ClassVar[str] = "scoring"
+    makes: ClassVar[str] = (
+        "how well a model that is already published does: how often it is right, where, and how sure it may be"
+    )
+    scores_head: ClassVar[bool] = True
+    no_persons: ClassVar[str] = ""
+    table: ClassVar[tuple[Statistic, ...]] = COUNT_TABLE
+    statistics: ClassVar[str] = letters_of(COUNT_TABLE)
+    clip_norm: ClassVar[float] = 1.0
+    grid_bits: ClassVar[int] = 0
+    nonnegative: ClassVar[bool] = False
+
+    head: str
+    head_bytes: int
+    classes: int
+    features: int
+    _: KW_ONLY
+    score_bins: int = 20
+    score: Scale = "probability"
+    reach: float | None = None
+    by_class: bool = False
+    cuts: tuple[float, ...] | None = None
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.head, str) or not _DIGEST.fullmatch(self.head):
+            raise SchemaError("head must be the SHA-256 of a head in 64 hex digits; ps.Scoring(head) computes it")
+        rows = self.rows  # whose checks are those of the fields that it takes
+        settle(self, classes=rows.classes, features=rows.features, transform=rows.transform)
+        settle(self, class_names=rows.class_names, feature_names=rows.feature_names)
+        settle(self, head_bytes=whole("head_bytes", self.head_bytes, 1, "the length of the head's file"))
+        if self.head_bytes > (most := self._most_bytes):
+            raise SchemaError(
+                f"head_bytes is {self.head_bytes:,}, and a head of {self.classes} classes over {self.features} columns "
+                f"has at most {most:,}: what is more would cost every party time for each record; publish a smaller "
+                "head, and refuse such a plan of somebody else's"
+            )
+        settle(self, score_bins=_checked_bins(self.score_bins, self.classes, equal=self.cuts is None))
+        if self.score not in get_args(Scale):
+            raise SchemaError(f"score must be 'probability' or 'margin', got {self.score!r:.40}")
+        if (self.score == "margin") != (self.reach is not None):
+            raise SchemaError("reach is the largest margin with a bin of its own: give it with score='margin' alone")
+        if self.reach is not None:
+            settle(self, reach=size("reach", self.reach, "8 suits log-odds"))
+        if not isinstance(self.by_class, bool) or (self.by_class and self.classes == 2):
+            raise SchemaError("by_class must be True or False, and False of two classes: their one table is of both")
+        if self.cuts is not None:
+            settle(self, cuts=self._checked_cuts(self.cuts))
+        _ = self.counted  # which bounds the number of cells
+
+    def _checked_cuts(self, cuts: Any) -> tuple[float, ...]:
+        values = tuple(float(each) for each in cuts) if isinstance(cuts, list | tuple) and _all_parts(cuts) else ()
+        rising = all(low < high for low, high in pairwise((0.0, *values, 1.0)))
+        if not (rising and 0.5 in values and len(values) == self.score_bins - 1) or self.classes != 2:
+            raise SchemaError(
+                "cuts are of two classes: score_bins - 1 probabilities that rise between 0 and 1, with 0.5 among them; "
+                "ps.Scoring(head, releases=...) computes them"
+            )
+        if self.score != "probability":
+            raise SchemaError("cuts are of probabilities; leave score out")
+        return values
+
+    @property
+    def first_half(self) -> int:
+        """Of two classes, how many bins are of scores for which the first is predicted."""
+        return self.score_bins // 2 if self.cuts is None else self.cuts.index(0.5) + 1
+
+    @property
+    def _most_bytes(self) -> int:
+        """Twice the largest rule, a float64 matrix for each class, and what the plan itself says of map and names."""
+        content = repr((to_builtins(self.transform), self.class_names, self.feature_names))
+        rule = 16 * self.classes * (self.features + 1) ** 2
+        return min(_MOST_BYTES, _LEAST_ROOM + rule + 4 * len(content))
+
+    @cached_property
+    def rows(self) -> ClassSchema:
+        """How records are read: as those of a class schema."""
+        read = {"transform": self.transform, "class_names": self.class_names, "feature_names": self.feature_names}
+        return ClassSchema(self.classes, self.features, "NA", 1.0, _ROW_BITS, **read)  # type: ignore[arg-type]
+
+    @cached_property
+    def labels(self) -> tuple[str, ...] | tuple[int, ...]:
+        """The names of the classes, or the numbers 0..C-1."""
+        return tuple(range(self.classes)) if self.class_names is None else self.class_names
+
+    @cached_property
+    def edges(self) -> tuple[float, ...]:
+        """Edges of the bins of a class's score, ``score_bins + 1`` of them."""
+        if self.cuts is not None:
+            return (0.0, *self.cuts, 1.0)
+        low, high = (-self.reach, self.reach) if self.reach is not None else (0.0, 1.0)
+        return _equal(low, high, self.score_bins)
+
+    @cached_property
+    def sure_edges(self) -> tuple[float, ...]:
+        """The same of the predicted class's score, which is never low."""
+        low, high = (0.0, self.reach) if self.reach is not None else (1 / self.classes, 1.0)
+        return _equal(low, high, self.score_bins)
+
+    @cached_property
+    def counted(self) -> CountSchema:
+        """The tables in which a record counts."""
+        label = Categories("label", self.labels)
+        if self.classes == 2:
+            return CountSchema((label, Bins("score", self.edges)), (("label", "score"),))
+        variables: list[Variable] = [label, Categories("predicted", self.labels)]
+        variables += [Categories("right", ("no", "yes")), Bins("sureness", self.sure_edges)]
+        tables = [("label", "predicted"), ("right", "sureness")]
+        for name in map(str, self.labels) if self.by_class else ():
+            variables += [Categories(f"is {name}", ("no", "yes")), Bins(f"score of {name}", self.edges)]
+            tables.append((f"is {name}", f"score of {name}"))
+        return CountSchema(tuple(variables), tuple(tables))
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """What is known of a record once it is scored."""
+        return self.counted.variables
+
+    @property
+    def tables(self) -> tuple[tuple[str, ...], ...]:
+        """Which of these are crossed."""
+        return self.counted.tables
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Number of cells of all tables together."""
+        return self.counted.sizes
+
+    def shape(self, table: tuple[str, ...]) -> tuple[int, ...]:
+        """Cells along each variable of a table."""
+        return self.counted.shape(table)
+
+    def place(self, table: tuple[str, ...]) -> slice:
+        """The slice of a table's cells in T, row by row."""
+        return self.counted.place(table)
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return self.rows.record
+
+    @property
+    def clipping(self) -> str:
+        """The sentence that explains the bound on a record's weight."""
+        crossed = "; ".join(" by ".join(table) for table in self.tables)
+        return (
+            f"The published head {self.head[:16]} gives it a class and a score, and it counts 1 in exactly one cell of "
+            f"every table ({crossed}), so that no record weighs more."
+        )
+
+    @property
+    def needs(self) -> Mapping[str, tuple[int, ...]]:
+        """The bytes of the head, a number each."""
+        return {HEAD: (self.head_bytes,)}
+
+
+def bytes_of(values: Mapping[str, Values]) -> bytes:
+    """The bytes of the head among the published values.
+
+    Raises:
+        PlanError: the values are no bytes.
+    """
+    whole_numbers = values[HEAD].integers
+    if values[HEAD].exponent or whole_numbers.min() < 0 or whole_numbers.max() > 255:
+        raise PlanError("the published head must be bytes, numbers from 0 to 255; ps.Scoring(head).published has them")
+    return whole_numbers.astype(np.uint8).tobytes()
+
+
+def published_head(data: bytes) -> Published:
+    """The bytes of a head as values that a plan publishes."""
+    whole_numbers: NDArray[np.int64] = np.frombuffer(data, np.uint8).astype(np.int64)
+    return Published.of({HEAD: Values(whole_numbers, 0)})
+
+
+def _all_parts(values: Sequence[Any]) -> bool:
+    return all(type(each) in (int, float) and 0 < each < 1 for each in values)
+
+
+def _checked_bins(value: object, classes: int, *, equal: bool) -> int:
+    bins = whole("score_bins", value, 2, "20 suits most heads")
+    if bins > _MOST_BINS or (classes == 2 and equal and bins % 2):
+        raise SchemaError(
+            f"score_bins must be at most {_MOST_BINS}, and of two classes an even number, so that one half is each "
+            f"class's; got {bins}"
+        )
+    return bins
+
+
+def _equal(low: float, high: float, bins: int) -> tuple[float, ...]:
+    return tuple(float(each) for each in np.linspace(low, high, bins + 1))
+
+
+# --- the sums
+
+_READER = "privstats.heads.scoring:reader"
+
+_WINDOW = 4096
+
+Real: TypeAlias = NDArray[np.float64]
+
+Said: TypeAlias = tuple[Real, Real]
+"""Scores and probabilities of rows, ``(n, C)`` each; of a class that the head does not know -inf and 0."""
+
+
+def measured_scoring(
+    schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
+) -> CountMoments:
+    """Counts of records under the published head.
+
+    Guarantee:
+        What a record adds follows from the record, the head and the machine: it is scored in an array of one row, so
+        no rounding of another record's changes its cell. On another machine a score within rounding of an edge may lie
+        in the next bin, which moves no other record. One that the head's maps make infinite counts nowhere.
+
+    Raises:
+        DataError: arrays that are no records of this schema.
+        RecordError: a row has NaN or infinite entries; never of declared columns.
+        PlanError: the published head is another one, or not of the schema's classes and columns.
+    """
+    total = np.zeros(schema.sizes["cell"], np.int64)
+    for _, places in _scored(schema, X, y, values, progress):
+        for table, cells in zip(schema.tables, places, strict=True):
+            there = schema.place(table)
+            total[there] += np.bincount(cells, minlength=there.stop - there.start)
+    return CountMoments(schema, total)
+
+
+def scoring_terms(schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
+    """What each record adds.
+
+    Raises:
+        DataError, RecordError, PlanError: as :func:`measured_scoring`.
+    """
+    several = _scored(schema, X, y, values, progress=False)
+    return moments.record_sums.RecordTerms.joined(counted_terms(schema, known, places) for known, places in several)
+
+
+def _scored(
+    schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
+) -> Iterator[tuple[NDArray[np.bool_], list[NDArray[np.intp]]]]:
+    """Which records of a piece count, and the cells of those in every table."""
+    read: Callable[[NDArray[Any]], Said] = resolve_name(_READER)(schema, bytes_of(values))
+    for rows, labels in moments.rounds.pieces(schema.rows, X, y, progress, _WINDOW):
+        if moments.code_rows.cells_of(schema) is None and not np.isfinite(rows).all():
+            raise RecordError("X has NaN or infinite entries; drop or impute these records, or leave them out")
+        scores, shares = read(rows)
+        known = np.asarray(~np.isnan(scores).all(axis=1))
+        yield known, cells_of_scores(schema, scores[known], shares[known], labels[known].astype(np.intp))
+
+
+def cells_of_scores(
+    schema: ScoringSchema, scores: Real, shares: Real, labels: NDArray[np.intp]
+) -> list[NDArray[np.intp]]:
+    """The cell of every record in every table, ``(n,)`` each.
+
+    Args:
+        schema: the schema.
+        scores, shares: ``(n, C)``, :data:`Said`.
+        labels: ``(n,)``, 0..C-1.
+
+    Guarantee:
+        Every number gives a cell, NaN and infinities too, and each follows from its own row.
+
+    Example:
+        >>> from privstats.kinds.scoring import cells_of_scores
+        >>> schema = ps.ScoringSchema("0" * 64, 1, classes=2, features=2, score_bins=4)
+        >>> shares = np.array([[0.9, 0.1], [0.3, 0.7]])
+        >>> [cells.tolist() for cells in cells_of_scores(schema, np.log(shares), shares, np.array([0, 0]))]
+        [[0, 2]]
+    """
+    best, bins = scores.argmax(axis=1), schema.score_bins
+    values = _margins(scores) if schema.score == "margin" else shares
+    low, high = schema.edges[0], schema.edges[-1]
+    if schema.classes == 2:
+        half = schema.first_half
+        result = _bins(values[:, 1], low, high, bins) if schema.cuts is None else _between(values[:, 1], schema.cuts)
+        score = np.clip(result, np.where(best == 1, half, 0), np.where(best == 1, bins - 1, half - 1))
+        return [labels * bins + score]
+    sure = _bins(values[np.arange(len(best)), best], schema.sure_edges[0], schema.sure_edges[-1], bins)
+    places = [labels * schema.classes + best, (labels == best) * bins + sure]
+    for place in range(schema.classes if schema.by_class else 0):
+        places.append((labels == place) * bins + _bins(values[:, place], low, high, bins))
+    return places
+
+
+def _margins(scores: Real) -> Real:
+    """The score of each class less the largest of the others, ``(n, C)``."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        ordered = np.sort(scores, axis=1)
+        first = scores.argmax(axis=1)
+        others = np.repeat(ordered[:, -1:], scores.shape[1], axis=1)
+        others[np.arange(len(first)), first] = ordered[:, -2]
+        return np.asarray(scores - others)
+
+
+def _between(values: Real, cuts: tuple[float, ...]) -> NDArray[np.intp]:
+    """The bin of every value between given cuts; what is no number lies in the first."""
+    return np.asarray(np.searchsorted(cuts, np.nan_to_num(values, nan=0.0), side="right"), np.intp)
+
+
+def _bins(values: Real, low: float, high: float, bins: int) -> NDArray[np.intp]:
+    """The bin of every value; what is beyond the edges lies in the outer bins, and what is no number in the first."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        place = np.floor((values - low) * (bins / (high - low)))
+    place = np.clip(np.nan_to_num(place, nan=0.0, posinf=bins, neginf=0.0), 0, bins - 1)
+    return np.asarray(place, np.intp)
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _pairs(schema: ScoringSchema, _: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    one, other = ({"times": 1, "cell": 0, "places": [cell] * len(schema.tables)} for cell in (0, 1))
+    return [(one, other)]
+
+
+def _of_record(schema: ScoringSchema, record: Record) -> Sums:
+    sizes = (math.prod(schema.shape(table)) for table in schema.tables)
+    cells = [np.eye(1, size, place, dtype=np.int64)[0] for size, place in zip(sizes, record["places"], strict=True)]
+    return wire(CountMoments(schema, np.concatenate(cells)))
+
+
+KIND = Kind(
+    schema=ScoringSchema,
+    moments=CountMoments,
+    units=RealCountMoments,
+    measure=measured_scoring,
+    terms=scoring_terms,
+    square=square,
+    proved="T",
+    unsigned=lambda _: "T",
+    worst=WorstPair(_pairs, added(_of_record)),
+)

@@ -1,0 +1,347 @@
+"""Sums within sites that differ in level: one site's second moments less the part that its own shrunk mean explains.
+
+A function of all records of one site, so they add over sites only. Target and columns form one vector here; the readers
+in ``inference`` separate them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import DataError, SchemaError
+from privstats.kinds.classes import ClassSchema
+from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
+from privstats.moments.base import Moments, RealMoments, place_of
+from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
+from privstats.schema.checks import GIVEN, checked_groups, checked_vectors, settle, size
+from privstats.schema.kinds import Kind, bare
+from privstats.schema.public_values import Values
+from privstats.transforms import ConstantFeature, Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.clip_report import ClipReport
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "pooled", (), (0, 0), meaning="how many records there are", share=0.02),
+    Statistic(
+        "Q",
+        "pull",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two columns, less what each site's own mean explains",
+        symmetric=True,
+    ),
+)
+"""Records, and second moments less what each site's own shrunk mean explains, per group and pull, in wire order."""
+
+_MOST_PULLS = 4
+
+_LARGEST_PULL = 1e9
+
+
+@dataclass(frozen=True)
+class SitesSchema(Schema):
+    """Second moments within sites, of columns and target together, for ``inference.fixed_effects`` and ``mixed``.
+
+    A site is a client; two sites in one client are measured as one. With ``z = (x, y)`` clipped to one norm R, a site
+    of n records with sums s uploads n and, for every pull lambda, ``Q = sum z z' - s s' / (n + lambda)``, 0 for n = 0.
+    Summed over the sites with lambda = 0 that is the regression with a dummy for every site. One upload, no rounds.
+
+    Intervals are too short if slopes differ by site; use ``groups`` then.
+
+    Guarantee:
+        Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
+        of ``(N, Q)`` by a record of a site of any size: 4 R^2 per pull under add-remove, sqrt 2 times that under
+        replace-one, the cut to whole steps included (``dp.joint_mu``, docs/sensitivity.md). Without DP the exact sums
+        over few sites reveal the sites: a plan with too few for its pulls is refused, by a counting rule and no proof.
+
+    Args:
+        features: columns behind the transform *and* the target, at least 2.
+        clip_norm: R, the Euclidean norm to which every vector ``(x, y / target_scale)`` is clipped.
+        pulls: lambda, how many records hold a site's mean at zero: ``(0,)`` for fixed effects; two to four increasing
+            numbers from above 0 to 1e9 for a random intercept, only without DP.
+        groups: F; a site's sums go to the group of its place in the roster modulo F, which gives errors that hold
+            where slopes differ by site. 1, or 6 to 64; with one pull.
+        target_scale: the target is divided by this public number before the clip.
+        transform: public maps applied to the columns and not to the target. With a pull of 0 no ``ConstantFeature``:
+            it would be taken out with the site's mean.
+        feature_names: names of the columns that come in, the target not among them, as in :class:`ClassSchema`.
+        grid_bits: f; vectors of norm R are 2**f grid steps long.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.SitesSchema(2, clip_norm=16.0)
+        >>> moments = ps.measure(schema, [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0]).real()
+        >>> moments.N, moments.Q[0].round(1).tolist()  # squares and products about this site's means
+        (3.0, [[2.0, 4.0], [4.0, 8.0]])
+    """
+
+    task: ClassVar[str] = "sites"
+    makes: ClassVar[str] = "a regression that compares records within a party, and never one party with another"
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
+    appended: ClassVar[int] = 1
+    nonnegative: ClassVar[bool] = False
+
+    features: int = GIVEN
+    clip_norm: float = GIVEN
+    _: KW_ONLY
+    pulls: tuple[float, ...] = (0.0,)
+    groups: int = 1
+    target_scale: float = 1.0
+    transform: tuple[Transform, ...] = ()
+    feature_names: tuple[str, ...] | None = None
+    grid_bits: int = 12
+
+    def __post_init__(self) -> None:
+        settle(self, **checked_vectors(self))
+        settle(self, pulls=_checked_pulls(self.pulls), groups=checked_groups(self.groups))
+        settle(self, target_scale=size("target_scale", self.target_scale, "1 leaves the target as it is"))
+        if self.groups > 1 and len(self.pulls) > 1:
+            raise SchemaError("groups and several pulls do not go together: each group would need a crowd of its own")
+        if self.pulls[0] == 0 and any(isinstance(step, ConstantFeature) for step in self.transform):
+            raise SchemaError(
+                "transform must not hold a ConstantFeature with a pull of 0: a site's mean takes it out; leave it away"
+            )
+
+    @property
+    def site_groups(self) -> int:
+        """The groups of the plan."""
+        return self.groups
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of the one axis, and the number of blocks of Q: one per pull, or one per group."""
+        return {"feature": self.features, "pull": self.groups * len(self.pulls)}
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return f"{self.columns} and a target"
+
+    def refusal(self, unit: str | None) -> str:
+        """Why a promise admits one pull only."""
+        if unit is None or len(self.pulls) == 1:
+            return ""
+        return (
+            f"under a promise per {unit} several pulls leave sums that noise makes unreadable: give pulls=(0,), read "
+            "inference.fixed_effects, or give NoPrivacy()"
+        )
+
+
+def _checked_pulls(values: object) -> tuple[float, ...]:
+    if not isinstance(values, tuple | list) or not 1 <= len(values) <= _MOST_PULLS:
+        raise SchemaError(f"pulls must be a tuple of 1 to {_MOST_PULLS} numbers; (0,) is for fixed effects")
+    pulls = tuple(_checked_pull(value) for value in values)
+    if any(low >= high for low, high in pairwise(pulls)):
+        raise SchemaError("pulls must increase; sort them and name each once")
+    if len(pulls) > 1 and pulls[0] == 0:
+        raise SchemaError("a pull of 0 stands alone: give (0,) for fixed effects, or pulls above 0 for inference.mixed")
+    return pulls
+
+
+def _checked_pull(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    pull = size("a pull", value, "0 frees a site's mean, .4 to 400 are for inference.mixed")
+    if pull > _LARGEST_PULL:
+        raise SchemaError(f"a pull must be at most {_LARGEST_PULL:g}, got {pull:g}: beyond, measure a RidgeSchema")
+    return pull
+
+
+# --- the sums
+
+_ROWS = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class RealSiteMoments(RealMoments):
+    """Sums within sites in real units, float64, with noise or without.
+
+    Attributes:
+        N: records.
+        Q: one matrix per pull, or per group, ``(pulls or groups, p, p)``; the target last, over ``target_scale``.
+
+    Example:
+        >>> real = ps.measure(ps.SitesSchema(2, clip_norm=16.0), [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0]).real()
+        >>> (real.Q[0][0, 1] / real.Q[0][0, 0]).round(2)  # the slope within this site
+        np.float64(2.0)
+    """
+
+    N: float
+    Q: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SiteMoments(Moments):
+    """Exact sums within sites: N in records, Q in squared grid steps, int64.
+
+    They add over sites; the records of one site are measured in one piece.
+
+    As measured they lie in group 0; a session moves them to the group of the site's place (:meth:`for_client`).
+
+    Attributes:
+        schema: what was measured.
+        N, Q: as in :class:`RealSiteMoments`.
+        clip_report: what the clip did, the target being one of the entries; stays with the client, ignored by ``==``.
+
+    Raises:
+        DataError: Q has another shape, or no records have these counts.
+
+    Example:
+        >>> moments = ps.measure(ps.SitesSchema(2, clip_norm=16.0), [[0.0], [1.0], [2.0]], [5.0, 7.0, 9.0])
+        >>> moments.N, moments.real().Q[0].round(1).tolist()
+        (3, [[2.0, 4.0], [4.0, 8.0]])
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("features", "pulls", "groups")
+
+    schema: SitesSchema
+    N: int
+    Q: NDArray[np.int64]
+    clip_report: ClipReport | None = field(default=None, compare=False)
+
+    @property
+    def records(self) -> int:
+        """Records measured. Private, though their sum is sent."""
+        return self.N
+
+    def for_client(self, index: int | None) -> SiteMoments:
+        """The same in the group of a site's place in the roster.
+
+        Raises:
+            DataError: the schema has groups and no place is given, or these sums already have several groups.
+        """
+        groups = self.schema.groups
+        if groups == 1:
+            return self
+        place = place_of(index)
+        if self.Q[1:].any():
+            raise DataError("these sums are in a group already; give what measure returned")
+        Q = np.zeros_like(self.Q)
+        Q[place % groups] = self.Q[0]
+        return SiteMoments(self.schema, self.N, Q, self.clip_report)
+
+    def real(self) -> RealSiteMoments:
+        """The same in real units, float64."""
+        return RealSiteMoments.of_sums(self.schema, self.wire())
+
+
+def site_moments(
+    schema: SitesSchema, records: int, total: NDArray[Any], second: NDArray[Any], report: ClipReport | None = None
+) -> SiteMoments:
+    """A site's moments from its exact count, sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
+    Q = np.zeros((schema.sizes["pull"], schema.features, schema.features), np.int64)
+    for place, pull in enumerate(schema.pulls):
+        Q[place] = less_mean(second, total, records + Fraction(pull))
+    return SiteMoments(schema, records, Q, report)
+
+
+def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> SiteMoments:
+    """The sums within a site from its records: X holds the columns and y the target, as for a ``RidgeSchema``.
+
+    Raises:
+        DataError: records that do not fit the schema.
+    """
+    plain = ClassSchema(2, schema.features, "NAB", schema.clip_norm, schema.grid_bits)
+    sums: Any = moments.accumulators.measured(plain, _vectors(schema, X, y), None, progress)  # of one class
+    return site_moments(schema, sums.records, sums.A.sum(axis=0), np.asarray(sums.B), sums.clip_report)
+
+
+def less_mean(second: NDArray[Any], total: NDArray[Any], over: Fraction) -> NDArray[np.int64]:
+    """``Z'Z - s s' / over`` as :func:`~privstats.moments.grid.less` has it; 0 for nothing."""
+    return moments.grid.less(second, total, total, over) if over else np.zeros(second.shape, np.int64)
+
+
+def _vectors(schema: SitesSchema, X: Any, y: Any) -> Iterator[tuple[NDArray[np.float64], NDArray[np.intp]]]:
+    """Pieces of ``(x, y / target_scale)``, all of one class."""
+    columns, target = moments.grid.feature_grid(schema), moments.grid.Grid("y", 1, schema.steps, 1.0)
+    for rows, targets in moments.input_validation.pairs(X) if y is None else ((X, y),):
+        rows = moments.input_validation.check_features(schema, rows)
+        targets = _target(rows.shape[0], moments.input_validation.as_rows(targets, "y"))
+        for start in range(0, max(rows.shape[0], 1), _ROWS):  # once for no records
+            at = slice(start, min(start + _ROWS, rows.shape[0]))
+            x, b = (
+                moments.code_rows.behind(schema, moments.input_validation.dense(rows[at]), columns),
+                moments.input_validation.dense(targets[at]).astype(np.float64).reshape(-1, 1),
+            )
+            target.require_finite(b)
+            yield np.hstack([x, b / schema.target_scale]), np.zeros(len(x), np.intp)
+
+
+def _target(records: int, targets: Any) -> Any:
+    if tuple(targets.shape) not in ((records,), (records, 1)):
+        raise DataError(f"y must have shape ({records},), one target per row of X; reshape it")
+    return moments.input_validation.check_targets(targets, 1)
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """One record of a site of any size, for every pull.
+
+    A record z beside others of shrunk mean b moves Q by ``(n + lambda) / (n + 1 + lambda) (z - b)(z - b)'``, whose norm
+    is below 4 R^2; two such matrices are positive, so their difference is at most sqrt 2 of that, in one site or across
+    two. Cutting to whole steps adds less than one step to each of p^2 entries for every site that is cut
+    (docs/sensitivity.md).
+    """
+    cut = schema.features / schema.scale**2
+    count, moved = weights.get("N", 0.0), 4 * schema.clip_norm**2
+    pulls = len(schema.pulls) * weights.get("Q", 0.0)
+    if adjacency == "add-remove":
+        return count + pulls * (moved + cut) ** 2
+    return pulls * (math.sqrt(2) * moved + 2 * cut) ** 2
+
+
+def _client_square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
+    """A client's whole Q is positive with trace at most m R^2, and cutting toward 0 only shortens it.
+
+    Two such matrices differ by at most sqrt 2 m R^2, and the cut of both.
+    """
+    square, cut = records * schema.clip_norm**2, schema.features / schema.scale**2
+    moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * cut
+    return weights.get("N", 0.0) * records**2 + len(schema.pulls) * weights.get("Q", 0.0) * moved**2
+
+
+def _crowd(schema: SitesSchema) -> tuple[Record, ...]:
+    """Many records of the same site, opposed to the one that comes or goes, and as many of another."""
+    times = many(schema)
+    return record_of(first(schema, -1), times=times), record_of([[1, -schema.steps]], times=times, cell=1)
+
+
+def _sums(schema: SitesSchema, records: Sequence[Record]) -> Sums:
+    """What each of two sites sends, added up."""
+    total: Sums = {}
+    for site in {record["cell"] for record in records}:
+        counts, sums, second = plain([record for record in records if record["cell"] == site])
+        small = replace(bare(schema), features=2, groups=1)
+        sent = wire(site_moments(small, int(counts.sum()), sums.sum(axis=0), second))
+        for key, array in sent.items():
+            total[key] = total.get(key, 0) + array
+    return total
+
+
+KIND = Kind(
+    schema=SitesSchema,
+    moments=SiteMoments,
+    units=RealSiteMoments,
+    measure=measured_sites,
+    beside="targets",
+    stays=True,
+    square=_square,
+    client_square=_client_square,
+    proved="NQ",
+    worst=WorstPair(vectors, _sums, _crowd, lambda schema: [_crowd(schema)], halves=True),
+)

@@ -1,0 +1,321 @@
+"""Within-client moments of a classification task: one client's class moments less its own offset, in whole numbers.
+
+A function of all records of one client, so they add over clients only. Pure arithmetic on the client's exact N, A, B;
+:meth:`RealWithinMoments.equivalent` says how a head reads the sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats import moments
+from privstats.errors import SchemaError
+from privstats.kinds.classes import ClassMoments, ClassSchema, RealClassMoments
+from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
+from privstats.moments.base import Moments, RealMoments
+from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
+from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, size, whole
+from privstats.schema.kinds import Kind, bare
+from privstats.schema.public_values import Values
+from privstats.schema.rounds import class_rows
+from privstats.transforms import Transform
+
+if TYPE_CHECKING:
+    from privstats.moments.clip_report import ClipReport
+
+_TABLE: tuple[Statistic, ...] = (
+    Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
+    Statistic(
+        "L",
+        "pooled",
+        ("class", "class"),
+        (0, 0),
+        meaning="the counts of every two classes, less what each party's own mean explains",
+        symmetric=True,
+        share=0.05,
+        divided=True,
+    ),
+    Statistic(
+        "A",
+        "class",
+        ("feature",),
+        (1, 0),
+        meaning="for each class, the sum of its feature vectors, less what each party's own mean explains",
+        share=0.8,
+    ),
+    Statistic(
+        "B",
+        "pooled",
+        ("feature", "feature"),
+        (2, 0),
+        meaning="the sum of products of every two features, less what each party's own mean explains",
+        symmetric=True,
+    ),
+)
+"""Counts, and counts, sums and second moments less what each client's own offset explains, in wire order."""
+
+_MOST_PULL = 1e9
+
+
+@dataclass(frozen=True)
+class WithinSchema(Schema):
+    """Within-client moments of a classification task, for clients that are shifted: ``x = m_y + b_k + noise``.
+
+    With ``z = (onehot(y), x)`` a client uploads ``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` in three blocks: L
+    (C x C), A (C x d), B (d x d), and its counts N. Summed over the clients they give the class means of least squares
+    with client effects, ``m = L^+ A``, and the scatter ``B - A' m``. One upload, no rounds.
+
+    When (docs/alignment.md): clients of different domains, judged on their own label mix, or with mixes that are about
+    the same. It needs the local offset at prediction (``heads.Personal(head, offset=True)``). Judged on the whole
+    domain it loses where label mixes differ much. Under record-level DP it costs up to four times the sensitivity of B:
+    plain N, A, B are the better choice there.
+
+    Guarantee:
+        Unit: one record, or a client of at most ``max_records_per_client``. The noise is calibrated to the largest move
+        of ``(N, L, A, B)`` by a record of *any* client, above ``n_max`` or not, the cut to whole steps included
+        (``dp.joint_mu``, docs/sensitivity.md); under replace-one mu^2 is up to four times that of add-remove.
+
+    Args:
+        classes: number of classes C, at least 2; labels are 0..C-1.
+        features: dimension d of the vectors that are clipped (after ``transform``), at least 2.
+        clip_norm: R, the Euclidean norm to which every vector is clipped.
+        pull: lambda, 0 to 1e9, required: how many records hold a client's offset at zero. 0 frees it (client offsets
+            then cancel bit for bit), a large one gives plain moments. The sums do not show which is best.
+        n_max: required and public: a client of more records takes ``lambda n / n_max`` in place of lambda, so that its
+            weight ``n / (n + lambda)`` stops there. Noise is calibrated to that weight. Nothing reveals whether a
+            client is above it, and no client is refused for it.
+        grid_bits, nonnegative, transform, class_names, feature_names: as in :class:`ClassSchema`.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+
+    Example:
+        >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
+        >>> here = ps.measure(schema, [[0.0, 1.0], [1.0, 1.0]], [0, 1]).real()
+        >>> shifted = ps.measure(schema, [[2.0, 1.0], [3.0, 1.0]], [0, 1]).real()
+        >>> np.allclose(here.B, shifted.B, atol=1e-3)  # an offset of the whole client leaves no trace
+        True
+    """
+
+    task: ClassVar[str] = "within"
+    makes: ClassVar[str] = "a rule that tells the classes apart, less what the averages of one party alone explain"
+    table: ClassVar[tuple[Statistic, ...]] = _TABLE
+    statistics: ClassVar[str] = letters_of(_TABLE)
+    predicts: ClassVar[Predicted | None] = "classes"
+
+    classes: int
+    features: int = GIVEN
+    clip_norm: float = GIVEN
+    _: KW_ONLY
+    pull: float
+    n_max: int
+    grid_bits: int = 12
+    nonnegative: bool = False
+    transform: tuple[Transform, ...] = ()
+    class_names: tuple[str, ...] | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(self, **checked_vectors(self))
+        settle(self, class_names=checked_class_names(self.class_names, self.classes))
+        settle(self, n_max=whole("n_max", self.n_max, 1, "records of the largest client that counts in full"))
+        settle(self, pull=_checked_pull(self.pull))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Length of every axis and number of every kind of cell."""
+        return {"class": self.classes, "feature": self.features}
+
+    @property
+    def record(self) -> str:
+        """One record, as a phrase for data owners."""
+        return f"{self.columns} and {classes_of(self.classes, self.class_names)}"
+
+    @property
+    def weight(self) -> float:
+        """t = n_max / (n_max + lambda), the most that a client's offset is taken out; 1 for lambda = 0."""
+        return self.n_max / (self.n_max + self.pull)
+
+
+def _checked_pull(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    pull = size("pull", value, "0 frees every client's offset, 10 is a start")
+    if pull > _MOST_PULL:
+        raise SchemaError(f"pull must be at most {_MOST_PULL:g}, got {pull:g}: beyond, measure a ClassSchema")
+    return pull
+
+
+# --- the sums
+
+_SAME = 1e-9
+"""Relative size below which an eigenvalue of L counts as 0: directions that a client's own offset explains."""
+
+
+@dataclass(frozen=True, eq=False)
+class RealWithinMoments(RealMoments):
+    """Within-client moments in real units, float64, with noise or without.
+
+    Attributes:
+        N: counts, ``(C,)``.
+        L: counts less the part that client offsets explain, ``(C, C)``, in records.
+        A: class sums likewise, ``(C, d)``.
+        B: second moments likewise, ``(d, d)``.
+
+    Example:
+        >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
+        >>> real = ps.measure(schema, [[2.0, 1.0], [3.0, 1.0]], [0, 1]).real()
+        >>> real.N.tolist(), real.L.tolist()
+        ([1.0, 1.0], [[0.5, -0.5], [-0.5, 0.5]])
+    """
+
+    N: NDArray[np.float64]
+    L: NDArray[np.float64]
+    A: NDArray[np.float64]
+    B: NDArray[np.float64]
+
+    @property
+    def means(self) -> NDArray[np.float64]:
+        """``m = L^+ A``, ``(C, d)``: the class means of least squares with client effects, up to a shift of all."""
+        values, vectors = np.linalg.eigh((self.L + self.L.T) / 2)
+        real = values > _SAME * max(float(values[-1]), np.finfo(np.float64).tiny)
+        inverse = np.where(real, 1 / np.where(real, values, 1.0), 0.0)
+        means: NDArray[np.float64] = (vectors * inverse) @ (vectors.T @ self.A)
+        return means
+
+    def equivalent(self) -> RealClassMoments:
+        """Plain N, A, B with the same counts, class means and scatter within classes, for heads.
+
+        The means are determined up to a shift of all rows, which the client's offset removes at prediction.
+        """
+        means, n = self.means, np.maximum(self.N, 0.0)
+        left = self.A.T @ means
+        scatter = self.B - (left + left.T) / 2
+        return RealClassMoments(N=self.N, A=n[:, None] * means, B=scatter + (means.T * n) @ means)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WithinMoments(Moments):
+    """Exact within-client moments: N in records, L in 1 / ``COUNT_SCALE`` records, A and B in grid steps, int64.
+
+    They add over clients; the records of one client are measured in one piece.
+
+    Attributes:
+        schema: what was measured.
+        N, L, A, B: as in :class:`RealWithinMoments`.
+        clip_report: what the clip did; stays with the client and is ignored by ``==``.
+
+    Raises:
+        DataError: an array of another shape, or no records have these counts.
+
+    Example:
+        >>> schema = ps.WithinSchema(2, 2, clip_norm=4.0, pull=0.0, n_max=100)
+        >>> moments = ps.measure(schema, [[2.0, 1.0], [3.0, 1.0]], [0, 1])
+        >>> moments.N.tolist(), moments.real().B.tolist()  # the offset of the client is gone
+        ([1, 1], [[0.5, 0.0], [0.0, 0.0]])
+    """
+
+    shown: ClassVar[tuple[str, ...]] = ("classes", "features")
+
+    schema: WithinSchema
+    N: NDArray[np.int64]
+    L: NDArray[np.int64]
+    A: NDArray[np.int64]
+    B: NDArray[np.int64]
+    clip_report: ClipReport | None = field(default=None, compare=False)
+
+    @property
+    def records(self) -> int:
+        """Records measured. Private: it is N summed."""
+        return int(self.N.sum())
+
+    def real(self) -> RealWithinMoments:
+        """The same moments in real units, float64."""
+        return RealWithinMoments.of_sums(self.schema, self.wire())
+
+
+def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
+    """``Q = sum z z' - (sum z)(sum z)' / (n + lambda)`` of one client's class moments, cut toward zero by entry.
+
+    A client whose rows are all moved by one grid vector has the same Q for ``lambda = 0``, bit for bit. Python integers
+    throughout: the products pass 2**63. Cutting takes less than one step from an entry, and the distance of two data
+    sets never grows by more than one step an entry.
+
+    Args:
+        schema: whose ``pull`` is lambda; beyond ``n_max`` records it is ``lambda n / n_max``.
+        plain: N, A and B of *all* records of the client.
+    """
+    N, A, B, records = plain.N, plain.A, np.asarray(plain.B), plain.records
+    counts, total = np.diag(N), A.sum(axis=0)
+    over = records + Fraction(schema.pull) * Fraction(max(records, schema.n_max), schema.n_max)
+    if over == 0:
+        return WithinMoments(schema, N, counts, A, B, plain.clip_report)  # nothing, less nothing
+    return WithinMoments(
+        schema,
+        N,
+        L=moments.grid.less(counts, N, N, over, COUNT_SCALE),
+        A=moments.grid.less(A, N, total, over),
+        B=moments.grid.less(B, total, total, over),
+        clip_report=plain.clip_report,
+    )
+
+
+def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> WithinMoments:
+    """The within-client moments of one client's records, as ``measure`` describes them."""
+    plain = class_rows(schema, schema.classes, schema.grid_bits, "NAB")
+    sums: Any = moments.accumulators.measured(plain, X, y, progress)
+    return within_moments(schema, sums)
+
+
+# --- the sensitivity, and the two data sets that attain it
+
+
+def _square(schema: WithinSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
+    """One record of a client with t = ``schema.weight``; replacing one is at most taking one out and putting one in.
+
+    A record z beside others of mean m moves Q by ``(1 - t) z z' + t a (m - z)(m - z)'`` with a < 1 where the client is
+    above n_max, and by less otherwise; the largest is at |x| = R, m_x = -x and m of another class, in every block at
+    once. Cutting to whole steps adds at most one step an entry to each distance (docs/sensitivity.md).
+    """
+    t, radius, step = schema.weight, schema.clip_norm, 1 / schema.scale
+    C, d = schema.classes, schema.features
+    moved = {
+        "L": (math.sqrt(1 + 3 * t * t), C / COUNT_SCALE),
+        "A": (radius * math.sqrt(1 + 2 * t + 5 * t * t), math.sqrt(C * d) * step),
+        "B": (radius**2 * (1 + 3 * t), d * step * step),
+    }
+    twice = 1 if adjacency == "add-remove" else 2
+    blocks = [weights.get(name, 0.0) * (twice * far + cut) ** 2 for name, (far, cut) in moved.items()]
+    return twice * weights.get("N", 0.0) + math.fsum(blocks)
+
+
+def _crowd(schema: WithinSchema) -> tuple[Record, ...]:
+    times, sign = many(schema), 0 if schema.nonnegative else -1
+    return (record_of(first(schema, sign), times=times, cell=1),)
+
+
+def _sums(schema: WithinSchema, records: Sequence[Record]) -> Sums:
+    """What one client sends, also one without records."""
+    inner = ClassSchema(2, 2, "NAB", schema.clip_norm, schema.grid_bits)
+    counts, sums, second = (part.astype(np.int64) for part in plain(records))
+    return wire(within_moments(replace(bare(schema), classes=2, features=2), ClassMoments(inner, counts, sums, second)))
+
+
+KIND = Kind(
+    schema=WithinSchema,
+    moments=WithinMoments,
+    units=RealWithinMoments,
+    measure=measured_within,
+    beside="labels",
+    square=_square,
+    proved="NLAB",
+    worst=WorstPair(vectors, _sums, _crowd, lambda schema: [(), _crowd(schema)]),
+)

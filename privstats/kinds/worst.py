@@ -1,0 +1,129 @@
+"""The two data sets that attain a sensitivity, as records on the grid, and their sums.
+
+Records have at most two nonzero entries, so they are measured under the same schema of two features, by the library's
+own moments. docs/sensitivity.md proves which pairs are worst; kinds only list them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.schema.base import Schema
+
+Record: TypeAlias = dict[str, Any]
+"""``times`` and ``cell`` (class, fold or site), and sparse vectors as lists of (place, whole number)."""
+
+Sums: TypeAlias = dict[tuple[str, int], NDArray[Any]]
+
+ONE = 1 << 20  # steps of a mean outcome, as a score is measured
+
+_CROWD = 10**6
+
+_MOST = 1 << 61
+
+
+def many(schema: Schema) -> int:
+    """So many records that one more moves their mean no more, and whose sums Python's and numpy's integers hold."""
+    return min(_CROWD, _MOST // schema.steps**2)
+
+
+@dataclass(frozen=True)
+class WorstPair:
+    """How a kind of schema gets its worst case.
+
+    Attributes:
+        pairs: a record, and one that it may be exchanged for; the first alone is the worst that is added, in some pair.
+        sums: the sums of a data set by letter and cell, in wire steps, as Python integers; whole matrices.
+        crowd: many records of the same party, opposed to the one that comes or goes; nobody where a record's weight
+            does not depend on others.
+        exchanged: the records beside an exchange that are tried.
+        halves: whether a client of opposed halves is tried.
+        left_out: of a schema whether a record that cannot be read is in no sum, so that its exchange is a record that
+            comes.
+    """
+
+    pairs: Callable[[Any, Mapping[str, float]], list[tuple[Record, Record]]]
+    sums: Callable[[Any, Sequence[Record]], Sums]
+    crowd: Callable[[Any], tuple[Record, ...]] = lambda _: ()
+    exchanged: Callable[[Any], list[tuple[Record, ...]]] = lambda _: [()]
+    halves: bool = False
+    left_out: Callable[[Any], bool] = lambda _: False
+
+
+def record_of(x: list[list[int]], *, times: int = 1, cell: int = 0, **more: Any) -> Record:
+    """A record on the grid, of at most two entries that are not zero."""
+    return {"times": times, "cell": cell, "x": [entry for entry in x if entry[1]], **more}
+
+
+def first(schema: Schema, sign: int = 1) -> list[list[int]]:
+    """The longest row along the first axis."""
+    return [[0, sign * schema.steps]]
+
+
+def vectors(schema: Any, weights: Mapping[str, float]) -> list[tuple[Record, Record]]:
+    """Pairs of rows: crossed, opposed, of another class, and slanted where sums and products both count."""
+    one, second = record_of(first(schema)), [[1, schema.steps]]
+    others = [record_of(second), record_of(second, cell=1), record_of(first(schema), cell=1)]
+    if schema.nonnegative:
+        return [(one, other) for other in others]
+    others += [record_of(first(schema, -1)), record_of(first(schema, -1), cell=1)]
+    linear = weights.get("A", 0.0) * schema.steps**2
+    quadratic = sum(weights.get(s, 0.0) for s in "BSD") * schema.steps**4
+    turn = math.asin(min(1.0, linear / (2 * quadratic))) / 2 if quadratic else math.pi / 4
+    long, short = (int(schema.steps * side(turn)) for side in (math.cos, math.sin))
+    slanted = record_of([[0, long], [1, short]]), record_of([[0, -short], [1, -long]])
+    return [*((one, other) for other in others), slanted]
+
+
+def added(of_record: Callable[[Any, Record], Sums]) -> Callable[[Any, Sequence[Record]], Sums]:
+    """Sums over records, from those of one."""
+
+    def sums(schema: Any, records: Sequence[Record]) -> Sums:
+        total: Sums = {}
+        for record in records:
+            for key, array in of_record(schema, record).items():
+                total[key] = total.get(key, 0) + record["times"] * array
+        return total
+
+    return sums
+
+
+def of_score(_: Any, record: Record) -> Sums:
+    """What a record adds to a score and its information."""
+    a = dense(record["a"])
+    return {("g", 0): np.outer(dense(record["x"]), dense(record["r"])), ("H", 0): np.outer(a, a)}
+
+
+def plain(records: Sequence[Record]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Counts and sums by cell, and second moments, of records with two features."""
+    counts, sums, second = np.zeros(2, object), np.zeros((2, 2), object), np.zeros((2, 2), object)
+    for record in records:
+        x, times = dense(record["x"]), record["times"]
+        counts[record["cell"]] += times
+        sums[record["cell"]] += times * x
+        second += times * np.outer(x, x)
+    return counts, sums, second
+
+
+def wire(moments: Any, cell: int = 0) -> Sums:
+    """Measured sums by letter and cell."""
+    return {(row.letter, cell): moments.sums(row).astype(object) * row.kept for row in moments.schema.sent}
+
+
+def rows_of(schema: Schema, records: Sequence[Record]) -> NDArray[np.float64]:
+    """Rows in real units, to be measured."""
+    return np.array([dense(record["x"]).astype(np.float64) / schema.scale for record in records])
+
+
+def dense(entries: Sequence[Sequence[int]], width: int = 2) -> NDArray[Any]:
+    """Its vector, in Python integers."""
+    vector = np.zeros(width, object)
+    for place, value in entries:
+        vector[place] = value
+    return vector

@@ -1,0 +1,304 @@
+"""The accounts of the ledger that a session is charged to, a run's or a course round's, and how a spend is given back.
+
+A spend is freed by proof that its upload is in no sum, or before any upload was sent. The ledger records either; this
+verifies the proof, and wipes the machine first. Under ``session``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import ClassVar
+
+from privstats import dp, secagg
+from privstats.errors import LedgerError, LocalProtocolError
+from privstats.moments import Moments
+from privstats.plan import Plan
+from privstats.secagg.machines import Peer
+from privstats.secagg.protocols import protocol_of
+from privstats.session.accounting import Account
+
+
+@dataclass(frozen=True)
+class Charge(Account):
+    """The account that records a release before its noise is drawn.
+
+    Attributes:
+        ledger: the durable record.
+        dataset: the account in it; every release of the same records uses the same name.
+        allow_second_exact_release: for plans without DP: release exact sums of this data set again. With one client
+            absent, the difference of the two releases is that client's exact vector.
+        multiplicity: the most rows that one record may be in, where the caller resamples; what is released costs that
+            many times its mu (:meth:`~privstats.dp.Cost.repeated`).
+
+    Raises:
+        LedgerError: ``ledger`` is no ledger, the allowance is no truth value, or the multiplicity no number of rows.
+
+    Example:
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> charge.ledger.set_cap("clinic", unit="record", adjacency="add-remove", epsilon=2.0, delta=1e-5)
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> _ = ps.private_release(ps.ClassSchema(2, 2, "NA", clip_norm=1.0), privacy, [[0.1, 0.2]], [0], ledger=charge)
+        >>> round(charge.ledger.account("clinic").spent, 3)
+        1.0
+    """
+
+    ledger: dp.Ledger
+    dataset: str
+    allow_second_exact_release: bool = False
+    multiplicity: int = 1
+
+    def __post_init__(self) -> None:
+        dp.Cost.repeated(self.multiplicity)
+        if not isinstance(self.ledger, dp.Ledger):
+            raise LedgerError(
+                f"Charge takes a privstats.dp.Ledger, got {type(self.ledger).__name__}: open the file with Ledger.open"
+            )
+        if not isinstance(self.allow_second_exact_release, bool):  # "no" is true
+            raise LedgerError(
+                "allow_second_exact_release must be True or False, got "
+                f"{type(self.allow_second_exact_release).__name__}: leave it out"
+            )
+
+    def spend(self, plan: Plan, run: bytes) -> dp.Spend:
+        """Spend a session, or return its entry if it was spent before; as :func:`spend`."""
+        return self.ledger.spend(
+            self.dataset,
+            plan=plan.digest,
+            run=run,
+            schema=plan.schema,
+            privacy=plan.privacy,
+            noise=plan.noise,
+            masking_failure=plan.masking.failure,
+            allow_second_exact_release=self.allow_second_exact_release,
+            multiplicity=self.multiplicity,
+        )
+
+    def entry_of(self, plan: Plan, run: bytes) -> dp.Spend:
+        """The entry that the ledger has for a run of this plan.
+
+        Raises:
+            LedgerError: it has none.
+        """
+        entry = self.ledger.account(self.dataset).of_run(run)
+        if entry is None or entry.plan != plan.digest:
+            raise LedgerError(
+                "the ledger knows no such run under this plan: give the charge that the client was made with"
+            )
+        return entry
+
+    def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
+        """Record that what was spent is sent."""
+        self.ledger.finish(self.entry_of(plan, run), upload)
+
+    def withdraw(self, plan: Plan, run: bytes) -> None:
+        """Give the spend back if nothing was sent; otherwise do nothing."""
+        entry = self.entry_of(plan, run)
+        if entry.waiting:
+            self.ledger.withdraw(entry)
+
+
+@dataclass(frozen=True)
+class RoundCharge(Account):
+    """The mark of one round of a course, made before its noise is drawn; the course was spent before its first round.
+
+    :func:`privstats.course.authorize` makes one, after it has verified that the plan is the round's.
+
+    Attributes:
+        ledger: the durable record.
+        entry: the course's spend.
+        place: the round's place in the course.
+        plan: digest of the round's plan.
+
+    Guarantee:
+        A round draws noise once, whatever its plan and however often a server asks: its mark is on the disk before, is
+        never undone, and depends on none of the plan's values. A crash between mark and journal loses the round.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> course, ledger = ps.course.Single(plan), ps.dp.Ledger.create("ledger.sqlite")
+        >>> entry = ps.course.spend(course, ledger, "clinic", run=os.urandom(16))
+        >>> ps.course.authorize(course, plan, [], ledger, entry).place
+        0
+    """
+
+    per_round: ClassVar[bool] = True
+
+    ledger: dp.Ledger
+    entry: dp.Spend
+    place: int
+    plan: str
+
+    def spend(self, plan: Plan, run: bytes) -> dp.Spend:  # noqa: ARG002  a round has no name but its place
+        """Mark the round, once.
+
+        Raises:
+            LedgerError: it has started before, or its price rests on a registry, whose ``RecordRegistry.charge``
+                returns the charge; nothing may be drawn or sent then.
+        """
+        self._check(plan)
+        self.ledger.mark_started(self.entry, self.place)
+        return self.entry
+
+    def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:  # noqa: ARG002
+        """Record nothing: the mark is final.
+
+        Raises:
+            LedgerError: there is no mark.
+        """
+        self._check(plan)
+        entries = (entry for account in self.ledger.accounts() for entry in account.entries)
+        if not any(entry.id == self.entry.id and self.place in entry.begun for entry in entries):
+            raise LedgerError(
+                f"round {self.place} of this course has no mark in the ledger; give the ledger it was made with"
+            )
+
+    def check_moments(self, moments: Moments) -> None:
+        """Refuse moments of other records than the charge's; without a registry, none are refused."""
+
+    def withdraw(self, plan: Plan, run: bytes) -> None:
+        """Do nothing: a round's mark is never undone."""
+
+    def _check(self, plan: Plan) -> None:
+        if plan.digest != self.plan:
+            raise LedgerError(f"this charge is for another plan at round {self.place} of the course; authorize it anew")
+
+
+def free(
+    plan: Plan,
+    report: bytes,
+    statements: Mapping[int, bytes],
+    *,
+    roster: secagg.Roster,
+    panel: secagg.Panel | None = None,
+    charge: Charge,
+) -> None:
+    """Give a client's spend back, given signed proof that its upload is in no sum and never can be.
+
+    The spend stays on record as freed, and the run's name stays used up: a retry takes a new run, with new noise.
+
+    Args:
+        plan: the plan all parties agreed on.
+        report: ``client.receipt`` of the upload; the ledger must have its digest.
+        statements: by place. With helpers: the statement that each helper signed at the end of the run, that it did not
+            answer or over which list it did, from the leader's ``statements``. In the interactive protocol: the
+            survivor lists that clients signed, from ``client.agreement`` of a survivor. Any party may deliver them.
+        roster: the roster of the run.
+        panel: where the plan names one, the panel that the report was made for.
+        charge: the party's own ledger and its data set there.
+
+    Guarantee: if one *helper* is honest, the report stays uniform to all other parties together, so it costs nothing.
+    An honest leader alone is not enough: if all helpers lie, they could have answered before. In the interactive
+    protocol, complete graph, the same holds with at most ``colluders`` dishonest clients, because no second list of
+    survivors can get enough signatures.
+
+    Raises:
+        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
+        LedgerError: the protocol has no such proof, the ledger holds no such spend, or another upload was sent under
+            it.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
+        >>> roster = ps.secagg.Roster((ulm, bonn), server=server, run=b"hips in May")
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> ps.session.free(plan, b"no receipt", {}, roster=roster, charge=charge)
+        Traceback (most recent call last):
+            ...
+        privstats.errors.LocalProtocolError: a receipt of this protocol has 68 bytes: give client.receipt of the one
+        that uploaded
+    """
+    if not isinstance(charge, Charge):
+        raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
+    upload = prove_excluded_upload(plan, report, statements, roster=roster, panel=panel)
+    proof = sha256(b"".join(bytes(statements[place]) for place in sorted(statements))).digest()
+    charge.ledger.free(charge.entry_of(plan, roster.run), upload=upload, proof=proof)
+
+
+def prove_excluded_upload(
+    plan: Plan,
+    report: bytes,
+    statements: Mapping[int, bytes],
+    *,
+    roster: secagg.Roster,
+    panel: secagg.Panel | None = None,
+) -> bytes:
+    """Verify that an upload is in no sum and never can be, and return its digest; arguments as of :func:`free`.
+
+    Raises:
+        LocalProtocolError: a statement is missing, forged, or of another run or panel; or the report is.
+        LedgerError: the protocol has no such proof.
+    """
+    protocol = protocol_of(plan.masking)
+    prove_excluded = protocol.machines.prove_excluded
+    if prove_excluded is None:
+        raise LedgerError(
+            f"protocol={plan.protocol!r} has no proof that an upload is in no sum: a retry is a second release"
+        )
+    if not isinstance(roster, secagg.Roster) or not isinstance(statements, Mapping):
+        raise LocalProtocolError("give roster=Roster of the run, and the statements by place: {1: ...}")
+    if protocol.has_panel and not isinstance(panel, secagg.Panel):
+        raise LocalProtocolError("give panel=Panel of the run, for which the report was made")
+    if tuple(identity.hex() for identity in (panel.identities if panel else ())) != plan.panel:
+        raise LocalProtocolError("this is not the panel that the plan names, so any party could sign for its helpers")
+    return prove_excluded(plan.masking, report, statements, roster=roster, panel=panel)
+
+
+def withdraw(client: Peer) -> None:
+    """Wipe a party's machine that has sent no upload, journaled or not, and give back what its session cost.
+
+    ``client.discard()``, which the end of a session calls, does the same but raises nothing once the upload is sent.
+
+    Raises:
+        LedgerError: the upload was sent, so the spend stays and nothing was changed; or the ledger could not be
+            written, and the client is wiped all the same.
+        LocalProtocolError: not a client.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> client = ps.session.local_parties(plan, [ps.measure(plan.schema, [[0.1, 0.2]], [0])] * 2).clients[0]
+        >>> ps.session.withdraw(client)
+        >>> client.step
+        'failed'
+    """
+    if not isinstance(getattr(client, "upload", None), bytes):
+        raise LocalProtocolError(f"client must be the machine of a party, got {type(client).__name__}")
+    if client.upload:
+        raise LedgerError(
+            "the upload of this client was sent, so its spend stays; it comes back only with a proof that the upload "
+            "is in no sum (session.free)"
+        )
+    client.discard()
+
+
+def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
+    """Give back a party's spend for a session in which it sends no upload, now or later.
+
+    For a client whose process ended before :func:`withdraw` could wipe it: remove its state first, then call this. A
+    second call changes nothing.
+
+    Args:
+        plan: the plan all parties agreed on.
+        roster: the roster of the run, whose name is used up.
+        charge: the party's own ledger and its data set there.
+
+    Guarantee: no upload is sent under this run from here on, by the client, a copy of its journal or its contribution:
+    every machine asks the ledger before it sends, and the ledger refuses once this record is written.
+
+    Raises:
+        LedgerError: the upload was sent, the ledger holds no such spend, or it is a course's.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> ulm, bonn, server = (ps.secagg.Identity.generate(os.urandom).public for _ in range(3))
+        >>> roster = ps.secagg.Roster((ulm, bonn), server=server, run=b"hips in May")
+        >>> charge = ps.session.Charge(ps.dp.Ledger.create("ledger.sqlite"), "clinic")
+        >>> _ = charge.spend(plan, roster.run)  # session.client does this
+        >>> ps.session.withdraw_run(plan, roster=roster, charge=charge)
+        >>> charge.ledger.account("clinic").counted
+        ()
+    """
+    if not isinstance(charge, Charge):
+        raise LedgerError(f"charge must be the Charge(ledger, dataset) to give back to, got {type(charge).__name__}")
+    charge.ledger.withdraw(charge.entry_of(plan, roster.run))

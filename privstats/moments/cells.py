@@ -1,0 +1,195 @@
+"""The cell of every value of a column, a table's columns by name, and how many values lie beyond the edges of bins.
+
+A value's cell follows from that value, as :mod:`privstats.transforms.reading` reads it, and from public values and
+edges: never from its column's type or from another record. Reports stay with the data holder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import DataError, RecordError
+from privstats.moments.arrays import columns_of, is_list, listed, rectangle, values_of
+from privstats.moments.clip_report import PRIVATE
+from privstats.schema import Bins, Categories, CountSchema
+from privstats.transforms.reading import Listed, Readings, alike, read
+
+_MANY = 0.1
+"""Share of a variable's values that may lie beyond its edges without a remark."""
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """One variable of bins: how many of its values are numbers, and how many of these lie beyond an outer edge.
+
+    Attributes:
+        name: of the variable.
+        numbers: values that are numbers.
+        below, above: of these, how many are less than the first edge, and more than the last one.
+
+    Example:
+        >>> print(ps.moments.Beyond("months", numbers=200, below=30, above=1))
+        months 15.00% below and 0.50% above
+    """
+
+    name: str
+    numbers: int
+    below: int
+    above: int
+
+    def __str__(self) -> str:
+        of = max(self.numbers, 1)
+        return f"{self.name} {self.below / of:.2%} below and {self.above / of:.2%} above"
+
+
+@dataclass(frozen=True)
+class EdgeReport:
+    """How many values lie beyond the outer edges of their bins, by variable. Stays with the client.
+
+    Attributes:
+        beyond: one entry per variable of bins, in the schema's order.
+        expected: by variable, which of its bins the plan opens; where that was chosen there is no remark.
+
+    Example:
+        >>> schema = ps.CountSchema((ps.Bins("months", (0, 6, 12)),), (("months",),))
+        >>> report = ps.measure(schema, {"months": [-9.0, *[3.0, 7.0, 12.0] * 5]}).edge_report
+        >>> print(report)
+        months 6.25% below and 0.00% above
+    """
+
+    beyond: tuple[Beyond, ...]
+    expected: tuple[str, ...]
+
+    @classmethod
+    def of(cls, schema: CountSchema, numbers: Mapping[str, NDArray[np.float64]]) -> Self:
+        """The report of the values of every variable of bins; NaN is no number."""
+        result = []
+        bins = [variable for variable in schema.variables if isinstance(variable, Bins)]
+        for variable in bins:
+            below, above = beyond(variable, numbers[variable.name])
+            known = int(np.count_nonzero(~np.isnan(numbers[variable.name])))
+            result.append(Beyond(variable.name, known, int(below.sum()), int(above.sum())))
+        return cls(tuple(result), tuple(variable.open for variable in bins))
+
+    def __add__(self, other: EdgeReport) -> EdgeReport:
+        """The report of both sets of records together."""
+        if not isinstance(other, EdgeReport):
+            return NotImplemented
+        pairs = zip(self.beyond, other.beyond, strict=True)
+        counts = ((a.numbers + b.numbers, a.below + b.below, a.above + b.above) for a, b in pairs)
+        named = (Beyond(a.name, *each) for a, each in zip(self.beyond, counts, strict=True))
+        return EdgeReport(tuple(named), self.expected)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.beyond))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Warnings for the data holder, by variable of which more than a tenth lies beyond the edges.
+
+        They hold exact shares, so they belong in no release, log or message.
+        """
+        return tuple(
+            f"{each.below / each.numbers:.0%} of the values of {each.name} lie below its edges and "
+            f"{each.above / each.numbers:.0%} above; each counts in the outer bin, which moves curves, shares and "
+            "quantiles: correct them (-9 is a code and no time, days are no months), take wider edges from public "
+            f"knowledge, or give the plan's Bins open='above', where only what is larger is expected; {PRIVATE}"
+            for each, expected in zip(self.beyond, self.expected, strict=True)
+            if expected == "both" and each.below + each.above > _MANY * each.numbers
+        )
+
+
+def beyond(variable: Any, numbers: NDArray[np.float64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Where values lie below the first edge and above the last one, as :func:`alike` reads both; the edges do not."""
+    edges = np.array(variable.edges)
+    read = alike(numbers, edges)
+    return read < edges[0], read > edges[-1]
+
+
+_OPENED = {"above": "above alone", "below": "below alone", "none": "nowhere"}
+
+
+def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
+    """The readings of columns of a DataFrame, of a mapping, or of an array that has them in this order.
+
+    Raises:
+        DataError: a column is missing, or columns have different lengths.
+    """
+    arrays = _arrays(X, names)
+    for name, array in arrays.items():
+        if array.ndim != 1:
+            raise DataError(f"column {name!r} must have one value per record")
+    if len({len(array) for array in arrays.values()}) != 1:
+        raise DataError("the columns of X have different lengths; give one value per record in each")
+    return {name: read(array) for name, array in arrays.items()}
+
+
+def _arrays(X: Any, names: list[str]) -> dict[str, NDArray[Any]]:
+    known = list(X) if isinstance(X, Mapping) else columns_of(X)
+    if known is not None and (isinstance(X, Mapping) or known != list(range(len(known)))):
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise DataError(f"X lacks the column {missing[0]!r}; give every variable of the plan")
+        return {name: values_of(X[name]) for name in names}
+    rows = rectangle(X, len(names)) if is_list(X) else values_of(X)
+    if rows.ndim != 2 or rows.shape[1] != len(names):
+        raise DataError(
+            f"X must be a DataFrame, a mapping of columns, or an array of shape (records, {len(names)}) with the "
+            "variables in order"
+        )
+    return dict(zip(names, rows.T, strict=True))
+
+
+def cells_in(variable: Any, column: Readings) -> NDArray[np.intp]:
+    """The cell of every value of a column of a variable or number; -1 where it has none."""
+    if isinstance(variable, Categories):
+        cells = Listed.of(variable.values).places_of(column)
+        if variable.other:
+            cells[cells < 0] = len(variable.values)
+    else:
+        cells = _bins(variable, column)
+    cells[column.missing] = len(variable.cells) - 1 if variable.missing else -1
+    return cells
+
+
+def _bins(variable: Any, column: Readings) -> NDArray[np.intp]:
+    side: Literal["left", "right"] = "right" if variable.closed == "left" else "left"
+    cuts = variable.edges[1:-1]
+    cells = np.searchsorted(cuts, alike(column.numbers, cuts or variable.edges), side=side).astype(np.intp)
+    below, above = beyond(variable, column.numbers)
+    cells[below & (variable.open not in ("both", "below"))] = -1
+    cells[above & (variable.open not in ("both", "above"))] = -1
+    cells[column.are_texts] = -1
+    return cells
+
+
+def require_cells(variable: Any, column: Readings, cells: NDArray[np.intp]) -> None:
+    """Refuse values without a cell, by what their variable lacks.
+
+    Raises:
+        RecordError: one has none.
+    """
+    if (cells >= 0).all():
+        return
+    if column.missing.any() and not variable.missing:
+        raise RecordError(f"column {variable.name!r} has missing values; give the plan's variable missing=True")
+    if not isinstance(variable, Bins | Categories):
+        raise RecordError(
+            f"column {variable.name!r} must hold numbers from {variable.low:g} to {variable.high:g}; correct the rest"
+        )
+    if isinstance(variable, Bins):
+        if any(side[cells < 0].any() for side in beyond(variable, column.numbers)):
+            raise RecordError(
+                f"column {variable.name!r} has values beyond the edges of its bins, which the plan opens "
+                f"{_OPENED[variable.open]}; correct them, or map what is no number to a missing value"
+            )
+        raise RecordError(f"column {variable.name!r} must hold numbers, for the plan cuts it into bins")
+    raise RecordError(
+        f"column {variable.name!r} has a value that is not among the plan's {listed(variable.cells)}; map it "
+        "before, or give the plan's variable other=True"
+    )

@@ -1,0 +1,104 @@
+"""Records as the rounds at published values read them: in pieces, on their grid, and in the two arms of a treatment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.errors import RecordError
+from privstats.moments.code_rows import cells_of
+from privstats.moments.grid import feature_grid
+from privstats.moments.input_validation import count_of, dense, tiles, tiles_of_batches
+from privstats.progress import progress_bar
+from privstats.schema import RecordSchema, Schema
+from privstats.transforms import apply
+
+ROWS = 4096
+"""The most that are read at once."""
+
+
+def pieces(
+    read: RecordSchema, X: Any, y: Any, progress: bool, most: int | None = None
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Records of the schema, at most so many rows and their targets at a time.
+
+    Raises:
+        DataError: arrays that are no records of the schema.
+    """
+    parts = tiles_of_batches(read, X) if y is None else tiles(read, X, y, grouped=False)
+    size = most or ROWS
+    with progress_bar("records", None if y is None else count_of(X), at_once=progress) as advance:
+        for rows, targets in parts:
+            for start in range(0, len(rows), size):
+                part = slice(start, start + size)
+                yield dense(rows[part]), dense(targets[part])
+            advance(len(rows))
+
+
+def grid_rows(read: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Grid vectors of rows, and which rows are finite before and after the transform; the others are zero."""
+    with np.errstate(over="ignore"):
+        wide = np.asarray(rows, np.float64)
+    fine = _finite(wide) | (cells_of(read) is not None)
+    wide = apply(read.transform, wide if fine.all() else np.where(fine[:, None], wide, 0.0))
+    fine &= _finite(wide)
+    grid = np.empty((len(wide), read.features))
+    feature_grid(read).quantize(wide if fine.all() else np.where(fine[:, None], wide, 0.0), grid)
+    return grid, fine
+
+
+def _finite(rows: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which rows have finite entries alone: those whose squared norms are finite, or that are finite one by one."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        fine: NDArray[np.bool_] = np.isfinite(np.vecdot(rows, rows))
+    return fine if fine.all() else np.asarray(np.isfinite(rows).all(axis=1))
+
+
+def arm_rows(schema: Schema, rows: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Who is treated ``(n,)``, and grid rows ``(n, d)``; a row of both arms is one of the treated.
+
+    Args:
+        schema: of 2 d features, whose transform ends in ``ByArm``, or is empty where rows are mapped already.
+        rows: as they come in.
+
+    Raises:
+        RecordError: NaN or infinite entries, or an arm that is neither 0 nor 1.
+    """
+    d = schema.features // 2
+    with np.errstate(over="ignore"):
+        wide = apply(schema.transform, rows.astype(np.float64))
+    if not np.isfinite(wide).all():
+        raise RecordError(
+            "X holds NaN, infinite or overflowing entries, or an arm that is neither 0 nor 1; recode or remove them"
+        )
+    treated = (wide[:, :d] != 0).any(axis=1)
+    unit = np.empty((len(wide), 2 * d))
+    feature_grid(schema).quantize(wide, unit)
+    return treated, np.where(treated[:, None], unit[:, :d], unit[:, d:])
+
+
+def real_outcomes(targets: NDArray[Any], outcomes: int, *, missing: bool = False) -> NDArray[np.float64]:
+    """Outcomes as float64, ``(n, outcomes)``.
+
+    Args:
+        targets: as they come in.
+        outcomes: how many a record has.
+        missing: whether one may be: then NaN stands for it, and for an infinite one.
+
+    Raises:
+        RecordError: NaN or infinite ones, where none may be missing.
+    """
+    with np.errstate(over="ignore"):
+        real = targets.astype(np.float64).reshape(len(targets), outcomes)
+    finite = np.isfinite(real)
+    if missing:
+        return np.where(finite, real, np.nan)
+    if not finite.all():
+        raise RecordError(
+            "y holds NaN, infinite or overflowing entries, and missing outcomes are not weighted: leave these records "
+            "out, and state that complete cases are meant; or give the schema of a trial missing='weights'"
+        )
+    return real

@@ -1,0 +1,70 @@
+"""What the table ``[devices]`` of a plan means, in sentences for a privacy officer."""
+
+from __future__ import annotations
+
+from privstats.dp import Privacy
+from privstats.plan.devices import Devices, least_epsilon
+from privstats.plan.plan import Plan
+
+
+def device_facts(plan: Plan) -> list[str]:
+    """What the table ``[devices]`` means, in sentences for a privacy officer; none without it."""
+    devices = plan.devices
+    if devices is None:
+        return []
+    leader, *helpers = devices.organisations
+    server = "the registrar" if devices.registrar_serves else repr(devices.page)
+    return [
+        f"devices of invited people send one message each, to {leader!r}, with {_listed(helpers)} as "
+        f"{'helper' if len(helpers) == 1 else 'helpers'}; {devices.registrar!r} invites, and a code that it hands out "
+        "is a person's right to answer once a run",
+        f"whoever serves the page, {server}, can read every answer by another script, and nothing here prevents it",
+        *_rests_on(plan),
+        *_device_lines(plan, devices),
+        "which codes have answered is known to the leader and stays in its journal, the release and the statements; a "
+        "sent answer cannot be called back: to honour a withdrawal, give the run up before any helper has answered and "
+        "mail again",
+    ]
+
+
+def changed_devices(before: Devices | None, after: Devices | None) -> str:
+    """What another table ``[devices]`` means for those who were invited, in a sentence."""
+    if after is None:
+        return "no devices of invited people any more: parties hold their own keys, and nothing is told to a person"
+    if before is None:
+        return "devices of invited people send now, one message each: see `plan check` for whom they trust"
+    if before.most_runs != after.most_runs or before.stated_epsilon != after.stated_epsilon:
+        return "what a person is told changes: who was invited under the other plan was told other numbers, on its page"
+    if before.texts != after.texts:
+        return "what a person is asked reads otherwise: who was invited under the other plan read other texts"
+    return "whom a person trusts changes: who was invited under the other plan was told other names, on its page"
+
+
+def _rests_on(plan: Plan) -> list[str]:
+    if plan.noise is not None and plan.noise.trust.drawn_by == "member":
+        return [
+            "the promise rests on one honest member of the panel and on the page, and not on the list of the invited: "
+            "it holds if all other codes are an attacker's"
+        ]
+    return [
+        f"the leader sees the exact sum, and single answers too where more than colluders={plan.cohort.colluders} "
+        "codes are in wrong hands; nobody can know how many are, of people who were mailed a link"
+    ]
+
+
+def _device_lines(plan: Plan, devices: Devices) -> list[str]:
+    runs = devices.runs
+    if not isinstance(plan.privacy, Privacy) or plan.noise is None:
+        return [f"a person is invited to at most {runs}, by the registrar's list alone, and is promised no epsilon"]
+    least = least_epsilon(plan.schema, plan.privacy, plan.noise, devices.most_runs)
+    per = " of each record" if devices.words else ""
+    return [
+        f"the page tells a person epsilon {devices.stated_epsilon:g} for at most {runs}, one answer{per} against "
+        f"another ({least:.4g} is enough); only the registrar's list counts runs, and a person with two codes has "
+        "twice the mu"
+    ]
+
+
+def _listed(names: list[str]) -> str:
+    *first, last = map(repr, names)
+    return f"{', '.join(first)} and {last}" if first else last

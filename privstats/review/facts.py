@@ -1,0 +1,379 @@
+"""The review of a plan: facts in sentences, and the difference of two plans.
+
+Everything is computed from the plans and nothing is decided. ``privstats plan check`` and ``plan diff`` print it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from privstats.dp import Noise, NoPrivacy, doubtful_counts
+from privstats.errors import DataError
+from privstats.plan.plan import Plan
+from privstats.plan.validity import Validity
+from privstats.review.budget import dropout_table
+from privstats.review.device_facts import changed_devices, device_facts
+from privstats.review.drop_outs import drop_out_facts
+
+_WEAK_EPSILON = 10.0
+_EXACT: Mapping[str, str] = {
+    "counts": "WARNING: exact count tables show every cell of one record as it is, and suppressing small cells does "
+    "not help where totals give them back; release them with a Privacy",
+    "sites": "WARNING: exact sums within sites beside exact plain sums of the same records (a RidgeSchema) are one "
+    "more pull, and few sites can then be solved for; do not release both exactly (`privstats attack run --attack "
+    "site-means` shows how)",
+}
+
+
+def facts(plan: Plan) -> list[str]:
+    """One sentence per fact, in the order in which a reviewer asks.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> ps.plan.facts(plan)[0]
+        '3 clients, everyone masks with everyone; secrets need 2 shares; 0 clients may vanish and 0 may help the
+        server'
+    """
+    return [
+        *_warnings(plan),
+        *plan.masking.facts(),
+        *_proofs(plan),
+        *_groups(plan),
+        *_open(plan),
+        *plan.schema.facts(),
+        *_trust(plan),
+        *drop_out_facts(plan.noise, plan.cohort),
+        *_minimum_count(plan),
+        *device_facts(plan),
+    ]
+
+
+def _warnings(plan: Plan) -> list[str]:
+    """Warnings about promises that hold but are weak, and about exact sums that reveal records."""
+    budget, records = plan.budget(), plan.cohort.max_records
+    if plan.noise is None:
+        warning = _EXACT.get(plan.schema.task)
+        return [] if warning is None else [warning]
+    out = []
+    if budget.delta * records > 1:
+        out.append(
+            f"WARNING: delta {budget.delta:g} lets {budget.delta * records:.0f} of {records} records be exposed "
+            f"outright; choose less than 1 / max_records = {1 / records:.2g}"
+        )
+    if budget.epsilon > _WEAK_EPSILON:
+        out.append(
+            f"WARNING: epsilon {budget.epsilon:g} promises almost nothing; `privstats audit budget` shows how little"
+        )
+    return out
+
+
+def _proofs(plan: Plan) -> list[str]:
+    """What every client proves of its sums, and what a liar is worth all the same."""
+    if plan.validity is None or plan.claim is None:
+        return []
+
+    most, records = plan.validity.most_records, plan.cohort.max_records
+    proved = {
+        "moments": f"its sums are of at most {most} fractional records within the schema's bounds, class by class",
+        "norm": f"each of its statistics has the norm of at most {most} records, which protects a gradient and does "
+        "not protect class moments",
+    }
+    return [
+        f"EXPERIMENTAL: every client proves that {proved[plan.validity.level]}; no reader from outside has verified "
+        "the argument yet",
+        f"{most} invented records of a client pass, {most / records:.3g} of all that the plan admits, and what "
+        f"{plan.claim.tolerance:.2g} records more are worth, because sums are rounded to the grid; c liars pass c "
+        "times as many: proofs are no defence of a class that has few records",
+    ]
+
+
+def _groups(plan: Plan) -> list[str]:
+    groups = plan.schema.site_groups
+    if groups == 1:
+        return []
+    sites = plan.cohort.clients / groups
+    return [
+        f"each of the {groups} groups is a sum of its own over about {sites:.3g} sites, among which alone the protocol "
+        f"hides one; what all groups say together carries sqrt({groups}) times the noise of one"
+    ]
+
+
+def _open(plan: Plan) -> list[str]:
+    if not plan.schema.open_columns:
+        return []
+    return [
+        f"the cut points of {', '.join(plan.schema.open_columns)} are open, so this plan is not run alone: "
+        "`privstats course init STUDY.TOML --plan PLAN.TOML` finds them first, under the same promise"
+    ]
+
+
+def _trust(plan: Plan) -> list[str]:
+    if plan.noise is None:
+        return []
+    trusted = f"trust in the {plan.noise.model} model: {plan.noise.trust.trusted}"
+    members = plan.noise.members
+    if members == 1:
+        return [trusted]
+    return [
+        trusted,
+        f"each of the {members} members adds the noise in full, so a release carries {math.sqrt(members):.3g} times "
+        "the noise that the promise needs",
+    ]
+
+
+def _minimum_count(plan: Plan) -> list[str]:
+    if not plan.min_count or not plan.schema.suppressible:
+        return []
+    sigma = 0.0 if plan.noise is None else plan.noise.most_sigma(plan.cohort.clients)["N"]
+    low, high = doubtful_counts(plan.min_count, sigma, laplace=plan.noise is not None and plan.noise.pure)
+    per_dimension = plan.min_count / plan.schema.features
+    chance = f"in at least 99 % of releases (noise of {sigma:.3g} on a count with all shares) " if sigma else ""
+    goes = f"and one of fewer than {math.floor(low)} goes" if low >= 1 else "but noise may keep any smaller one"
+    return [
+        f"{chance}a class of at least {math.ceil(high)} records stays {goes}",
+        f"min_count is {per_dimension:.2g} records per dimension, which protects no record by itself",
+    ]
+
+
+Number: TypeAlias = float | int | None
+
+_SAME = "unchanged"
+_LISTED = 6
+
+
+@dataclass(frozen=True)
+class Change:
+    """A key of the plan file that differs.
+
+    Attributes:
+        key: its tables and name, joined by dots.
+        before, after: as the files have it; None where a file leaves it out.
+
+    Example:
+        >>> change = ps.plan.Change("cohort.clients", before="3", after="4")  # one of difference(...).changes
+        >>> f"{change.key}: {change.before} -> {change.after}"
+        'cohort.clients: 3 -> 4'
+    """
+
+    key: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A number that follows from the plans.
+
+    Attributes:
+        of: its name.
+        before, after: None where a plan has no such number.
+        means: the change in words.
+
+    Example:
+        >>> effect = ps.plan.Effect("bytes that a client uploads", before=16, after=21, means="5 more")
+        >>> effect.after - effect.before  # one of difference(...).effects
+        5
+    """
+
+    of: str
+    before: Number
+    after: Number
+    means: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The result of :func:`difference`.
+
+    Attributes:
+        changes: keys that differ, in the order of the files.
+        effects: numbers that follow, changed or not.
+        notes: further consequences, in sentences.
+        digests: of both plans; with different digests all parties must agree again.
+
+    Example:
+        >>> schema, small = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 3, 100)
+        >>> one = ps.Plan(schema=schema, cohort=small, privacy=ps.NoPrivacy())
+        >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        >>> [change.key for change in ps.plan.difference(one, two).changes]
+        ['cohort.clients']
+    """
+
+    changes: tuple[Change, ...]
+    effects: tuple[Effect, ...]
+    notes: tuple[str, ...]
+    digests: tuple[str, str]
+
+
+def difference(before: Plan, after: Plan) -> Difference:
+    """Compare two plans, field by field and by their derived numbers.
+
+    Raises:
+        DataError: one of them is no plan.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> one = ps.Plan(schema=schema, cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())
+        >>> two = ps.Plan(schema=schema, cohort=ps.Cohort(4, 3, 100), privacy=ps.NoPrivacy())
+        >>> [(change.key, change.before, change.after) for change in ps.plan.difference(one, two).changes]
+        [('cohort.clients', '3', '4')]
+    """
+    for name, plan in (("before", before), ("after", after)):
+        if not isinstance(plan, Plan):
+            raise DataError(f"{name} must be a Plan, got {type(plan).__name__}; read one with Plan.read(path)")
+    comparable = _kind(before) == _kind(after)
+    effects = (
+        *_promise(before, after, comparable),
+        *_noise(before, after),
+        _effect("bytes that a client uploads", before.masking.upload_bytes, after.masking.upload_bytes, _size),
+        *_survivors(before, after),
+    )
+    notes = tuple(_notes(before, after, comparable))
+    return Difference(tuple(_changes(before, after)), effects, notes, (before.digest, after.digest))
+
+
+def _kind(plan: Plan) -> tuple[str, ...]:
+    """Unit and adjacency: epsilons are comparable only where these are equal."""
+    privacy = plan.privacy
+    return () if isinstance(privacy, NoPrivacy) else (privacy.unit, privacy.adjacency)
+
+
+def _notes(before: Plan, after: Plan, comparable: bool) -> Iterator[str]:
+    if before.digest == after.digest:
+        yield "the two are one plan: nothing to agree on anew"
+        return
+    yield "the digest changes: every party reads and agrees on the new plan, and what was released stays charged"
+    old, new = before.noise, after.noise
+    if old is not None and new is not None and not comparable:
+        yield "whom or what the promise is about changed, so the two epsilons do not compare"
+    if new is not None and (old is None or old.model != new.model):
+        yield f"trust in the {new.model} model: {new.trust.trusted}"
+    if before.protocol != after.protocol:
+        yield f"masking changes from {before.protocol!r} to {after.protocol!r}, which trusts others: see `plan check`"
+    if before.validity != after.validity:
+        yield _proved_now(before.validity, after.validity)
+    if before.devices != after.devices:
+        yield changed_devices(before.devices, after.devices)
+
+
+def _proved_now(before: Validity | None, after: Validity | None) -> str:
+    """What another table ``[validity]`` means for liars and for honest clients."""
+    if after is None:
+        return "clients prove nothing of their sums any more: one of them that lies can shift the sum by anything"
+    level = f"level {after.level!r}, at most {after.most_records} records of one client"
+    refused = f"a client with more than {after.most_records} records is refused before it spends anything"
+    if before is None:
+        return f"clients prove their sums now ({level}): {refused}"
+    change = after.most_records - before.most_records
+    worth = f", and a liar may invent {_more(before.most_records, after.most_records)}" if change else ""
+    return f"what clients prove changes from level {before.level!r} to {level}{worth}; {refused}"
+
+
+def _changes(before: Plan, after: Plan) -> Iterator[Change]:
+    old, new = dict(_flat(before.tables)), dict(_flat(after.tables))
+    for key in dict.fromkeys([*old, *new]):
+        if old.get(key) != new.get(key):
+            yield Change(key, _in_words(old.get(key)), _in_words(new.get(key)))
+
+
+def _flat(tables: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tables.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{above}{key}.")
+        elif value or not isinstance(value, list | tuple | Mapping):  # an empty list is a key that is left out
+            yield f"{above}{key}", value
+
+
+def _in_words(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple):
+        return str(value)
+    if all(isinstance(each, Mapping) for each in value):
+        return " then ".join(each["kind"] + _settings(each) for each in value)
+    more = f" and {len(value) - _LISTED} more" if len(value) > _LISTED else ""
+    return ", ".join(map(str, value[:_LISTED])) + more
+
+
+def _settings(transform: Mapping[str, Any]) -> str:
+    rest = ", ".join(f"{key}={_in_words(value)}" for key, value in transform.items() if key != "kind")
+    return f" ({rest})" if rest else ""
+
+
+def _promise(before: Plan, after: Plan, comparable: bool) -> Iterator[Effect]:
+    old, new = before.budget(), after.budget()
+    for name in ("epsilon", "delta", "mu"):
+        one, two = (getattr(budget, name) if math.isfinite(budget.mu) else None for budget in (old, new))
+        yield Effect(name, one, two, _protection(one, two, comparable))
+    guarantees = (None if plan.noise is None else plan.noise.guarantee for plan in (before, after))
+    one, two = (None if each is None else 100 * each.tpr(0.01) for each in guarantees)
+    yield Effect("of 100 found at 1 % false alarms, at most", one, two, _protection(one, two, comparable))
+
+
+def _protection(before: Number, after: Number, comparable: bool) -> str:
+    if before == after and comparable:
+        return _SAME
+    if after is None:
+        return "nothing is promised any more: the sums are released as they are"
+    if before is None:
+        return "a promise where there was none"
+    if not comparable:
+        return "of another promise: the two do not compare"
+    return "weaker: more can be learned" if after > before else "stronger: less can be learned"
+
+
+def _noise(before: Plan, after: Plan) -> Iterator[Effect]:
+    """Noise with all clients' shares, in records of the largest norm, so that plans with different clips compare."""
+    old, new = _felt(before), _felt(after)
+    for statistic in dict.fromkeys([*old, *new]):
+        yield _effect(f"noise on {statistic}, in records", old.get(statistic), new.get(statistic), _louder)
+
+
+def _felt(plan: Plan) -> dict[str, float]:
+    if plan.noise is None:
+        return dict.fromkeys(plan.schema.statistics, 0.0)
+    released = plan.noise.released_sigma(plan.cohort.clients)
+    largest = {row.letter: row.bound(plan.schema.steps) / plan.schema.scale_of(row.letter) for row in plan.schema.sent}
+    return {statistic: sigma / largest[statistic] for statistic, sigma in released.items()}
+
+
+def _survivors(before: Plan, after: Plan) -> Iterator[Effect]:
+    old, new = before.cohort, after.cohort
+    spare = old.clients - old.min_survivors, new.clients - new.min_survivors
+    yield _effect("clients", old.clients, new.clients, _more)
+    yield _effect("clients that may vanish", *spare, _more)
+    yield _effect("clients that may collude", old.colluders, new.colluders, _more)
+    if before.noise is not None and after.noise is not None:
+        one, two = _best(before, before.noise), _best(after, after.noise)
+        yield Effect("epsilon if no client vanishes", one, two, _protection(one, two, _kind(before) == _kind(after)))
+
+
+def _best(plan: Plan, noise: Noise) -> float | None:
+    cohort = plan.cohort
+    if not noise.trust.divided:
+        return noise.epsilon
+    table = dropout_table(noise, clients=cohort.clients, min_survivors=cohort.min_survivors, colluders=cohort.colluders)
+    return table[0].epsilon
+
+
+def _effect(of: str, before: Number, after: Number, means: Any) -> Effect:
+    if before is None or after is None:
+        return Effect(of, before, after, "released now" if before is None else "released no more")
+    return Effect(of, before, after, _SAME if before == after else means(before, after))
+
+
+def _size(before: float, after: float) -> str:
+    return f"{after / before:.3g} times as many"
+
+
+def _louder(before: float, after: float) -> str:
+    if not before or not after:
+        return "noise where there was none" if after else "no noise any more"
+    return f"{after / before - 1:+.0%}: " + ("less accurate" if after > before else "more accurate")
+
+
+def _more(before: float, after: float) -> str:
+    return f"{abs(after - before):g} {'more' if after > before else 'fewer'}"

@@ -1,0 +1,110 @@
+"""What the schemas of rounds at published values share: how records are read, and the checks of fields and values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from privstats.errors import PlanError, SchemaError
+from privstats.schema import ClassSchema, RidgeSchema
+from privstats.schema.base import Schema
+from privstats.schema.checks import checked_class_names, checked_vectors, settle, size, whole
+from privstats.schema.public_values import VALUE_BITS, Values
+
+ROW_BITS = 16
+"""Bits of a record's grid before the published map."""
+
+_MOST_CLASSES = 1 << 13  # numerators of 2**40 each add up exactly
+
+_MOST_FEATURES = 1 << 16
+
+_WEIGHT_EXPONENTS = range(-8, 65)
+
+_MAP_EXPONENTS = range(-64, 129)
+
+NEEDS_PRIVACY = (
+    "a score cannot be released without differential privacy: weights can be chosen so that one record alone counts; "
+    "give the plan a Privacy"
+)
+"""Why no plan of scores may go without."""
+
+
+def settle_round(schema: Any) -> None:
+    """Check and keep the fields that the schemas of all rounds share.
+
+    Args:
+        schema: with ``features``, ``classes``, ``expected_records``, ``course_mu`` and the fields of vectors.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+    settle(schema, **checked_vectors(schema))
+    settle(schema, expected_records=whole("expected_records", schema.expected_records, 1, "write down how many"))
+    settle(schema, course_mu=size("course_mu", schema.course_mu, "take it from the course"))
+    check_exact(schema)
+    if schema.classes is None:
+        return
+    settle_classes(schema)
+    if schema.clip_norm != 1.0:
+        raise SchemaError("a round of classes takes rows of norm 1: leave clip_norm at 1, as UnitNorm() has it")
+
+
+def check_exact(schema: Schema) -> None:
+    """Refuse so many features that a logit is no exact sum of whole numbers.
+
+    Raises:
+        SchemaError: features beyond 65,536.
+    """
+    if schema.features > _MOST_FEATURES:
+        raise SchemaError(f"features must be at most {_MOST_FEATURES}, got {schema.features}; project them first")
+
+
+def settle_classes(schema: Any) -> None:
+    """Check and keep ``classes`` and ``class_names`` of what is measured by a softmax.
+
+    Raises:
+        SchemaError: naming the field, its bound and the remedy.
+    """
+    settle(schema, classes=whole("classes", schema.classes, 2, "one class has nothing to tell apart: give two or more"))
+    if schema.classes > _MOST_CLASSES:
+        raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
+    settle(schema, class_names=checked_class_names(schema.class_names, schema.classes))
+
+
+def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statistics: str = "NA") -> ClassSchema:
+    """How labelled records are read, as those of a class schema; of a round before the published map, on a finer
+    grid."""
+    return ClassSchema(
+        classes,
+        schema.features,
+        statistics,
+        schema.clip_norm,
+        grid_bits,
+        class_names=schema.class_names,
+        **_read(schema),
+    )
+
+
+def target_rows(schema: Schema, target_bound: float, grid_bits: int, *, targets: int = 1, **more: Any) -> RidgeSchema:
+    """How records with targets are read, as those of a ridge schema; further fields of it by name."""
+    bounds = {"clip_norm": schema.clip_norm, "target_bound": target_bound, "grid_bits": grid_bits}
+    return RidgeSchema(**{"features": schema.features, "targets": targets, **bounds, **_read(schema), **more})
+
+
+def _read(schema: Schema) -> dict[str, Any]:
+    return {name: getattr(schema, name) for name in ("nonnegative", "transform", "feature_names")}
+
+
+def check_widths(values: Mapping[str, Values]) -> None:
+    """Refuse published values that are wider than 20 bits, tiny or enormous.
+
+    Raises:
+        PlanError: naming the value.
+    """
+    most = 1 << (VALUE_BITS - 1)
+    for name, value in values.items():
+        exponents = _MAP_EXPONENTS if name == "M" else _WEIGHT_EXPONENTS
+        if value.exponent not in exponents or (value.integers <= -most).any() or (value.integers >= most).any():
+            raise PlanError(
+                f"published {name} is wider than {VALUE_BITS} bits, or tiny or enormous: publish Values.rounded"
+            )

@@ -1,0 +1,117 @@
+"""Variables that put a record into one of their cells: public categories, and bins cut at public edges."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+from privstats.errors import SchemaError
+from privstats.transforms.columns import MISSING_CELL, Categories, require_switch
+from privstats.transforms.reading import check_distinct, checked_names, same
+
+_OPEN = ("both", "above", "below", "none")
+
+
+@dataclass(frozen=True)
+class Bins:
+    """A numeric variable cut at public edges; values beyond the outer edges count in the outer bins, if these are open.
+
+    Of times give ``open="above"``: then a code such as -9 has no cell, and what lasts longer counts in the last bin.
+
+    Args:
+        name: of the column.
+        edges: at least three finite numbers in increasing order, so at least two bins.
+        closed: which end of a bin belongs to it, ``"left"``: low <= value < high; or ``"right"``.
+        missing: what is missing (None, NaN, a blank, ``"NA"``) counts in a cell of its own; without it, it has none.
+        open: which outer bins take values beyond their outer edge, ``"both"``, ``"above"``, ``"below"`` or ``"none"``;
+            another such value has no cell. An outer edge itself belongs to its bin. A record whose value has no cell is
+            refused, or left out of every table: ``measure(..., unreadable=...)``.
+
+    Example:
+        >>> age = ps.Bins("age", (0, 40, 60, 120))
+        >>> age.cells
+        ('under 40', '40 to 60', '60 or more')
+    """
+
+    name: str
+    edges: tuple[float, ...]
+    closed: str = "left"
+    missing: bool = False
+    open: str = "both"
+
+    def __post_init__(self) -> None:
+        (name,) = checked_names("a variable's name", (self.name,)) or ("",)
+        edges = tuple(self.edges) if isinstance(self.edges, tuple | list) else ()
+        if len(edges) < 3 or not all(map(is_finite, edges)):
+            raise SchemaError(f"edges of {name} must be at least three finite numbers: two bins or more")
+        if any(same(low) >= same(high) for low, high in pairwise(edges)):  # a value and an edge are compared so
+            raise SchemaError(f"edges of {name} must increase, in 15 digits; sort them and name each once")
+        if self.closed not in ("left", "right"):
+            raise SchemaError(f"closed of {name} must be 'left' or 'right', got {self.closed!r}")
+        if self.open not in _OPEN:
+            raise SchemaError(f"open of {name} must be one of {', '.join(map(repr, _OPEN))}, got {self.open!r}")
+        require_switch(name, "missing", self.missing)
+        object.__setattr__(self, "edges", tuple(float(edge) for edge in edges))
+
+    @cached_property
+    def cells(self) -> tuple[str, ...]:
+        """Names of the cells, in order, as :func:`~privstats.printable.bin_names` has them."""
+        from privstats.printable import bin_names
+
+        return (*bin_names(self.edges, self.closed, self.open), *((MISSING_CELL,) * self.missing))
+
+
+Variable: TypeAlias = Categories | Bins
+
+
+def variable_of(value: Any) -> Variable:
+    """A variable, also from a plan file's table.
+
+    Raises:
+        SchemaError: it is none.
+    """
+    if isinstance(value, Bins):
+        return value
+    if isinstance(value, Categories):
+        return _counted(value)
+    if not isinstance(value, Mapping):
+        raise SchemaError(f"variables must hold Categories and Bins, got {type(value).__name__}")
+    kind = Bins if "edges" in value else Categories
+    known = {field.name: field for field in fields(kind)}
+    unknown = sorted(set(value) - set(known))
+    needed = {"name", "edges" if kind is Bins else "values"}
+    if unknown or not needed <= set(value):
+        raise SchemaError(
+            f"a variable has name and values, or name and edges; got {', '.join(sorted(map(str, value)))}"
+            + (f", of which {', '.join(map(repr, unknown))} is unknown" if unknown else "")
+        )
+    return Bins(**value) if kind is Bins else _counted(Categories(**value))
+
+
+def _counted(variable: Categories) -> Categories:
+    """Categories as count tables have them: without a cell for other values or gaps, unless they say so."""
+    if len(variable.values) < 2:
+        raise SchemaError(f"values of {variable.name} must be at least two different texts, or whole numbers")
+    check_distinct(f"values of {variable.name}", variable.values)
+    if variable.ordered or variable.gaps:
+        raise SchemaError(f"ordered and gaps of {variable.name} belong to Cells; a count table has no use for them")
+    return replace(variable, other=bool(variable.other), missing=bool(variable.missing))
+
+
+def plain_variable(variable: Any) -> dict[str, Any]:
+    """A variable as a plan file holds it."""
+    defaults = {field.name: field.default for field in fields(variable)}
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in asdict(variable).items()
+        if value != defaults[name] and value is not False
+    }
+
+
+def is_finite(edge: object) -> bool:
+    """Whether it is a number that a float can be: of whole numbers not each."""
+    return isinstance(edge, int | float) and abs(edge) <= sys.float_info.max

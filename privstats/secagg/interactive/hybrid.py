@@ -1,0 +1,208 @@
+"""Keys of version 4: what a client derives, deals and seals under X25519 and ML-KEM-768 together.
+
+It stands beside :class:`~privstats.secagg.interactive.client_secrets.ClientSecrets`, version 3's, and answers the same
+calls. A client deals two random polynomials: g, whose value at 0 is the key of its self-mask, and f. The secret of a
+pair is the lower client's f at the upper's point: the upper holds it as its share, and t others can give it back. Where
+the upper vanishes, the lower's *link*, the pair's seed under a pad from the upper's f, lets the server follow. No key
+is shared, no group operation is left in a dealing, and X25519 alone opens nothing.
+
+The degree of both polynomials is proved as in version 3, by the responses z = u + e f with blinds that are used once;
+here the challenge is a hash of commitments alone. What follows from them needs no proof: a verified share *is* the
+pair's secret. One pair of blinds is enough: a dealing that passes the test falsely can end a session, as in version 3,
+and never gives a wrong sum; a second pair would cost 64 bytes a neighbour each way.
+
+Coefficients and blinds depend on the transcript, so a client that was copied or restored deals other polynomials in
+another session. Encapsulations are random: a step that is done again gives other ciphertexts, and so other keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256, sha512
+from typing import cast
+
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from privstats.secagg import kem
+from privstats.secagg.interactive.client_secrets import NONCE, BoxKeys, drawn, pair_seed, self_stream
+from privstats.secagg.interactive.dealing import (
+    KINDS,
+    NOT_LOW,
+    Dealing,
+    Public,
+    commitments_to,
+    fits_share,
+    part,
+    responses_to,
+    shares_in,
+)
+from privstats.secagg.interactive.graph import Graph
+from privstats.secagg.interactive.messages import (
+    HYBRID_PROOF_BYTES,
+    PAIR_BYTES,
+    SECRET_BYTES,
+    HybridAdvertise,
+    HybridOpen,
+    KnownAdvertise,
+    advert_statement,
+    box_context,
+    dealing_challenge,
+    share_commitment,
+)
+from privstats.secagg.interactive.state import ClientState
+from privstats.secagg.keys import Identity, derive
+from privstats.secagg.scalars import ORDER, scalar_of, split, to_bytes
+from privstats.secagg.wire import HASH_BYTES, Refusal
+
+_NAMES = ("self", "pair")
+"""Of the two polynomials, g and f, in the order of :data:`~privstats.secagg.interactive.dealing.KINDS`."""
+
+
+class HybridSecrets(BoxKeys):
+    """Secrets of one client in one session of version 4; the repr shows none of them."""
+
+    def __init__(self, root: bytes | bytearray, graph: Graph, me: int) -> None:
+        super().__init__(root)
+        self._graph, self._me = graph, me
+        self._kem = kem.private_key(derive(root, "box-kem", size=kem.SEED_BYTES))
+        self._pair_values: dict[bytes, list[int]] = {}
+
+    def advertise(
+        self, opening: HybridOpen, context: bytes, me: int, identity: Identity, state: ClientState
+    ) -> HybridAdvertise:
+        """The signed keys; raises ``Refusal`` for a key of the server that is none, before the state changes."""
+        self.shared_with(opening.server_key)
+        secret, ciphertext = _encapsulated(opening.kem_key)
+        public = kem.public_of(self._kem)
+        keys = self.box_public, sha256(public).digest(), sha256(ciphertext).digest()
+        signature = identity.sign(advert_statement(context, me, *keys))
+        state.kem_secret = bytearray(secret)
+        return HybridAdvertise(opening.session, me, self.box_public, public, ciphertext, signature)
+
+    def channel_secret(self, state: ClientState) -> bytes:
+        """What the keys of the channel to the server are derived from."""
+        ciphertext = cast("HybridAdvertise", state.advert).ciphertext
+        return kem.combined(self.shared_with(state.server_key), bytes(state.kem_secret), ciphertext)
+
+    def deal(self, transcript: bytes, owner: int, holders: Sequence[int], threshold: int) -> Dealing:
+        """Shares of both polynomials for the neighbours, and the proof of their degree; the same for a transcript."""
+        rows = [
+            drawn(derive(self._root, f"{name}-{what}", salt=transcript), threshold)
+            for name in _NAMES
+            for what in ("coefficients", "blinds")
+        ]
+        values = split(rows, len(holders))
+        self._pair_values = {transcript: values[:, 2].tolist()}
+        key, blind = rows[0][0], rows[1][0]
+        at_zero = share_commitment(transcript, KINDS[0], owner, owner, to_bytes(key), to_bytes(blind))
+        commitments = commitments_to(values, transcript, owner, holders)
+        challenges = _challenges(transcript, owner, at_zero + commitments)
+        proofs = at_zero + to_bytes((blind + challenges[0] * key) % ORDER)
+        return Dealing(shares_in(values), commitments, responses_to(values, challenges), proofs)
+
+    def seal_box(self, shares: bytes, sender: int, receiver: KnownAdvertise, transcript: bytes) -> bytes:
+        """The box for ``receiver``: a ciphertext of ML-KEM, and its two shares under a key of both secrets."""
+        context = box_context(receiver.session, sender, receiver.sender)
+        secret, ciphertext = _encapsulated(receiver.kem_key)
+        key = self._box(receiver.box_key, secret, ciphertext, (sender, receiver.sender), transcript)
+        return ciphertext + key.encrypt(NONCE, shares, context)
+
+    def open_box(self, box: bytes, receiver: int, sender: KnownAdvertise, transcript: bytes) -> bytes:
+        """The shares in ``sender``'s box; raises ``InvalidTag``."""
+        context = box_context(sender.session, sender.sender, receiver)
+        ciphertext, sealed = box[: kem.CIPHERTEXT_BYTES], box[kem.CIPHERTEXT_BYTES :]
+        secret = kem.decapsulate(self._kem, ciphertext)
+        key = self._box(sender.box_key, secret, ciphertext, (sender.sender, receiver), transcript)
+        return key.decrypt(NONCE, sealed, context)
+
+    def _box(self, public: bytes, secret: bytes, ciphertext: bytes, ends: tuple[int, int], transcript: bytes) -> AESGCM:
+        both = kem.combined(self.shared_with(public), secret, ciphertext)
+        return AESGCM(derive(both, f"box/{ends[0]}/{ends[1]}", salt=transcript))
+
+    def links(self, state: ClientState) -> tuple[bytes]:
+        """For every usable owner above this client: the pair's seed, under a pad that who recovers its f takes off."""
+        above = [owner for owner in state.sharers if owner > self._me and owner in state.held]
+        joined = b""
+        for owner, seed in self.pair_seeds(above, state):
+            joined += xor(seed, link_pad(state.held[owner][SECRET_BYTES:], state.transcript, self._me, owner))
+        return (joined,)
+
+    def pair_seeds(self, others: Iterable[int], state: ClientState) -> Iterator[tuple[int, bytes]]:
+        """By other client, in order, the seed of the mask with it."""
+        for other in others:
+            value = self._pair_value(other, state.transcript) if other > self._me else state.held[other][SECRET_BYTES:]
+            yield other, pair_seed(value, state.transcript, (self._me, other))
+
+    def _pair_value(self, other: int, transcript: bytes) -> bytes:
+        """What this client dealt to ``other`` of f."""
+        if transcript not in self._pair_values:
+            row = drawn(derive(self._root, "pair-coefficients", salt=transcript), self._graph.parameters.threshold)
+            self._pair_values = {transcript: split([row], self._graph.parameters.neighbours)[:, 0].tolist()}
+        return to_bytes(self._pair_values[transcript][self._graph.point(self._me, other) - 1])
+
+    def revealed(self, transcript: bytes) -> bytes:
+        """What a survivor reveals of its self-mask: g(0)."""
+        return to_bytes(drawn(derive(self._root, "self-coefficients", salt=transcript), 1)[0])
+
+    def self_stream(self, transcript: bytes) -> bytes:
+        """The key of this client's self-mask."""
+        return self_stream(self.revealed(transcript), transcript)
+
+
+def link_pad(value: bytes, transcript: bytes, lower: int, upper: int) -> bytes:
+    """The pad of a link, from the upper client's f at the lower's point."""
+    return derive(value, f"link/{lower}/{upper}", salt=transcript)
+
+
+def xor(one: bytes, other: bytes) -> bytes:
+    """Of 32 bytes each."""
+    return to_bytes(int.from_bytes(one, "little") ^ int.from_bytes(other, "little"))
+
+
+def verified_degrees(
+    commitments: bytes,
+    responses: bytes,
+    proofs: bytes,
+    *,
+    owner: int,
+    transcript: bytes,
+    weights: tuple[Sequence[int], Sequence[int]],
+) -> Public:
+    """The public part of a dealing of version 4, after the check that the responses of both have degree < t.
+
+    As :func:`~privstats.secagg.interactive.dealing.verified`; ``proofs`` are the commitment to g(0) and the response
+    for it, ``weights`` those for g, from 0, and for f, from 1.
+    """
+    holders = len(weights[1])
+    lengths = len(commitments), len(responses), len(proofs)
+    if lengths != (2 * HASH_BYTES * holders, PAIR_BYTES * holders, HYBRID_PROOF_BYTES):
+        raise Refusal("wrong_length")
+    try:
+        values = [scalar_of(part(responses, place, SECRET_BYTES)) for place in range(len(KINDS) * holders)]
+        lines = [scalar_of(part(proofs, 1, SECRET_BYTES)), *values[::2]], values[1::2]
+    except ValueError:
+        raise Refusal("malformed", "a number is not below the order of the curve") from None
+    for kind, line, row in zip(KINDS, lines, weights, strict=True):
+        if sum(weight * value for weight, value in zip(row, line, strict=True)) % ORDER:
+            raise Refusal("misdealt", NOT_LOW[kind])
+    challenges = _challenges(transcript, owner, proofs[:HASH_BYTES] + commitments)
+    return Public(commitments, responses, b"".join(map(to_bytes, challenges)), proofs)
+
+
+def is_self_key(key: bytes, dealing: Public, owner: int, transcript: bytes) -> bool:
+    """Whether ``key`` is the g(0) that its owner committed to."""
+    e = part(dealing.challenges, 0, HASH_BYTES)
+    at_zero, response = dealing.at_zero[:HASH_BYTES], dealing.at_zero[HASH_BYTES:]
+    return fits_share(key, at_zero, response, e, transcript=transcript, kind=KINDS[0], owner=owner, holder=owner)
+
+
+def _challenges(transcript: bytes, owner: int, commitments: bytes) -> list[int]:
+    words = (dealing_challenge(transcript, kind, owner, commitments) for kind in KINDS)
+    return [int.from_bytes(sha512(each).digest(), "little") % ORDER for each in words]
+
+
+def _encapsulated(public: bytes) -> tuple[bytes, bytes]:
+    try:
+        return kem.encapsulate(public)
+    except ValueError:
+        raise Refusal("bad_key", "an ML-KEM key is none: a number in it is not below 3329") from None

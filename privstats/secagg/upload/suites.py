@@ -1,0 +1,132 @@
+"""The two ways to seal a report: X25519 alone, or X-Wing, which is X25519 and ML-KEM-768 together.
+
+A plan's ``key_agreement`` names one, whose name is in the digest of the parameters and so under every context, offer
+and signature. They differ in keys and boxes, and in what opens a body; nothing else of an upload depends on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from privstats.secagg import hpke, xwing
+from privstats.secagg.hpke import Schedule
+from privstats.secagg.keys import CLASSICAL, HYBRID, agree, public_of
+from privstats.secagg.wire import TAG_BYTES
+
+PIECE_BYTES = 32
+"""The content of each box: a helper's seed, or the key of a body."""
+
+_ANY = X25519PrivateKey.from_private_bytes(b"\x40" * 32)  # against it every point of low order gives zero
+
+_XWING_BOX = xwing.ENC_BYTES + PIECE_BYTES + TAG_BYTES
+
+Derived: TypeAlias = Callable[[str], bytes]
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A row of :data:`SUITES`.
+
+    Attributes:
+        names: in the digest of parameters, without and with proofs.
+        offer: the label of a signed box key.
+        key_bytes, enc_bytes: of a box key, and of the key that a box begins with.
+        first: the first place that a report has a box for: 1 where the body is the leader's box, else 0.
+        redrawn: the library draws what boxes are sealed with, so no report can be made twice.
+        private_of, public_of: the private key and the box key of 32 secret bytes.
+        check: raises ``ValueError`` for a box key to which nothing can be sealed.
+        body_key: of the leader's box key, derived keys and ``info``: what a body begins with, what it is sealed under,
+            and what goes into boxes before the helpers' pieces.
+        seal: of box key, place, content, derived keys and ``info``: a box.
+        open_box: of private key, box and ``info``: its content; raises ``UnopenedError``.
+        opening: of the leader's private key, boxes, body and ``info``: what opens this body alone; raises the same.
+    """
+
+    names: tuple[bytes, bytes]
+    offer: str
+    key_bytes: int
+    enc_bytes: int
+    first: int
+    redrawn: bool
+    private_of: Callable[[bytes | bytearray], Any]
+    public_of: Callable[[bytes | bytearray], bytes]
+    check: Callable[[bytes], object]
+    body_key: Callable[[bytes, Derived, bytes], tuple[bytes, Schedule, list[bytes]]]
+    seal: Callable[[bytes, int, bytes, Derived, bytes], bytes]
+    open_box: Callable[[Any, bytes, bytes], bytes]
+    opening: Callable[[Any, bytes, memoryview, bytes], Schedule]
+
+    @property
+    def box_bytes(self) -> int:
+        """The length of a box."""
+        return self.enc_bytes + PIECE_BYTES + TAG_BYTES
+
+    @property
+    def offer_bytes(self) -> int:
+        """The length of a signed box key: place, identity, box key, end and signature."""
+        return 1 + 32 + self.key_bytes + 8 + 64
+
+    @property
+    def head_bytes(self) -> int:
+        """The length of the key that a body begins with, which its client signs."""
+        return self.enc_bytes * self.first
+
+
+def _alone(key: bytes) -> Schedule:
+    """The schedule of a key that seals one body, ever: its secret is of this run, sender and vector alone."""
+    return Schedule(key, bytes(hpke.NONCE_BYTES))
+
+
+def _in_a_box(_: bytes, derived: Derived, __: bytes) -> tuple[bytes, Schedule, list[bytes]]:
+    key = derived("body")
+    return b"", _alone(key), [key]
+
+
+def _check_xwing(box_key: bytes) -> None:
+    xwing.parsed(box_key)
+    agree(_ANY, box_key[-32:])
+
+
+SUITES: Mapping[str, Suite] = {
+    CLASSICAL: Suite(
+        (
+            b"privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM",
+            b"privstats/upload/2 X25519 Ed25519 HKDF-SHA256 AES-256-GCM AES-256-CTR F(2^61-1)",
+        ),
+        offer="offer-until",
+        key_bytes=32,
+        enc_bytes=hpke.ENC_BYTES,
+        first=1,
+        redrawn=False,
+        private_of=X25519PrivateKey.from_private_bytes,
+        public_of=public_of,
+        check=lambda box_key: agree(_ANY, box_key),
+        body_key=lambda box_key, derived, info: (*hpke.towards(box_key, derived("ephemeral/0"), info), []),
+        seal=lambda key, place, content, derived, info: hpke.seal(key, derived(f"ephemeral/{place}"), content, info),
+        open_box=hpke.open_box,
+        opening=lambda private, _, body, info: hpke.opening(private, body, info),
+    ),
+    HYBRID: Suite(
+        (
+            b"privstats/upload/3 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM",
+            b"privstats/upload/4 X-Wing Ed25519 HKDF-SHA256 AES-256-GCM AES-256-CTR F(2^61-1)",
+        ),
+        offer="offer-xwing",
+        key_bytes=xwing.KEY_BYTES,
+        enc_bytes=xwing.ENC_BYTES,
+        first=0,
+        redrawn=True,
+        private_of=xwing.private_of,
+        public_of=xwing.public_of,
+        check=_check_xwing,
+        body_key=_in_a_box,
+        seal=lambda key, _, content, __, info: xwing.seal(key, content, info),
+        open_box=xwing.open_box,
+        opening=lambda private, boxes, _, info: _alone(xwing.open_box(private, boxes[:_XWING_BOX], info)),
+    ),
+}
+"""By the plan's ``key_agreement``."""

@@ -1,0 +1,177 @@
+"""For tests of another package's code: a module of rounds tried with hostile rows, a transport without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from math import inf
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from privstats.engines.network.transport import MessageKind, Reply
+from privstats.errors import LocalProtocolError
+from privstats.schema.modules import Whole, module_of
+from privstats.schema.public_values import VALUE_BITS, Values
+
+_ROWS = 40
+_EXPONENTS = (-8, 0, 12, 20, 64)  # of published weights: from 2**27 to 2**-64 in size
+
+
+def check_module(word: str, *, features: int = 5, classes: int = 3, grid_bits: int = 12, seed: int = 0) -> None:
+    """Try to break what the bound of a round takes from a module; for the tests of the package that brings it.
+
+    Rows of norm 1, of zeros and of one coordinate meet weights of every admitted size. Of each the module must give the
+    whole numbers that it says, none longer than its norm, and for a record the same ones alone, among others and in
+    another order. It is a search and no proof: why they are the same belongs in the module's own docstring.
+
+    Args:
+        word: as plans name it.
+        features, classes: of the rows; d and C.
+        grid_bits: f, from 2 to 13.
+        seed: of rows and weights.
+
+    Raises:
+        SchemaError: no package here brings it.
+        AssertionError: in a sentence, what does not hold.
+
+    Example:
+        >>> ps.testing.check_module("perceptron/4")
+        Traceback (most recent call last):
+        ...
+        privstats.errors.SchemaError: no package here brings the module 'perceptron/4': ...
+    """
+    module, rng = module_of(word), np.random.default_rng(seed)
+    units, labels = _units(features, grid_bits, rng), rng.integers(0, classes, _ROWS)
+    for weights in _published(module.weights(features, classes), rng):
+        norm = float(rng.choice([module.norm, 0.1]))
+
+        def of(index: NDArray[np.intp], weights: Values = weights, norm: float = norm) -> tuple[Whole, Whole]:
+            return module.gradients(
+                units[index], labels[index], weights, classes=classes, norm=norm, grid_bits=grid_bits
+            )
+
+        _check_one(word, module.weights(features, classes), grid_bits, of(np.arange(_ROWS)))
+        _check_company(word, of)
+
+
+def _units(features: int, grid_bits: int, rng: np.random.Generator) -> Whole:
+    steps = float(1 << grid_bits)
+    rows = rng.normal(size=(_ROWS, features + 1))
+    rows[:5] = 0.0
+    rows[5:10] = np.eye(features + 1)[rng.integers(0, features + 1, 5)]
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    units = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return np.asarray(np.trunc(units * (steps * (1 - 2.0**-40))))
+
+
+def _published(size: int, rng: np.random.Generator) -> Iterator[Values]:
+    most = (1 << (VALUE_BITS - 1)) - 1
+    for exponent in _EXPONENTS:
+        yield Values(rng.integers(-most, most + 1, size), exponent)
+    yield Values(np.full(size, most), 0)
+    yield Values(np.zeros(size, np.int64), 0)
+
+
+def _check_one(word: str, size: int, grid_bits: int, arrays: tuple[Whole, Whole]) -> None:
+    gradients, kappa = arrays
+    steps = 1 << grid_bits
+    if (np.shape(gradients), np.shape(kappa)) != ((_ROWS, size), (_ROWS,)):
+        raise AssertionError(f"{word} gives arrays of shapes {np.shape(gradients)} and {np.shape(kappa)}")
+    if not ((gradients == np.trunc(gradients)).all() and (kappa == np.trunc(kappa)).all()):
+        raise AssertionError(f"{word} gives numbers that are not whole, which count as zero")
+    if not (np.vecdot(gradients, gradients) <= float(steps) ** 4).all():
+        raise AssertionError(f"{word} gives rows longer than 4**{grid_bits}, which count as zero")
+    if not ((kappa >= 0) & (kappa <= steps)).all():
+        raise AssertionError(f"{word} gives a kappa outside 0..2**{grid_bits}, which counts as zero")
+
+
+def _check_company(word: str, of: Callable[[NDArray[np.intp]], tuple[Whole, Whole]]) -> None:
+    together = of(np.arange(_ROWS))
+    orders = [np.arange(_ROWS)[::-1], *np.split(np.arange(_ROWS), [7, 20]), *np.arange(_ROWS)[:, None]]
+    for order in orders:
+        alone = of(order)
+        if any(not np.array_equal(part, every[order]) for part, every in zip(alone, together, strict=True)):
+            raise AssertionError(f"{word} gives a record other numbers among other records: no bound covers that")
+
+
+Answering: TypeAlias = Callable[[int, MessageKind, bytes], Reply]
+
+
+class MockTransport:
+    """Carries messages to a function and its answers back, at once, on a clock that moves only in ``sleep``.
+
+    It fits ``engines.network.transport.Transport``; give its ``clock`` and ``sleep`` beside it.
+
+    Args:
+        answer: a node's reply to a message of a kind.
+        nodes: their numbers.
+
+    Attributes:
+        now: seconds since the start.
+        comes: by node, the time at which it comes online, if not at once.
+        goes: by node, the time at which it goes offline, if ever.
+        pushed: all messages sent, in order: node, kind and data.
+        waiting: replies that were not fetched yet, by the message's name.
+
+    Example:
+        >>> from privstats.engines.network.transport import Reply
+        >>> net = ps.testing.MockTransport(lambda node, kind, data: Reply("ok", data), nodes=[1, 2])
+        >>> net.pull(net.push(1, "hello", b"who are you?", ttl=60), most=100)
+        Reply(code='ok', data=b'who are you?')
+        >>> net.goes[2] = 30.0
+        >>> net.sleep(45)
+        >>> net.online()
+        [1]
+    """
+
+    def __init__(self, answer: Answering, nodes: Iterable[int]) -> None:
+        self.nodes = list(nodes)
+        self.now = 0.0
+        self.comes: dict[int, float] = {}
+        self.goes: dict[int, float] = {}
+        self.pushed: list[tuple[int, MessageKind, bytes]] = []
+        self.waiting: dict[str, list[Reply]] = {}
+        self._answer = answer
+
+    def online(self) -> list[int]:
+        """The nodes that are connected now."""
+        return [node for node in self.nodes if self.comes.get(node, 0.0) <= self.now < self.goes.get(node, inf)]
+
+    def name(self, node: int) -> str:
+        """The node's name for people."""
+        return f"node-{node}"
+
+    def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
+        """Send a message, which is answered at once; returns an empty name where the node is offline.
+
+        Raises:
+            LocalProtocolError: it would expire before it arrives.
+        """
+        if not ttl >= 1:
+            raise LocalProtocolError(f"a message must live for at least 1 second, got ttl={ttl}")
+        if node not in self.online():
+            return ""
+        self.pushed.append((node, kind, data))
+        name = f"message {len(self.pushed)}"
+        self.waiting[name] = list(self.replies(node, kind, data))
+        return name
+
+    def replies(self, node: int, kind: MessageKind, data: bytes) -> Iterable[Reply]:
+        """The replies to a message; a subclass may lose, repeat or damage them."""
+        return [self._answer(node, kind, data)]
+
+    def pull(self, message: str, most: int) -> Reply | None:
+        """The next reply to a message; one of more bytes is replaced by the code ``too_large``."""
+        if not self.waiting.get(message):
+            return None
+        reply = self.waiting[message].pop(0)
+        return reply if len(reply.data) <= most else Reply("too_large")
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+    def clock(self) -> float:
+        """Seconds since the start."""
+        return self.now

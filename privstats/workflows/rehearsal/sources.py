@@ -1,0 +1,132 @@
+"""What a party brings to a rehearsal: a file, whose dialect is read off the file, or a table in memory.
+
+In a study nothing of a dialect is guessed, for a guess follows from all records together, and the parties state it. A
+rehearsal may look at its files.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from shlex import quote
+from typing import Any, ClassVar, TypeAlias
+
+from privstats.errors import DataError
+from privstats.intake.csv_lines import Dialect
+from privstats.intake.table_files import Table
+from privstats.moments import RecordFile
+from privstats.moments.arrays import columns_of
+from privstats.moments.frames import in_memory
+from privstats.transforms.column_names import places_in
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class HeldTable:
+    """One party's table.
+
+    Attributes:
+        path: the party's name.
+        data: a frame, a table of Arrow, a relation, or a mapping of columns.
+    """
+
+    separator: ClassVar[str] = ","
+    dialect: ClassVar[Dialect] = Dialect()
+
+    path: str
+    data: Any
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of its columns.
+
+        Raises:
+            DataError: it is no table, or a column has no name.
+        """
+        names = list(self.data) if isinstance(self.data, Mapping) else columns_of(self.data)
+        if not names or not all(isinstance(name, str) for name in names):
+            raise DataError(
+                f"{self.path} is no table whose columns have names: give a frame of pandas or polars, a table of "
+                "Arrow, a mapping of columns, or the path of a file"
+            )
+        return tuple(names)
+
+    def table(self, names: Sequence[str]) -> Table:
+        """Some columns, in any case, as they stand.
+
+        Raises:
+            DataError: it cannot be read, or columns have different lengths.
+        """
+        own, data = self.columns, in_memory(self.data)
+        columns = {own[place]: data[own[place]] for place in places_in(names, own) if place is not None}
+        if len({len(values) for values in columns.values()}) > 1:
+            raise DataError(f"the columns of {self.path} have different lengths; give one value per record in each")
+        return Table(columns, 0)
+
+
+Source: TypeAlias = RecordFile | HeldTable
+"""What one party brings: a file, or a table in memory."""
+
+
+def name_of(source: Source) -> str:
+    """What a party is called: a file's name without its ending, or a table's own."""
+    return source.path if isinstance(source, HeldTable) else Path(source.path).stem
+
+
+def file_of(source: Source) -> str:
+    """The file that a study's commands name: of a table in memory the CSV file of its name."""
+    return f"{source.path}.csv" if isinstance(source, HeldTable) else os.fspath(source.path)
+
+
+_LINES = 1 << 12
+_SEPARATORS = ",;\t|:"  # of equally many names the first
+_NAMES = ("encoding", "separator", "decimal")
+_COMMA, _POINT = re.compile(r"[+-]?[0-9]+,[0-9]+"), re.compile(r"[+-]?[0-9]+\.[0-9]+")
+
+
+def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
+    """The file with the encoding, separator and decimal mark that were said, and found where they were not.
+
+    Args:
+        file: of any kind; a Parquet file says it itself.
+        settings: encoding, separator and decimal mark, None for what was not said.
+    """
+    path = Path(file.path)
+    if path.suffix.lower() == ".parquet" or not path.is_file():  # who reads it says so
+        given: Any = {name: each for name, each in zip(_NAMES, settings, strict=True) if each is not None}
+        return replace(file, **given)
+    dialect = detect_dialect(path)
+    usual = (dialect.encoding, dialect.separator, dialect.decimal)
+    chosen: Any = {name: each or other for name, each, other in zip(_NAMES, settings, usual, strict=True)}
+    if chosen["decimal"] == chosen["separator"] and settings[2] is None:
+        chosen["decimal"] = "."
+    return replace(file, **chosen)
+
+
+def detect_dialect(path: Path) -> Dialect:
+    """The separator that parts the first line into most names, a decimal comma where values have one, and UTF-8 unless
+    its bytes are none."""
+    with path.open("rb") as file:
+        lines = [line.rstrip(b"\r\n") for line in islice(file, _LINES)]
+    text = b"\n".join(lines).removeprefix(codecs.BOM_UTF8)
+    try:
+        shown, encoding = text.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        shown, encoding = text.decode("cp1252", "replace"), "cp1252"
+    header, *rows = shown.split("\n")
+    separator = max(_SEPARATORS, key=lambda each: len(Dialect(encoding, each).fields(header) or ()))
+    fields = [field for row in rows for field in row.split(separator)]
+    commas, points = (sum(map(bool, map(mark.fullmatch, map(str.strip, fields)))) for mark in (_COMMA, _POINT))
+    return Dialect(encoding, separator, "," if separator != "," and commas > points else ".")
+
+
+def options_of(file: Source) -> str:
+    """The options that tell any command how the file is written, with a space before each; nothing of a usual one."""
+    usual, dialect = Dialect(), file.dialect
+    options = {"encoding": dialect.encoding, "separator": {"\t": "tab"}.get(dialect.separator, dialect.separator)}
+    options["decimal"] = dialect.decimal
+    return "".join(f" --{name} {quote(each)}" for name, each in options.items() if each != getattr(usual, name))

@@ -1,0 +1,156 @@
+"""The cryptography that a plan rests on, and the cryptographic bill of materials (CBOM) that lists it.
+
+One row per algorithm: what a session uses, and what lies on the disk of who takes part. TLS is not in it: carriers
+have it, and nothing that is promised rests on it. Security levels are those of the standards that name the algorithms:
+bits against a computer of today, and NIST's category, 1 to 5, against a quantum computer; 0 where it breaks, None where
+no computer helps or a passphrase decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from privstats import optional_dependencies
+from privstats.plan import Plan
+from privstats.secagg.keys import HYBRID
+from privstats.version import __version__
+
+if TYPE_CHECKING:
+    from cyclonedx.model.component import Component
+
+Primitive: TypeAlias = Literal[
+    "ae", "block-cipher", "drbg", "hash", "kdf", "kem", "key-agree", "other", "signature", "xof"
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """One algorithm of a plan.
+
+    Attributes:
+        name: as its standard has it.
+        primitive: CycloneDX's word for what it is.
+        functions: CycloneDX's words for what is done with it.
+        bits: of security against a computer of today, or None.
+        category: NIST's, against a quantum computer; 0 where it breaks, or None.
+        use: what for, as a phrase.
+
+    Example:
+        >>> from privstats.workflows.report.bill_of_materials import algorithms
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> [each.name for each in algorithms(plan) if each.category == 0]
+        ['Ed25519', 'X25519']
+    """
+
+    name: str
+    primitive: Primitive
+    functions: tuple[str, ...]
+    bits: int | None
+    category: int | None
+    use: str
+
+
+_ALWAYS = (
+    Algorithm("Ed25519", "signature", ("keygen", "sign", "verify"), 128, 0, "signs messages, rosters and releases"),
+    Algorithm("X25519", "key-agree", ("keygen", "keyderive"), 128, 0, "agrees on the keys of one session"),
+    Algorithm("HKDF-SHA256", "kdf", ("keyderive",), 256, 5, "derives keys and mask seeds"),
+    Algorithm("AES-256-GCM", "ae", ("encrypt", "decrypt"), 256, 5, "seals messages, and journals on the disk"),
+    Algorithm("AES-256-CTR", "block-cipher", ("generate", "encrypt"), 256, 5, "streams of masks"),
+    Algorithm("AES-256-CTR-generator", "drbg", ("generate",), 256, 5, "noise, from a seed of the operating system"),
+    Algorithm("SHA-256", "hash", ("digest",), 128, 2, "digests of plans, transcripts and releases"),
+    Algorithm("scrypt", "kdf", ("keyderive",), None, None, "stretches passphrases of identity files"),
+    Algorithm("AES-256-CBC", "block-cipher", ("encrypt", "decrypt"), 256, 5, "locks identity files that have one"),
+)
+_ENCAPSULATES = ("keygen", "encapsulate", "decapsulate")
+_ML_KEM = Algorithm("ML-KEM-768", "kem", _ENCAPSULATES, 192, 3, "agrees on keys beside X25519")
+_HYBRID: dict[str, tuple[Algorithm, ...]] = {
+    "interactive": (_ML_KEM,),
+    "split": (
+        _ML_KEM,
+        Algorithm("X-Wing", "kem", _ENCAPSULATES, 128, 3, "the KEM of boxes: ML-KEM-768 and X25519 together"),
+        Algorithm("SHAKE256", "xof", ("digest",), 256, 5, "keys of X-Wing from a seed"),
+    ),
+}
+"""By masking protocol, what it uses besides where the plan says ``mlkem768-x25519``."""
+_OF: dict[str, tuple[Algorithm, ...]] = {
+    "interactive": (
+        Algorithm("SHA-512", "hash", ("digest",), 256, 5, "challenges of dealings"),
+        Algorithm("Shamir-Ed25519-order", "other", ("generate", "other"), None, None, "shares of keys of who vanishes"),
+    ),
+    "split": (
+        Algorithm("HPKE-X25519-HKDF-SHA256", "other", ("encapsulate", "decapsulate"), 128, 0, "boxes to the panel"),
+    ),
+}
+"""By masking protocol, what it uses besides."""
+
+
+def algorithms(plan: Plan) -> tuple[Algorithm, ...]:
+    """Every algorithm that a session of the plan uses.
+
+    Raises:
+        KeyError: nobody has listed those of this protocol.
+    """
+    return (*_ALWAYS, *(_HYBRID[plan.protocol] if plan.key_agreement == HYBRID else ()), *_OF[plan.protocol])
+
+
+def cbom(plan: Plan) -> str:
+    """The bill as JSON: CycloneDX 1.6, the same bytes for everybody who has the plan and the same versions.
+
+    Raises:
+        MissingExtraError: cyclonedx-python-lib is not installed.
+
+    Example:
+        >>> from privstats.workflows.report.bill_of_materials import cbom
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> '"cryptographic-asset"' in cbom(plan)
+        True
+    """
+    optional_dependencies.require("cyclonedx", by="a bill of materials")
+    from uuid import NAMESPACE_URL, uuid5
+
+    from cyclonedx.model import Property
+    from cyclonedx.model.bom import Bom, BomMetaData
+    from cyclonedx.model.component import Component
+    from cyclonedx.output import make_outputter
+    from cyclonedx.schema import OutputFormat, SchemaVersion
+
+    ours = Component(name="privstats", version=__version__, bom_ref="privstats")
+    theirs = Component(name="cryptography", version=version("cryptography"), bom_ref="cryptography")
+    ours.properties.add(Property(name="privstats:plan", value=plan.digest))
+    bom = Bom(
+        components=[theirs, *_components(plan)],
+        metadata=BomMetaData(component=ours),
+        serial_number=uuid5(NAMESPACE_URL, f"privstats/{__version__}/{theirs.version}/{plan.digest}"),
+    )
+    bom.metadata.timestamp = None  # type: ignore[assignment]  # the same bytes for everybody
+    bom.register_dependency(ours, [theirs])
+    return str(make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=2)) + "\n"
+
+
+def _components(plan: Plan) -> Iterator[Component]:
+    from cyclonedx.model.component import Component, ComponentType
+    from cyclonedx.model.crypto import (
+        AlgorithmProperties,
+        CryptoAssetType,
+        CryptoFunction,
+        CryptoPrimitive,
+        CryptoProperties,
+    )
+
+    for each in algorithms(plan):
+        properties = AlgorithmProperties(
+            primitive=CryptoPrimitive(each.primitive),
+            crypto_functions=map(CryptoFunction, each.functions),
+            classical_security_level=each.bits,
+            nist_quantum_security_level=each.category,
+        )
+        yield Component(
+            name=each.name,
+            type=ComponentType.CRYPTOGRAPHIC_ASSET,
+            bom_ref=f"algorithm/{each.name}",
+            description=each.use,
+            crypto_properties=CryptoProperties(asset_type=CryptoAssetType.ALGORITHM, algorithm_properties=properties),
+        )

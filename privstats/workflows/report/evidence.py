@@ -1,0 +1,318 @@
+"""One table that an authority can sign: question, answer, where it is proved, who answers for it.
+
+The questions are those of four texts. NIST SP 800-226 (March 2025) has factors, from epsilon at the top of its pyramid
+to how data were collected at its base, each with its hazards; ISO/IEC 27559:2022 has clauses; HIPAA asks an expert for
+a very small risk, with methods and results (45 CFR 164.514(b)(1)); the European Health Data Space (Regulation (EU)
+2025/327) asks whether data are anonymous, which Opinion 05/2014 of the Article 29 Working Party tests by singling out,
+linkability and inference. Answers follow from the plan, or the course that it begins; what no software knows is a line
+to fill in. Needs the ``report`` extra (jinja2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from privstats.course import Course
+from privstats.course.promise import Total, total_of
+from privstats.dp import Guarantee, NoPrivacy
+from privstats.plan import Plan
+from privstats.secagg.keys import HYBRID
+from privstats.workflows.report import explanations
+from privstats.workflows.report.ethics import promise_of
+from privstats.workflows.report.layout import Cell, Table, render
+from privstats.workflows.report.privacy_report import Statement
+
+Signer: TypeAlias = Literal["software", "data holder", "coordinator", "officer", "expert"]
+
+SIGNERS: Mapping[Signer, str] = {
+    "software": "nobody: what is named before proves it again",
+    "data holder": "each party",
+    "coordinator": "who wrote the plan",
+    "officer": "the data protection officer",
+    "expert": "a statistician, as HIPAA asks for",
+}
+"""Who answers for a row."""
+
+TEXTS: Mapping[str, str] = {
+    "N": "NIST SP 800-226, by factor",
+    "I": "ISO/IEC 27559:2022, by clause",
+    "H": "HIPAA, 45 CFR 164.514(b)(1)",
+    "E": "Regulation (EU) 2025/327, by the tests of Opinion 05/2014",
+}
+"""The texts, by the letter that a row has."""
+
+FILL_IN = "\N{HORIZONTAL ELLIPSIS}" * 4
+"""Where only people know the answer."""
+
+_FALSE_ALARMS = 0.01
+
+
+@dataclass(frozen=True)
+class Row:
+    """One question.
+
+    Attributes:
+        asked: by which texts, each a letter of :data:`TEXTS` and the place in it.
+        question: in a few words.
+        answer: the plan's own; empty where only people know it.
+        proof: a page of the documentation, a command, or a file beside this page.
+        signer: a key of :data:`SIGNERS`.
+
+    Example:
+        >>> from privstats.workflows.report.evidence import Row
+        >>> Row("N epsilon", "Why this epsilon?", "", "minutes of the board", "officer").open
+        True
+    """
+
+    asked: str
+    question: str
+    answer: str
+    proof: str
+    signer: Signer
+
+    @property
+    def open(self) -> bool:
+        """Whether somebody has to write the answer."""
+        return not self.answer
+
+
+def evidence(statement: Statement) -> list[Row]:
+    """The rows, from the promise to the base that it rests on.
+
+    Args:
+        statement: a plan, and the course that it begins; findings of attacks add what was measured.
+
+    Example:
+        >>> from privstats.workflows.report import Statement
+        >>> from privstats.workflows.report.evidence import evidence
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=privacy)
+        >>> [row.question for row in evidence(Statement(plan)) if row.asked.startswith("E")]
+        ['Singling out', 'Linkability', 'Inference']
+    """
+    plan, course = statement.plan, statement.course
+    kept, total = promise_of(plan, statement.guarantee), total_of(course or plan)
+    measured = {goal: text for finding in statement.findings for goal, text in finding.measured.items()}
+    return [
+        *_promise(plan, course, total, kept),
+        *_three_tests(plan, kept, measured),
+        *_algorithms(plan),
+        *_implementation(plan),
+        *_trust(plan),
+        *_security(plan),
+        *_governance(plan),
+    ]
+
+
+def evidence_page(statement: Statement) -> str:
+    """The page as HTML in one file, with nothing to fetch; the same bytes for everybody who has the same statement.
+
+    Raises:
+        MissingExtraError: jinja2 is not installed.
+
+    Example:
+        >>> from privstats.workflows.report import Statement, evidence_page
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> "Linkability" in evidence_page(Statement(plan))
+        True
+    """
+    rows = evidence(statement)
+    header = ("asked by", "question", "answer", "where it is proved", "who signs")
+    cells = [
+        (each.asked, each.question, each.answer or Cell(FILL_IN, ("to fill in",)), each.proof, each.signer)
+        for each in rows
+    ]
+    return render(
+        __package__,
+        "evidence.html",
+        plan=statement.plan,
+        course=statement.course,
+        headline=explanations.headline(statement.plan, statement.guarantee),
+        shown=Table("evidence", header, cells, words=True),
+        open=sum(each.open for each in rows),
+        texts=TEXTS,
+        signers=SIGNERS,
+        violated=statement.violated,
+    )
+
+
+_ADJACENT = {"add-remove": "added or taken away", "replace-one": "exchanged for another"}
+
+
+def _promise(plan: Plan, course: Course | None, total: Total, kept: Guarantee) -> Iterator[Row]:
+    """How much can be told of one unit, and of whom it holds."""
+    bound, together = _epsilon(plan, course, total), "Each ledger adds them up, to its cap."
+    yield Row("N epsilon; I 8.2.2", "What is told of one unit?", bound, "plan certify", "software")
+    yield Row("N epsilon", "Why this epsilon, and who chose it?", "", "sweep.md: accuracy beside it", "officer")
+    yield Row("H (i)", "What may a recipient come to believe?", _posterior(plan, total, kept), "privacy.md", "expert")
+    yield Row("N unit of privacy; I 7.2.2", "Whom does it hold for?", _unit(plan), "privacy.md", "software")
+    yield Row("N unit of privacy", "How many units has one person, at how many parties?", "", "records", "data holder")
+    if plan.noise is None:
+        together = "Everything: nothing bounds it."
+    yield Row("N epsilon; I 9.3", "What do several releases tell?", together, "ledger verify", "software")
+
+
+def _epsilon(plan: Plan, course: Course | None, total: Total) -> str:
+    if math.isinf(total.guarantee.mu):
+        return "Without bound: the exact total is released."
+    releases = "One release" if course is None else "All releases of the course together"
+    curve = "Laplace noise, without exception" if plan.noise is not None and plan.noise.pure else "Gaussian noise"
+    return f"{releases}: mu {total.guarantee.mu:.4g}, epsilon {total.epsilon:.4g} at delta {total.delta:.3g} ({curve})."
+
+
+def _posterior(plan: Plan, total: Total, kept: Guarantee) -> str:
+    """Belief that somebody is in the data, for who believed it with 1 in n before: by Bayes' rule."""
+    if math.isinf(kept.mu):
+        return "Anything: nothing bounds it."
+    count = plan.cohort.max_records
+    hits = kept.tpr(_FALSE_ALARMS)
+    after = hits / (hits + (count - 1) * _FALSE_ALARMS)
+    likely = math.exp(min(total.epsilon, 700))
+    bound = likely / (likely + count - 1)
+    but = f", but for a chance of {total.delta:.2g}" if total.delta else ""
+    return (
+        f"1 in {count:,} before: at most 1 in {1 / bound:,.4g}{but}; by a test with 1 false alarm and at most "
+        f"{explanations.found(kept):g} hits in 100, 1 in {1 / after:,.4g}."
+    )
+
+
+def _unit(plan: Plan) -> str:
+    privacy = plan.privacy
+    if isinstance(privacy, NoPrivacy):
+        return "Nobody."
+    held = f"{privacy.held[:1].upper()}{privacy.held[1:]}"
+    more = {"record": " A person with several records has less.", "person": " At two parties the person has mu twice."}
+    return f"{held}, {_ADJACENT[privacy.adjacency]}.{more.get(privacy.unit, '')}"
+
+
+_TESTS = (("Singling out", "reconstruction"), ("Linkability", "membership"), ("Inference", "inference"))
+"""Each test, and the goal of the attacks of ``threat_models`` that try it."""
+
+
+def _three_tests(plan: Plan, kept: Guarantee, measured: Mapping[str, str]) -> Iterator[Row]:
+    """The ceiling of the promise, and the best attack beside it."""
+    for test, goal in _TESTS:
+        tried = measured.get(goal)
+        beside = f" Measured: {tried}." if tried else " Not measured (--attack)."
+        yield Row(f"E {test.lower()}; I 8.2.3", test, _ceiling(plan, kept, goal) + beside, "attacks.md", "expert")
+
+
+def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
+    if math.isinf(kept.mu):
+        return "Nothing bounds it."
+    if goal == "reconstruction":
+        return f"Of 100 records at most {explanations.found(kept):g} found at 1 false alarm in 100."
+    if goal == "membership":
+        return f"Told from a stranger in at most {math.ceil(1000 * kept.auc) / 10:g} of 100 pairs; guessing has 50."
+    exchanged = kept.of_group(2) if _adds_or_removes(plan) else kept
+    right = math.ceil(500 * (1 + exchanged.operating_point()[2])) / 10
+    return f"Of two equally likely values the right one guessed in at most {right:g} of 100."
+
+
+def _adds_or_removes(plan: Plan) -> bool:
+    """Whether an exchange is two neighbours away; of devices the promise is of exchanges already."""
+    return plan.devices is None and not isinstance(plan.privacy, NoPrivacy) and plan.privacy.adjacency == "add-remove"
+
+
+def _algorithms(plan: Plan) -> Iterator[Row]:
+    """What is summed, and what may be wrong with it."""
+    noise = plan.noise
+    letters = ", ".join(row.letter for row in plan.schema.sent)
+    sigmas = "" if noise is None else ", ".join(f"{row.statistic} {row.sigma:.3g}" for row in noise.rows)
+    sized = "without noise" if noise is None else "noise sized by the proved joint sensitivity"
+    yield Row("N algorithms; I 7.3.4", "Which sums, which noise?", f"{letters}; {sized}.", "sensitivity.md", "software")
+    yield Row(
+        "N algorithms",
+        "Does a record decide anything beside its sums?",
+        "Not in the software; bounds, classes and columns must be public.",
+        "audit sensitivity",
+        "data holder",
+    )
+    yield Row(
+        "N accuracy",
+        "How wrong are the numbers?",
+        "Exact." if noise is None else f"Standard deviations {sigmas}.",
+        "plan check",
+        "software",
+    )
+    yield Row("N accuracy", "Which error matters to the use?", "", "sweep, rehearsal", "coordinator")
+    rare = f"A class with a noisy count below {plan.min_count} is left out." if plan.min_count else ""
+    blurred = "Nobody is blurred." if noise is None else "Small groups are blurred as much as large ones."
+    yield Row("N bias", "Who is served worse?", f"{blurred} {rare}".strip(), "privacy.md", "software")
+    yield Row("N bias; I 6.3.3", "Which groups are small, and what does an error cost them?", "", "", "coordinator")
+
+
+def _implementation(plan: Plan) -> Iterator[Row]:
+    """How programs break promises that hold on paper."""
+    drawn = "No noise." if plan.noise is None else "Discrete noise on integers; nothing is rounded after it."
+    yield Row("N implementation", "Floating point", drawn, "audit noise", "software")
+    yield Row(
+        "N implementation",
+        "Randomness",
+        "AES-256-CTR, from the operating system's seed.",
+        "privacy.md",
+        "software",
+    )
+    yield Row(
+        "N implementation",
+        "Side channels",
+        "Not protected: time and memory, towards the same machine; refusals.",
+        "threat_model.md",
+        "data holder",
+    )
+    yield Row("N implementation", "Which version ran?", "", "identity verify", "coordinator")
+
+
+def _trust(plan: Plan) -> Iterator[Row]:
+    """Whom the promise needs."""
+    cohort = plan.cohort
+    trusted = "Masks alone" if plan.noise is None else explanations.rests_on(plan, plan.noise)
+    yield Row("N trust model; I 6.2", "Whom must one trust?", f"{trusted}.", "threat_model.md", "software")
+    yield Row(
+        "N trust model; I 6.2.3",
+        "Why would they not work together?",
+        "",
+        f"at most {cohort.colluders} may",
+        "coordinator",
+    )
+
+
+def _security(plan: Plan) -> Iterator[Row]:
+    """Which cryptography, and who holds its keys."""
+    yield Row(
+        "N security",
+        "Who sees one party's sums?",
+        f"Nobody; what is opened is the total of at least {plan.cohort.min_survivors} parties.",
+        "theorems.md",
+        "software",
+    )
+    yield Row("N security", "Which algorithms?", "Listed in cbom.json.", "protocol.md", "software")
+    recorded = (
+        "Not by who breaks X25519 alone: ML-KEM-768 stands beside it."
+        if plan.key_agreement == HYBRID
+        else "Yes, by who breaks X25519, as a large quantum computer would: every party's sums."
+    )
+    yield Row("N security", "Recorded today, opened later?", recorded, "threat_model.md", "software")
+    yield Row(
+        "N security; I 9.2",
+        "Keys and their life",
+        "Session keys end with the session, in no backup; signing keys stay with their owner.",
+        "protocol.md",
+        "software",
+    )
+    yield Row("N security", "Who holds keys and ledgers, and may start a session?", "", "operating.md", "data holder")
+
+
+def _governance(plan: Plan) -> Iterator[Row]:
+    """What stands around the numbers."""
+    yield Row("N data collection; I 7.2", "How were records collected, with which consent?", "", "", "data holder")
+    yield Row("I 6.3.2", "Who can look this up?", "Whoever has the plan makes this page again.", "report", "software")
+    yield Row("H (i); I 6.2.2", "Recipients of the release", "", "contract", "coordinator")
+    kept = "As its contract says: it is exact." if plan.noise is None else "Without end, at no further cost."
+    yield Row("I 9.3", "Retention of the release", kept, "privacy.md", "software")
+    yield Row("I 9.3", "Retention of records, journals and ledgers", "", "operating.md", "data holder")
+    yield Row("I 9.3", "Incidents: who tells whom, within which time?", "", "operating.md", "officer")
+    yield Row("H (ii); I 8.3.4", "Methods and results, and when to look again", "", "this page, signed", "expert")

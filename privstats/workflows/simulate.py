@@ -1,0 +1,393 @@
+"""A whole aggregation in one process, over real bytes: for trying a plan before anyone deploys it.
+
+The machines, the messages and the noise are the real ones; only the network is missing. Not for production: one
+process sees the records of all parties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import gammaincinv
+
+from privstats import session
+from privstats.encoding import RingVector
+from privstats.engines import loopback
+from privstats.errors import AggregationError, DataError, PlanError
+from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
+from privstats.moments.kept_rows import MOST_BYTES, KeptRows
+from privstats.plan import Plan
+from privstats.plug_ins import of_contrib
+from privstats.progress import progress_bar, track
+from privstats.randomness import Generator, checked, uniform
+from privstats.release import Release
+from privstats.secagg.machines import Opening
+from privstats.session.machines import Contribution
+from privstats.session.validation import required_survivors
+from privstats.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from privstats.course import Course, Round, Stream
+
+
+def dirichlet_partition(y: ArrayLike, clients: int, alpha: float, rng: Generator) -> tuple[NDArray[np.int64], ...]:
+    """Row indices per client: each class is spread over the clients in Dirichlet(alpha) proportions.
+
+    Args:
+        y: labels, shape ``(n,)``; for a regression pass strata, for example quantile bins of the target.
+        clients: parties to split over, at least 1.
+        alpha: concentration above 0; 0.05 leaves most clients with one or two classes, 100 is nearly even.
+        rng: where the randomness comes from.
+
+    Returns:
+        One sorted int64 array per client; together they are every row exactly once. A client may be empty.
+
+    Example:
+        >>> from privstats import randomness
+        >>> from privstats.workflows.simulate import dirichlet_partition
+        >>> parts = dirichlet_partition([0, 1] * 50, clients=4, alpha=0.5, rng=randomness.seeded(0))
+        >>> len(parts), sorted(np.concatenate(parts)) == list(range(100))
+        (4, True)
+    """
+    labels = np.asarray(y)
+    if clients < 1:
+        raise DataError(f"clients must be at least 1, got {clients}")
+    if not alpha > 0:
+        raise DataError(f"alpha must be above 0, got {alpha}")
+    owner = np.empty(len(labels), np.int64)
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        edges = np.cumsum(_dirichlet(clients, alpha, rng))[:-1]
+        owner[rows] = np.searchsorted(edges, uniform(len(rows), rng), side="right")
+    return tuple(np.flatnonzero(owner == index) for index in range(clients))
+
+
+def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
+    """Normalised Gamma(alpha) draws by inversion; in the rare case that all underflow, one client takes all."""
+    draws = np.asarray(gammaincinv(alpha, uniform(size, rng)), np.float64)
+    total = draws.sum()
+    return np.asarray(draws / total) if total > 0 else np.eye(size)[0]
+
+
+Shard: TypeAlias = Moments | tuple[Any, Any] | tuple[Any, Any, Any]
+Dropouts: TypeAlias = Mapping[str, Collection[int]]
+
+_MEANT = "call simulate(plan, [(X, y), ...])"
+
+
+@dataclass(frozen=True)
+class _Summed:
+    """The outcome of a session.
+
+    Attributes:
+        total: the unmasked sum.
+        survivors: the clients in it.
+        exact: it equals the sum of the survivors' vectors, with ``==`` on every integer; None where helpers add noise
+            to it, so that no party sees the exact one.
+        bytes_sent: by client.
+        openings: by client, the layers of noise in the sum that it opened.
+    """
+
+    total: RingVector
+    survivors: tuple[int, ...]
+    exact: bool | None
+    bytes_sent: tuple[int, ...]
+    openings: Mapping[int, Opening]
+
+
+def summed(
+    plan: Plan, moments: Sequence[Moments], dropouts: Dropouts, rng: Generator, watch: Stopwatch[str]
+) -> _Summed:
+    """Mask, sum and unmask.
+
+    Args:
+        plan: the plan.
+        moments: one per client.
+        dropouts: checked by :func:`checked_dropouts`.
+        rng: where noise shares and keys come from.
+        watch: the stopwatch that the seconds are added to.
+
+    Raises:
+        AggregationError: too few survivors; there is no sum then.
+    """
+    with watch.timing("noise and encode"):
+        contributions = [
+            session.contribution(plan, each, rng, index=index, allow_reproducible=True)
+            for index, each in enumerate(moments)
+        ]
+    with watch.timing("secagg: all"):
+        cast = session.local_parties(plan, contributions, rng)
+        with progress_bar("messages") as advance:
+            given: Any = {"helpers": cast.helpers, "dropouts": dropouts}
+            outcome = loopback.run(cast.server, cast.clients, progress=lambda *_: advance(1), **given)
+        watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
+    noisy = plan.noise is not None and plan.noise.members > 1
+    exact = None if noisy else _is_sum(outcome.total, [contributions[index] for index in outcome.survivors])
+    return _Summed(outcome.total, outcome.survivors, exact, tuple(outcome.bytes_sent), outcome.openings)
+
+
+def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] | None = None) -> list[Moments]:
+    """Moments of every shard.
+
+    Args:
+        plan, shards: as for ``simulate``.
+        kept: by shard, what its records became in a round before.
+
+    Raises:
+        DataError: shards that do not fit the plan.
+    """
+    _require_shards(shards)
+    if len(shards) != plan.cohort.clients:
+        raise DataError(
+            f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
+        )
+    for index, shard in enumerate(shards):
+        parts, given = 2 if plan.person_clip is None else 3, "(X, y)" if plan.person_clip is None else "(X, y, ids)"
+        parted = isinstance(shard, tuple | list) and len(shard) == parts
+        if not parted and not isinstance(shard, Moments):
+            raise DataError(
+                f"shards[{index}] must be {given} or moments, got {type(shard).__name__}; "
+                f"{_MEANT.replace('(X, y)', given)}, or with ps.measure(plan.schema, columns) in place of {given}"
+            )
+    moments: list[Moments] = []
+    for index, shard in enumerate(track("measuring", shards)):
+        if not isinstance(shard, Moments):
+            shard = _sums(plan, *shard, kept=(kept or {}).get(index))
+        moments.append(shard)
+    records = sum(each.counted or 0 for each in moments)
+    if records > plan.cohort.max_records:
+        raise DataError(
+            f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
+        )
+    return moments
+
+
+def _sums(plan: Plan, X: Any, y: Any, persons: Any = None, *, kept: Any) -> Moments:
+    terms: Any = {"published": plan.published, "unreadable": plan.unreadable, "kept": kept}
+    return exact_moments(plan.schema, X, y, persons=persons, person_clip=plan.person_clip, **terms)
+
+
+def _require_shards(shards: object) -> None:
+    """Refuse a value that is no list of shards, with ``DataError``, whatever the other arguments are."""
+    if not isinstance(shards, Sequence):
+        raise DataError(
+            f"shards must be a list with one (X, y) or moments per client, got {type(shards).__name__}; {_MEANT}"
+        )
+
+
+def checked_dropouts(plan: Plan, dropouts: Dropouts | None) -> Dropouts:
+    """The dropouts, none for None.
+
+    Raises:
+        PlanError: they name an unknown step or client.
+    """
+    dropouts = {} if dropouts is None else dropouts
+    if not isinstance(dropouts, Mapping) or not all(isinstance(gone, Collection) for gone in dropouts.values()):
+        example = f'{{"{plan.masking.upload_step}": {{1, 4}}}}'
+        raise PlanError(f"dropouts must map steps to sets of clients, for example {example}; {_MEANT}")
+    steps = plan.masking.steps
+    for step, gone in dropouts.items():
+        if step not in steps:
+            raise PlanError(f"dropouts names the unknown step {step!r}; the steps are {', '.join(steps)}")
+        peers = plan.cohort.clients + plan.helpers
+        strangers = sorted(set(gone) - set(range(peers)), key=repr)
+        if strangers:
+            also = f", and {peers - 1} is the last helper" if plan.helpers else ""
+            raise PlanError(
+                f"dropouts names clients {strangers} at step {step!r}; clients are 0..{plan.cohort.clients - 1}{also}"
+            )
+    return dropouts
+
+
+def _is_sum(total: RingVector, parts: Sequence[Contribution]) -> bool:
+    plain = total.ring.zeros()
+    for part in parts:
+        plain.add(part.vector)
+    return plain.pack() == total.pack()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A release, with the cost and the correctness of its session.
+
+    Attributes:
+        release: what the server may publish.
+        exact: the unmasked total equals the sum of the survivors' vectors, with ``==`` on every integer; None where
+            helpers add noise to it, so that no party sees the exact one.
+        bytes_sent: bytes each client sent, all messages together.
+        seconds: wall time per stage of the flow of the data.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 100)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> run = ps.workflows.simulate.run(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+        >>> run.exact, len(run.bytes_sent), run.release.survivors
+        (True, 2, (0, 1))
+    """
+
+    release: Release
+    exact: bool | None
+    bytes_sent: tuple[int, ...]
+    seconds: Mapping[str, float]
+
+
+@overload
+def simulate(
+    plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None
+) -> Release: ...
+
+
+@overload
+def simulate(
+    plan: Stream,
+    shards: Sequence[Sequence[Shard]],
+    dropouts: Sequence[Dropouts | None] | None = None,
+    rng: Generator | None = None,
+) -> list[Release | None]: ...
+
+
+@overload
+def simulate(
+    plan: Course,
+    shards: Sequence[Shard],
+    dropouts: Sequence[Dropouts | None] | None = None,
+    rng: Generator | None = None,
+) -> list[Release | None]: ...
+
+
+def simulate(plan: Any, shards: Any, dropouts: Any = None, rng: Generator | None = None) -> Any:
+    """Run a plan over shards and return the release. No ledger is charged: the shards are experiments, or public.
+
+    Args:
+        plan: the plan, or a course of plans.
+        shards: one ``(X, y)`` pair or measured moments per client of the cohort; under a promise per person ``(X, y,
+            ids)``. For a stream a list of these, one per
+            epoch, with what entered in it; ``moments.MomentsDelta`` where records leave as well.
+        dropouts: ``{step: {client, ...}}`` with steps of ``plan.masking.steps``; a client that vanishes at a step never
+            sends that step's message. Helper j of a panel is number ``plan.cohort.clients + j - 1``. For a course a
+            list of these, one per round; None and missing ones mean that no client vanishes.
+        rng: a generator of test randomness, which marks the release; the operating system's when omitted.
+
+    Returns:
+        The release; for a course a list with the release of every round, or None where a round ended without a sum.
+
+    Raises:
+        DataError: shards that do not fit the plan.
+        PlanError: dropouts that name an unknown step or client, or a course that departs from its own declaration or
+            has no row in ``course.kinds``.
+        AggregationError: too few survivors; there is no sum then.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(3, 2, 100)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> shards = [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1]), ([[0.0, 0.5]], [1])]
+        >>> release = ps.simulate(plan, shards, dropouts={"mask": {0}})
+        >>> release.survivors, release.moments.A.tolist()
+        ((1, 2), [[0.0, 0.0], [0.0, 0.75]])
+    """
+    if _is_course(plan):
+        from privstats.course.kinds import course_kind
+
+        return _THROUGH[course_kind(plan).part](plan, shards, dropouts, rng)
+    return _ran(plan, shards, dropouts, rng).release
+
+
+def _is_course(plan: object) -> bool:
+    if isinstance(plan, Plan):
+        return False
+    from privstats.course import Course
+
+    return isinstance(plan, Course)
+
+
+def _follow(course: Course, shards: Sequence[Shard], dropouts: Any, rng: Generator | None) -> list[Release | None]:
+    from privstats.course import run as follow
+
+    gone = () if dropouts is None else dropouts
+    if not isinstance(gone, Sequence) or len(gone) > course.most:
+        raise PlanError(
+            f"dropouts of a course must be a list of at most {course.most} mappings, one per round, for example "
+            "[{}, {step: {1, 4}}]"
+        )
+
+    _require_shards(shards)
+    stores = {index: KeptRows(MOST_BYTES // len(shards)) for index in range(len(shards))}
+
+    def release(round_: Round) -> Release | None:
+        try:
+            absent = _sitting_out(round_.plan, gone[round_.place : round_.place + 1])
+            return _ran(round_.plan, shards, absent, rng, tell=round_.place == 0, kept=stores).release
+        except AggregationError:
+            return None
+
+    return follow(course, release)
+
+
+def _epoch_by_epoch(stream: Stream, epochs: Any, dropouts: Any, rng: Generator | None) -> list[Release | None]:
+    """Every node of a stream; arguments as of ``simulate``."""
+    releases: list[Release | None] = of_contrib("epochs", "a simulated stream", PlanError)(
+        stream, epochs, dropouts, rng
+    )
+    return releases
+
+
+_THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release | None]]] = {
+    "records": _follow,
+    "changes": _epoch_by_epoch,
+}
+"""How a course is simulated, by what a party contributes to a round."""
+
+
+def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
+    """The dropouts of a round and, from its first step, the clients that were not in the sum that it refers to."""
+    given, among = next(iter(gone), None), required_survivors(plan)
+    outside = set() if among is None else set(range(plan.cohort.clients)).difference(among)
+    if not outside or not isinstance(given, Mapping | None):
+        return given
+    first = plan.masking.steps[0]
+    return {**(given or {}), first: outside.union((given or {}).get(first, ()))}
+
+
+def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:
+    """Like :func:`simulate`; also return the cost and whether the sum is exact.
+
+    Example:
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), ps.Cohort(2, 2, 100)
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, privacy=ps.NoPrivacy())
+        >>> run = ps.workflows.simulate.run(plan, [([[0.5, 0.0]], [0]), ([[0.0, 0.25]], [1])])
+        >>> run.exact, run.release.moments.N.tolist()
+        (True, [1.0, 1.0])
+    """
+    return _ran(plan, shards, dropouts, rng)
+
+
+def _ran(
+    plan: Plan,
+    shards: Sequence[Shard],
+    dropouts: Dropouts | None,
+    rng: Generator | None,
+    *,
+    tell: bool = True,
+    kept: Mapping[int, KeptRows] | None = None,
+) -> Run:
+    """A run, which tells the caller what the clip did: once for all parties, in the first round of a course."""
+    rng = checked(rng, allow_reproducible=True)
+    if not isinstance(plan, Plan):
+        raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")
+    _require_shards(shards)
+    watch: Stopwatch[str] = Stopwatch()
+    dropouts = checked_dropouts(plan, dropouts)
+    with watch.timing("measure"):
+        moments = measured(plan, shards, kept)
+    warn_if_empty(*moments)
+    if tell:
+        warn_if_clipped(*moments, stacklevel=4)
+    outcome = summed(plan, moments, dropouts, rng, watch)
+    with watch.timing("release"):
+        given: dict[str, Any] = {"charge": "uncharged", "openings": outcome.openings, "allow_reproducible": True}
+        release = session.release(plan, outcome.total, outcome.survivors, rng, **given)
+    return Run(release=release, exact=outcome.exact, bytes_sent=outcome.bytes_sent, seconds=watch.seconds)

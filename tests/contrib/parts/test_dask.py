@@ -1,0 +1,262 @@
+"""Records on a Dask cluster: the same integers as in one place, however they are cut and whoever dies."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import dask
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from distributed import Client, LocalCluster
+
+import privstats as ps
+from privstats import session
+from privstats.contrib.parts.dask import measure
+from privstats.errors import DataError, MissingExtraError, PrivstatsError, SchemaError
+from privstats.moments import exact_moments
+from privstats.randomness import seeded
+from tests.course.cases import OF_CELLS, plan_of, table
+
+RNG = np.random.default_rng(0)
+RECORDS, FEATURES, CLASSES = 1_000, 5, 3
+X, Y = RNG.normal(size=(RECORDS, FEATURES)), RNG.integers(0, CLASSES, RECORDS)
+T = RNG.normal(size=(RECORDS, 2))
+COLUMNS = tuple("abcde")
+SCHEMA = ps.ClassSchema(CLASSES, FEATURES, "NABD", clip_norm=2.0)
+GROUPED = ps.ClassSchema(CLASSES, FEATURES, "NAS", clip_norm=2.0)
+NAMED = ps.ClassSchema(CLASSES, FEATURES, "NAB", 2.0, class_names=("ash", "beech", "elm"), feature_names=COLUMNS)
+RIDGE = ps.RidgeSchema(FEATURES, targets=2, clip_norm=2.0, target_bound=1.5, folds=3)
+WHOLE = ps.measure(SCHEMA, X, Y)
+
+
+@pytest.fixture(autouse=True)
+def here():
+    """One task after the other in this process, unless a test asks for a cluster."""
+    with dask.config.set(scheduler="sync"):
+        yield
+
+
+def test_a_clip_of_every_row_is_told_once_for_all_partitions():
+    with pytest.warns(ps.ClippedWarning, match="clip_norm shortens 100% of the rows") as said:
+        measure(SCHEMA, da.from_array(1e6 + X, chunks=(7, 5)), da.from_array(Y, chunks=7))
+    assert [each.filename for each in said if each.category is ps.ClippedWarning] == [__file__]
+
+
+def frame() -> pd.DataFrame:
+    return pd.DataFrame(X, columns=list(COLUMNS)).assign(label=np.array(NAMED.class_names)[Y])
+
+
+def batches(cuts: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(X[k::cuts], Y[k::cuts]) for k in range(cuts)]
+
+
+@pytest.mark.parametrize("rows", [1, 7, 100, RECORDS])
+@pytest.mark.parametrize("schema", [SCHEMA, GROUPED], ids=["NABD", "NAS"])
+def test_every_cut_of_an_array_gives_the_whole(schema, rows):
+    count = min(RECORDS, 60 * rows)
+    found = measure(
+        schema, da.from_array(X[:count], chunks=(rows, 2)), da.from_array(Y[:count], chunks=max(1, count // 3))
+    )
+    whole = ps.measure(schema, X[:count], Y[:count])
+    assert found == whole
+    assert found.clip_report == whole.clip_report
+
+
+@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+def test_sessions_of_cut_points_are_measured_partition_by_partition():
+    course = ps.Binned.within(plan_of(OF_CELLS), expected_records=600)
+    X, y = table()
+    frame = dd.from_pandas(pd.DataFrame({**X, "y": y}), npartitions=3)
+    for plan in (course.first, course.next([None] * course.counting.sessions)):
+        found = measure(plan.schema, frame[list(X)], frame["y"], unreadable=plan.unreadable)
+        assert found == ps.measure(plan.schema, X, y, unreadable=plan.unreadable)
+
+
+def test_targets_are_measured_too():
+    targets = da.from_array(T, chunks=(90, 1))
+    assert measure(RIDGE, da.from_array(X, chunks=(70, 5)), targets) == ps.measure(RIDGE, X, T)
+
+
+def test_arrays_of_unknown_size_are_measured_as_they_are_cut():
+    rows, labels = da.from_array(X, chunks=(100, 5)), da.from_array(Y, chunks=100)
+    keep = rows[:, 0] > 0
+    assert measure(SCHEMA, rows[keep], labels[keep]) == ps.measure(SCHEMA, X[X[:, 0] > 0], Y[X[:, 0] > 0])
+
+
+def test_dataframes_are_measured_by_the_names_of_the_plan():
+    cut = dd.from_pandas(frame(), npartitions=7)
+    whole = ps.measure(NAMED, frame()[list(COLUMNS)], frame()["label"])
+    assert measure(NAMED, cut[list(COLUMNS)[::-1]], cut["label"]) == whole
+    numbers = cut[list(COLUMNS)].to_dask_array(), cut["label"].map(NAMED.class_names.index, meta=("label", int))
+    assert measure(SCHEMA, *numbers) == WHOLE
+
+
+@pytest.mark.parametrize("odd", ["x", None, "1.0", 0.25])
+def test_partitions_of_other_types_are_read_value_by_value(odd):
+    """A partition with a text or a gap has another type than the rest, in truth if not by its plan."""
+    schema = ps.ClassSchema(2, 2, "NAB", 1.0, feature_names=("a", "b"))
+    plain = pd.DataFrame({"a": [0.5, 0.0, 1.0], "b": [0, 1, 0], "y": [0, 1, 1]})
+    strange = pd.DataFrame({"a": [0.5, odd], "b": ["0", "1"], "y": [1.0, None]}, dtype=object)
+    strange.loc[1, "y"] = "0"
+    frames = [dask.delayed(plain), dask.delayed(strange)]
+    table = dd.from_delayed(frames, meta=plain, verify_meta=False)
+    left, right = (ps.measure(schema, each[["a", "b"]], each["y"], unreadable="leave out") for each in (plain, strange))
+    assert measure(schema, table[["a", "b"]], table["y"], unreadable="leave out") == left + right
+    assert right.records == (1 if odd in ("x", None) else 2)
+
+
+def test_bags_and_delayed_batches_are_measured():
+    assert measure(SCHEMA, db.from_sequence(batches(9), npartitions=4)) == WHOLE
+    assert measure(SCHEMA, [dask.delayed(batch) for batch in batches(9)]) == WHOLE
+    assert measure(SCHEMA, (dask.delayed(list(batch)) for batch in batches(1))) == WHOLE
+
+
+def test_partitions_of_a_bag_may_be_empty_but_not_all():
+    bag = db.from_sequence(batches(9), npartitions=9)
+    assert measure(SCHEMA, bag.filter(lambda batch: len(batch[0]) == 112)) == ps.measure(
+        SCHEMA, [batch for batch in batches(9) if len(batch[0]) == 112]
+    )
+    with pytest.raises(DataError, match="the bag holds no batch"):
+        measure(SCHEMA, bag.filter(lambda batch: False))
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (lambda: (X, Y), "X must be a Dask array, dataframe or series, got ndarray; what is in memory"),
+        (lambda: (da.from_array(X), Y), "y must be a Dask array, dataframe or series, got ndarray"),
+        (lambda: ([dask.delayed(X)], da.from_array(Y)), "X must be a Dask array, dataframe or series, got list"),
+        (lambda: (X,), "a list must hold delayed .* batches, got ndarray"),
+        (lambda: (da.from_array(X),), "y is missing"),
+        (lambda: (dd.from_pandas(frame(), 2),), "y is missing"),
+        (lambda: ("X.npy",), "y is missing"),
+        (lambda: (5,), "y is missing"),
+        (lambda: ([],), "X has no partition"),
+        (lambda: ([db.from_sequence([1])],), "a list must hold delayed .* batches, got Bag"),
+        (lambda: (da.from_array(X[0]), da.from_array(Y)), "X must have shape .records, features., got 1 dimensions"),
+        (lambda: (da.from_array(X), da.from_array(T[None])), "y must have shape .* got 3 dimensions"),
+        (lambda: (da.from_array(X), da.from_array(Y[1:])), "X has 1000 rows but y has 999; give one label"),
+        (
+            lambda: (dd.from_pandas(frame()[list(COLUMNS)], 4), dd.from_pandas(frame()["label"], 2)),
+            "X has 4 partitions and y has 2; cut both alike",
+        ),
+        (
+            lambda: (da.from_array(X, chunks=(300, 5)), da.from_array(np.where(np.arange(1000) == 950, 3, Y))),
+            "partition 3: y has labels outside",
+        ),
+        (lambda: ([dask.delayed((X[:, :4], Y))],), "partition 0: X has 4 features but the schema says 5"),
+        (lambda: ([dask.delayed(X)],), "partition 0: a batch iterable must yield .X, y. pairs"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(given, sentence):
+    with pytest.raises(DataError, match=sentence):
+        measure(SCHEMA, *given())
+
+
+def test_a_schema_that_was_left_out_is_one_sentence():
+    with pytest.raises(SchemaError, match="contrib.parts.dask.measure"):
+        measure(da.from_array(X), da.from_array(Y))
+
+
+def test_sums_that_do_not_add_up_over_parts_are_refused():
+    sites = ps.SitesSchema(FEATURES, clip_norm=1.0)
+    with pytest.raises(SchemaError, match="sums of a SitesSchema are no sums over records, so no partition"):
+        measure(sites, da.from_array(X), da.from_array(Y))
+
+
+@pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableRecordsWarning")
+@pytest.mark.parametrize("then", ["centred", "rounds"])
+def test_every_session_of_a_course_over_a_declared_table_is_measured_on_the_cluster(then):
+    course = ps.Binned.within(plan_of(OF_CELLS, ps.Cohort(2, 2, 1_200), model="central"), then, expected_records=600)
+    X, y = table()
+    frame = dd.from_pandas(pd.DataFrame({**X, "y": y}), npartitions=3)
+    course.admits(frame[list(X)], frame["y"], "leave out", measure)
+    releases: list[ps.Release] = []
+    while (plan := course.next(releases)) is not None:
+        terms = {"published": plan.published, "unreadable": plan.unreadable}
+        found = measure(plan.schema, frame[list(X)], frame["y"], **terms)
+        assert found == exact_moments(plan.schema, X, y, **terms)
+        releases.append(session.aggregate_unmasked(plan, [found, exact_moments(plan.schema, X, y, **terms)], seeded(1)))
+    assert len(releases) == course.most
+    with pytest.raises(DataError, match=r"partition \d: the table lacks the column 'age'"):
+        course.admits(frame[["Sodium"]], frame["y"], "leave out", measure)
+
+
+def test_progress_is_shown_on_request(capsys):
+    rows, labels = da.from_array(X, chunks=(500, 5)), da.from_array(Y, chunks=500)
+    assert measure(SCHEMA, rows, labels, progress=True) == WHOLE
+    assert "100%" in capsys.readouterr().out
+
+
+def test_without_dask_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(
+        MissingExtraError, match=r"contrib.parts.dask.measure needs dask; install with: pip install 'privstats\[dask\]'"
+    ):
+        measure(SCHEMA, X, Y)
+
+
+def test_the_engine_is_imported_without_dask():
+    code = "import sys; import privstats.contrib.parts.dask; sys.exit('dask' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two workers, each a process of its own, that are started again when they die."""
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 2, "distributed.comm.timeouts.connect": "5s"}),
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as made,
+        Client(made),
+    ):
+        yield made
+
+
+def dying(folder: str, place: int, deaths: int):
+    """A batch whose loader takes its worker down with it, the first ``deaths`` times, and is counted."""
+    times = len(list(Path(folder).glob(f"{place}-*")))
+    Path(folder, f"{place}-{times}").touch()
+    if times < deaths:
+        os._exit(1)
+    return X[place::9], Y[place::9]
+
+
+@pytest.mark.ci
+@pytest.mark.slow
+def test_a_cluster_of_processes_gives_the_whole(cluster, capsys):
+    rows, labels = da.from_array(X, chunks=(100, 5)), da.from_array(Y, chunks=100)
+    assert measure(SCHEMA, rows, labels) == WHOLE
+    assert measure(SCHEMA, rows, labels, progress=True) == WHOLE
+    assert "100%" in capsys.readouterr().out
+    with pytest.raises(DataError, match=r"partition \d: X has 5 features but the schema says 4"):
+        measure(ps.ClassSchema(CLASSES, 4, "NAB", 2.0), rows, labels)
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_a_killed_worker_is_replaced_and_nothing_is_counted_twice(cluster, tmp_path):
+    """Workers die in the middle of a run, with finished partitions in their memory that are measured again."""
+    load = dask.delayed(dying, pure=False)
+    found = measure(SCHEMA, [load(str(tmp_path), place, place in (4, 7)) for place in range(9)])
+    assert found == WHOLE
+    assert found.clip_report == WHOLE.clip_report
+    loaded = [len(list(tmp_path.glob(f"{place}-*"))) for place in range(9)]
+    assert min(loaded[4], loaded[7]) >= 2
+    counted = [
+        ps.measure(SCHEMA, *batch) for batch, times in zip(batches(9), loaded, strict=True) for _ in range(times)
+    ]
+    assert sum(counted) != WHOLE  # what a sum that every finished task adds itself to would have given
+
+
+@pytest.mark.nightly
+@pytest.mark.slow
+def test_a_partition_that_kills_every_worker_is_one_sentence(cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster.scheduler, "allowed_failures", 0)
+    load = dask.delayed(dying, pure=False)
+    with pytest.raises(PrivstatsError, match="every worker that took one partition died"):
+        measure(SCHEMA, [load(str(tmp_path), 0, 99)])

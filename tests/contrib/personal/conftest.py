@@ -1,0 +1,3 @@
+from tests.heads.conftest import blobs, digits
+
+__all__ = ["blobs", "digits"]

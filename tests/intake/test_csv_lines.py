@@ -1,0 +1,112 @@
+"""A line is a record, and its fields are read as the party declared; what it did not declare is never guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from privstats.errors import DataError
+from privstats.intake.csv_lines import Dialect, csv_header, csv_lines
+from privstats.moments import RecordFile
+from privstats.transforms.column_names import place_of
+from privstats.transforms.reading import reading
+
+GERMAN = {"encoding": "cp1252", "separator": ";", "decimal": ","}
+
+
+def whole(path: Path, **how):
+    return RecordFile(path, "ill", **how).whole(("größe", "crp"), unreadable="leave out")
+
+
+@pytest.mark.parametrize(
+    ("field", "said"),
+    [("3,5", 3.5), ("-,5", -0.5), ("1,5e3", 1500.0), ("12", 12.0), ("1.5", "\x01"), ("1.234,5", "1.234,5"),
+     ("2020-01-02", "2020-01-02"), ("3,5 mg", "3,5 mg"), ("a.b", "a.b"), ("", None), ("1,234,5", "1,234,5")],
+)  # fmt: skip
+def test_a_comma_before_decimals_is_one_and_a_point_is_no_number_then(field, said):
+    assert reading(Dialect(separator=";", decimal=",").read(field)) == said
+
+
+def test_a_file_of_another_place_is_read_as_declared(tmp_path):
+    text = "note;GRÖSSE;CRP;ill\r\nx;1,5;2;no\r\nx;2.5;3;yes\r\nx;4;;no\r\n"
+    (tmp_path / "t.csv").write_bytes(text.encode("cp1252"))
+    found = whole(tmp_path / "t.csv", **GERMAN)
+    np.testing.assert_array_equal(found.X, [[1.5, 2], [np.nan, 3], [4, np.nan]])
+    assert found.y.tolist() == ["no", "yes", "no"]
+
+
+@pytest.mark.parametrize("separator", ["\t", "tab", "\\t"])
+def test_a_tab_may_be_called_so(separator, tmp_path):
+    (tmp_path / "t.csv").write_text("größe\tcrp\till\n1\t2\tno\n", "utf-8-sig")
+    assert whole(tmp_path / "t.csv", separator=separator).X.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|", ":", "\t"])
+def test_a_record_of_empty_fields_is_a_record_and_a_blank_line_is_none(separator, tmp_path):
+    lines = ["größe,crp,ill", "1,2,no", ",,", "", "  ", " , , ", "3,4,yes"]
+    (tmp_path / "t.csv").write_text("\n".join(lines).replace(",", separator) + "\n\n", "utf-8")
+    found = whole(tmp_path / "t.csv", separator=separator)
+    np.testing.assert_array_equal(found.X, [[1, 2], [np.nan] * 2, [np.nan] * 2, [3, 4]])
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_an_empty_field_of_a_file_of_one_column_is_a_blank_line(separator, tmp_path):
+    (tmp_path / "t.csv").write_bytes(b"crp\n1\n\n  \n2\r\n")
+    (found,) = csv_lines(tmp_path / "t.csv", ["crp"], gaps=True, dialect=Dialect(separator=separator))
+    assert found == {"crp": ["1", "2"]}
+
+
+@pytest.mark.parametrize(
+    ("broken", "left"),
+    [(b"1,\xff\xfe,no", [1, np.nan]), (b'1,"2,no', [np.nan, np.nan]), (b"1,2,3,no", [np.nan, np.nan])],
+    ids=["bytes that are no text", "a stray quote", "a field too many"],
+)  # fmt: skip
+def test_what_is_broken_costs_its_own_line_alone(broken, left, tmp_path):
+    lines = [b"gr\xc3\xb6\xc3\x9fe,crp,ill", b"5,6,yes", broken, b"7,8,yes"]
+    (tmp_path / "t.csv").write_bytes(b"\n".join(lines))
+    np.testing.assert_array_equal(whole(tmp_path / "t.csv").X, [[5, 6], left, [7, 8]])
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"encoding": "utf-16"}, "encoding 'utf-16' is none in which lines end as in ASCII"),
+        ({"encoding": "klingon"}, "encoding 'klingon'"),
+        ({"encoding": "idna"}, "encoding 'idna'"),
+        ({"encoding": "unicode_escape"}, "encoding 'unicode_escape'"),
+        ({"encoding": "rot13"}, "encoding 'rot13'"),
+        ({"separator": "::"}, "separator must be one of"),
+        ({"separator": "1"}, "separator must be one of"),
+        ({"decimal": "'"}, "decimal must be a point or a comma"),
+        ({"decimal": ","}, "decimal and separator are both the comma"),
+    ],
+)  # fmt: skip
+def test_what_no_file_is_written_in_is_refused(how, told):
+    with pytest.raises(DataError, match=told):
+        RecordFile("t.csv", **how)
+
+
+@pytest.mark.parametrize("first", ["5147,bert,3", "anna,2020-01-02,3", "anna,03/04/2020,x", "secret,secret,x"])
+def test_a_first_record_in_the_place_of_names_is_not_told(first, tmp_path):
+    (tmp_path / "t.csv").write_text(f"{first}\n1,2,3\n")
+    with pytest.raises(DataError) as refused:
+        RecordFile(tmp_path / "t.csv", "ill").whole()
+    said = str(refused.value).replace(str(tmp_path), "")
+    assert not [value for value in first.split(",") if len(value) > 1 and value in said]
+
+
+def test_the_wrong_words_for_a_file_are_said_with_its_header(tmp_path):
+    (tmp_path / "t.csv").write_bytes("größe;crp;ill\n1;2;no\n".encode("cp1252"))
+    with pytest.raises(DataError, match="of utf-8, parted by ',': say what it is with --encoding and --separator"):
+        csv_header(tmp_path / "t.csv")
+    with pytest.raises(DataError, match="it has größe;crp;ill"):
+        whole(tmp_path / "t.csv", encoding="cp1252")
+
+
+def test_a_name_is_found_as_written_before_it_is_found_in_other_letters():
+    assert place_of("Age", ["AGE", "Age", "age"]) == 1
+    assert place_of("e\u0301ge", ["sex", "\u00c9GE"]) == 1
+    with pytest.raises(DataError, match="has the column 'aGE' twice, perhaps in other letters"):
+        place_of("aGE", ["AGE", "Age"])

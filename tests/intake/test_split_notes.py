@@ -1,0 +1,68 @@
+"""The note of a split is read whole or refused, and never stands in the way of a sum."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from privstats.errors import DataError
+from privstats.intake.split_notes import note_split, notes_path, require_same_split
+from privstats.moments import RecordFile
+
+PLAN, COURSE = "a" * 64, "b" * 64
+
+
+def file_in(folder: Path, **how: object) -> RecordFile:
+    return RecordFile(folder / "north.csv", "ill", **{"split": 0.3, "seed": 7, **how})  # type: ignore[arg-type]
+
+
+def test_a_split_is_held_by_plan_and_by_course(tmp_path: Path) -> None:
+    file = file_in(tmp_path)
+    assert not require_same_split(file, PLAN, COURSE)  # nobody knows
+    assert note_split(file, PLAN, COURSE, again=True)
+    written = notes_path(file).read_bytes()
+    assert note_split(file, PLAN, COURSE, again=True)
+    assert notes_path(file).read_bytes() == written
+    for plan, course in ((PLAN, COURSE), (PLAN, None), (None, COURSE)):
+        assert require_same_split(file, plan, course)
+        for other in (file_in(tmp_path, seed=8), file_in(tmp_path, split=0.31), file_in(tmp_path, split=None)):
+            with pytest.raises(DataError, match="--split 0.3 --seed 7"):
+                require_same_split(other, plan, course)
+    assert not require_same_split(file_in(tmp_path, seed=8), "c" * 64, None)  # another head
+
+
+def test_a_split_of_persons_is_another_than_one_of_rows(tmp_path: Path) -> None:
+    file = file_in(tmp_path, persons="pid")
+    assert note_split(file, PLAN, COURSE, again=True)
+    assert '"persons": "pid"' in notes_path(file).read_text()
+    assert require_same_split(file, PLAN, COURSE)
+    for other in (file_in(tmp_path), file_in(tmp_path, persons="visit")):
+        with pytest.raises(DataError, match="--split 0.3 --seed 7 --persons pid, so another split"):
+            require_same_split(other, PLAN, COURSE)
+    notes_path(file).unlink()
+    assert note_split(file_in(tmp_path), PLAN, COURSE, again=True)
+    assert "persons" not in notes_path(file).read_text()  # as before
+    with pytest.raises(DataError, match="--split 0.3 --seed 7, so another split"):
+        require_same_split(file, PLAN, COURSE)
+
+
+def test_what_is_scored_or_summed_whole_leaves_no_note(tmp_path: Path) -> None:
+    for file in (file_in(tmp_path, split=None), file_in(tmp_path, kept_out=True)):
+        assert not note_split(file, PLAN, COURSE, again=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_nobody_may_write_to_holds_no_note(tmp_path: Path) -> None:
+    assert not note_split(file_in(tmp_path / "nowhere"), PLAN, COURSE, again=True)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"splits": []}x', '{"splits": [], "version": 2}', "[" * 2_000_000], ids=lambda text: text[:9]
+)
+def test_what_is_no_note_is_refused(tmp_path: Path, text: str) -> None:
+    file = file_in(tmp_path)
+    notes_path(file).write_text(text)
+    for act in (lambda: note_split(file, PLAN, COURSE, again=True), lambda: require_same_split(file, PLAN, COURSE)):
+        with pytest.raises(DataError, match="north.csv.splits.json is no note of splits of version 1"):
+            act()

@@ -1,0 +1,152 @@
+"""What a reviewer is told follows from the plan and moves with it."""
+
+import math
+import re
+from dataclasses import replace
+
+import pytest
+
+import privstats as ps
+from tests import made
+
+
+def plan(model="distributed", **changes):
+    cohort = ps.Cohort(20, 16, 1_000, colluders=2)
+    usual = {"schema": ps.ClassSchema(3, 4, "NAB", clip_norm=1.0), "cohort": cohort, "privacy": made.promise(model)}
+    return made.plan(**{**usual, **changes})
+
+
+def told(subject, word):
+    return next((line for line in ps.plan.facts(subject) if word in line), None)
+
+
+def test_the_thresholds_are_told():
+    line = told(plan(), "shares;")
+    assert "everyone masks with everyone" in line
+    assert "secrets need 12 shares; 4 clients may vanish and 2 may help the server" in line
+
+
+def test_open_cut_points_are_told_with_the_course_that_finds_them():
+    columns = (ps.Numeric("age"), ps.Numeric("dose", (1.0, 2.0)))
+    schema = ps.ClassSchema(2, statistics="NAB", clip_norm=1.0, transform=(ps.Cells(columns),))
+    line = told(plan(schema=schema), "cut points")
+    assert line.startswith("the cut points of age are open, so this plan is not run alone: `privstats course init")
+    closed = ps.Cells(columns).with_edges({"age": (40.0,)})
+    assert told(plan(schema=replace(schema, transform=(closed,))), "cut points") is None
+
+
+@pytest.mark.ci
+def test_a_sparse_graph_tells_what_can_fail():
+    subject = plan(cohort=ps.Cohort(1_000, 900, 3_000, colluders=100))
+    line = told(subject, "over the random graph")
+    powers = [int(power) for power in re.findall(r"2\^(-\d+)", line)]
+    bounds = subject.masking.bounds
+    assert powers == [round(b) for b in (bounds.connectivity, bounds.privacy, bounds.liveness, bounds.lying_server)]
+    assert max(powers[0], powers[1], powers[3]) <= -40
+    assert powers[2] <= -30
+    assert told(subject, "follows the protocol") is None
+    assert f"masks with {subject.masking.neighbours} others" in ps.plan.facts(subject)[0]
+
+
+def test_an_explicit_sparse_graph_is_told_to_hold_against_a_server_that_follows_the_protocol():
+    subject = plan(cohort=ps.Cohort(300, 270, 3_000, colluders=30), graph="sparse")
+    assert "against a server that follows the protocol" in subject.budget().promise
+    assert 'graph = "robust" bounds that' in told(subject, "against a server that follows the protocol only")
+
+
+def test_a_bound_that_bounds_nothing_is_told_as_such():
+    assert "splits the honest: no bound" in told(plan(cohort=ps.Cohort(60, 50, 3_000, 5), graph="sparse"), "splits")
+
+
+def test_fewer_dropouts_leave_a_smaller_epsilon_and_the_fewest_survivors_the_promised_one():
+    line = told(plan(), "epsilon that dropouts leave")
+    epsilons = [float(value) for value in re.findall(r"([\d.]+) with", line)]
+    assert (epsilons, epsilons[-1]) == (sorted(epsilons), pytest.approx(1.0, abs=1e-3))
+    mu = plan().budget().mu * math.sqrt(14 / 18)
+    assert epsilons[0] == pytest.approx(ps.dp.gaussian_epsilon(mu, 1e-5), abs=1e-3)
+    assert line.endswith("1 with 4 gone, no release with 5 gone")
+    assert "of 20 clients" in line
+
+
+def test_a_client_that_sees_the_release_is_told_of_unless_colluders_cover_it():
+    assert told(plan(), "a client that sees the release") is None
+    line = told(plan(cohort=ps.Cohort(20, 16, 1_000)), "a client that sees the release")
+    mu = plan().budget().mu * math.sqrt(16 / 15)
+    assert f"epsilon {ps.dp.gaussian_epsilon(mu, 1e-5):.4g}" in line
+
+
+@pytest.mark.parametrize("model", ["central", "local"])
+def test_dropouts_change_nothing_in_the_other_models(model):
+    assert told(plan(model), "dropouts leave") is None
+
+
+def test_a_minimum_count_tells_where_it_is_in_doubt():
+    line = told(plan(min_count=200), "records stays")
+    above, below = map(int, re.findall(r"at least (\d+) records .* fewer than (\d+)", line)[0])
+    assert 100 < below < 200 < above < 300
+    assert told(plan(min_count=200), "50 records per dimension")
+
+
+def test_a_minimum_count_below_the_noise_is_told_to_be_of_no_use():
+    assert "noise may keep any smaller one" in told(plan(min_count=20), "records stays")
+
+
+def test_without_noise_there_is_no_doubt():
+    line = told(plan(min_count=50, privacy=ps.NoPrivacy()), "records stays")
+    assert line == "a class of at least 50 records stays and one of fewer than 50 goes"
+
+
+def test_a_plan_without_anything_special_tells_only_the_thresholds_and_whom_to_trust():
+    thresholds, server, poisoner, recorded, trust = ps.plan.facts(plan("central"))
+    assert "secrets need" in thresholds
+    assert server.startswith("no server is trusted")
+    assert poisoner.startswith("one client that sends false data")
+    assert recorded.startswith("keys are agreed on by X25519 alone")
+    assert trust.startswith("trust in the central model: the server")
+
+
+def test_without_a_promise_there_is_nobody_to_trust_for_it():
+    assert told(plan(privacy=ps.NoPrivacy()), "trust in") is None
+
+
+def test_promises_that_say_little_are_marked():
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=50, delta=0.01)
+    first, second, *_ = ps.plan.facts(plan(privacy=privacy))
+    assert first.startswith("WARNING: delta 0.01 lets 10 of 1000 records be exposed outright; choose less than")
+    assert second.startswith("WARNING: epsilon 50 promises almost nothing")
+
+
+def test_two_clients_show_only_dropouts_that_lose_somebody():
+    line = told(plan(cohort=ps.Cohort(2, 2, 1_000)), "epsilon that dropouts leave")
+    assert line.count(" with ") == 1 + 2
+    assert line.endswith("none gone, no release with 1 gone")
+
+
+def test_what_cannot_fail_is_told_to_be_never():
+    line = told(plan(cohort=ps.Cohort(300, 290, 3_000), graph="sparse"), "over the random graph")
+    assert "a client's secrets come together: never" in line
+
+
+def test_outcomes_share_the_budget_and_subgroups_divide_the_records():
+    schema = ps.EffectSchema.of(
+        {"age": (20, 90), "sex": (0, 1)},
+        treatment="arm",
+        outcome={"relapse": (0, 1), "death": (0, 1)},
+        probability=0.5,
+        subgroups=(ps.Bins("age", (20, 40, 60, 90)), ps.Categories("sex", (0, 1))),
+    )
+    cohort = ps.Cohort(20, 16, 1_000, colluders=2)
+    whole = ps.Effect.whole(schema=schema, cohort=cohort, privacy=made.promise("distributed"))
+    assert "each has about sqrt(2) times the noise of one" in told(
+        whole, "the outcomes relapse, death share the budget"
+    )
+    assert "all together sqrt(6) times as much" in told(whole, "divided into 6 subgroups by age, sex")
+    one = ps.EffectSchema.of({"age": (20, 90)}, treatment="arm", outcome=(0, 1), probability=0.5)
+    alone = ps.Effect.whole(schema=one, cohort=cohort, privacy=made.promise("distributed"))
+    assert told(alone, "share the budget") is None
+    assert told(alone, "divided") is None
+    many = ps.Cohort(60, 50, 1_000, colluders=2)
+    grouped = ps.Effect.whole(schema=replace(one, groups=6), cohort=many, privacy=made.promise("distributed"))
+    assert told(grouped, "subgroups by") is None, "groups of sites divide no records of one"
+    sigma, single = whole.noise.sigma, alone.noise.sigma
+    assert sigma["e"] / single["e"] == pytest.approx(math.sqrt(2), rel=0.01)

@@ -1,0 +1,83 @@
+"""A kind is one place: one more is planted in a copy, and five files are all that it takes, from plan to page."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MEAN = (ROOT / "privstats/kinds/mean.py").read_text("utf-8")
+COPIED = ("privstats", "threat_models", "tests")
+
+AFTER: dict[str, Callable[[str], str]] = {
+    "privstats/kinds/toy.py": lambda _: MEAN.replace('"mean"', '"toy"').replace("Mean", "Toy"),
+    "privstats/kinds/__init__.py": lambda text: text.replace(
+        '        "mean":', '        "toy": "privstats.kinds.toy:KIND",\n        "mean":'
+    ),
+    "privstats/review/certificate_checker.py": lambda text: (
+        text
+        + "\nfor _of in (SCHEMAS, SENT, PRODUCTS, HELD, UNSIGNED, BOUNDS):\n"
+        + '    _of["toy"] = _of["mean"]\nOF_RECORDS.append("toy")\n'
+    ),
+    "threat_models/audits/kinds.py": lambda text: text + '\nKINDS["toy"] = KINDS["mean"]\n',
+    "tests/schema/samples.py": lambda text: (
+        text
+        + "\nfrom privstats.kinds.toy import ToySchema\n\nSCHEMAS += (ToySchema(4, 1.0),)\nPROMISED += SCHEMAS[-1:]\n"
+        + 'TAKEN["toy"] = TAKEN["mean"]\n'
+    ),
+}
+"""What a kind of its own name changes, by file; its rows are those of the mean."""
+
+
+def planted(copy: Path) -> set[str]:
+    """A copy of the library and its tests with one kind more; the files in which it differs."""
+    for name in COPIED:
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules"))
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, copy / name)
+    for name, changed in AFTER.items():
+        path = copy / name
+        before = path.read_text("utf-8") if path.exists() else ""
+        path.write_text(changed(before), "utf-8")
+    files = {path.relative_to(copy).as_posix() for name in COPIED for path in (copy / name).rglob("*.py")}
+    return {
+        name for name in files if not (ROOT / name).exists() or (ROOT / name).read_bytes() != (copy / name).read_bytes()
+    }
+
+
+def test_five_files_take_a_kind_from_plan_to_page(tmp_path: Path) -> None:
+    """Every stop of ``test_contract``: layout, noise, certificate, checker, search, simulation, file, pages."""
+    touched = planted(tmp_path)
+    assert touched == set(AFTER)
+    walk = ["tests/schema/test_contract.py", "tests/schema/test_schema.py", "tests/schema/test_statistic.py"]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-n",
+            "0",
+            "-p",
+            "no:cacheprovider",
+            "-rA",
+            "-k",
+            "toy or every_kind_has",
+            *walk,
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"these five are not enough: {sorted(touched)}\n{done.stdout[-4000:]}{done.stderr}"
+    assert "toy-x" in done.stdout
+
+
+def test_the_guide_names_these_five() -> None:
+    _, _, section = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("**A kind of schema.**")
+    named = re.findall(r"^\d\. `([\w/<>.]+)`", section.partition("\n\n**")[0], re.MULTILINE)
+    assert {name.replace("<kind>", "toy") for name in named} == {name.removeprefix("privstats/") for name in AFTER}

@@ -1,0 +1,508 @@
+"""Version 4, X25519 with ML-KEM-768: exact under loss and disputes; what liars try by client and by server; downgrades.
+
+What both versions share is tested where version 3 is. Everybody here is a machine of version 4, except where it is not.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from privstats.encoding import RingVector
+from privstats.errors import AggregationError, LocalProtocolError, PlanError, RemoteProtocolError
+from privstats.secagg import Client, Parameters, Server, kem
+from privstats.secagg.interactive import hybrid as schedule
+from privstats.secagg.interactive import messages
+from privstats.secagg.interactive.dealing import part
+from privstats.secagg.interactive.messages import advert_statement, open_statement
+from privstats.secagg.interactive.state import STEPS, answers_of
+from privstats.secagg.keys import CLASSICAL, HYBRID, derive, public_of
+from privstats.secagg.prg import add_masks, reduce
+from privstats.secagg.scalars import ORDER, to_bytes
+from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, cohort_of, finish, forge, lie, play_until, read
+from tests.secagg.interactive.inside import inside
+from tests.secagg.interactive.transcripts import spoil
+
+KEY = bytes(32)
+LIAR, HONEST = 5, (0, 1, 2, 3, 4)
+Sum = tuple[np.ndarray, tuple[int, ...]]
+
+
+def hybrid(clients: int = 6, min_survivors: int = 4, colluders: int = 1, **solve: Any) -> Cohort:
+    return cohort_of(clients, min_survivors, colluders, key_agreement=HYBRID, **solve)
+
+
+@pytest.fixture
+def cohort() -> Cohort:
+    return hybrid()
+
+
+def answer(cohort: Cohort, outbox: dict[int, bytes], client: int = LIAR) -> Any:
+    """A client's honest answer, opened, so that it can be altered."""
+    kind = answers_of(cohort.server.step, cohort.parameters)
+    return read(cohort, client, cohort.clients[client].receive(outbox[client])[0][1], kind)
+
+
+def exact(cohort: Cohort, found: Sum, survivors: tuple[int, ...]) -> None:
+    total, over = found
+    assert over == survivors
+    assert np.array_equal(total, cohort.sum_over(survivors))
+
+
+def after_share(cohort: Cohort, disputes: Collection[tuple[int, int]], gone: Collection[int] = ()) -> dict[int, bytes]:
+    """Everybody has dealt, and some boxes are spoilt on their way: what opens ``check``."""
+    outbox = play_until(cohort, "share")
+    for client, message in outbox.items():
+        if client not in gone:
+            cohort.server.receive(client, cohort.clients[client].receive(message)[0][1])
+    for owner, holder in disputes:
+        spoil(cohort.server, owner, holder)
+    return dict(cohort.server.end_step())
+
+
+def onwards(cohort: Cohort, outbox: dict[int, bytes], gone: dict[str, Collection[int]]) -> Sum:
+    """To the end, without those that vanish at a step."""
+    lost: set[int] = set()
+    while cohort.server.step not in ("done", "failed"):
+        lost |= set(gone.get(cohort.server.step, ()))
+        for client, message in outbox.items():
+            if client not in lost:
+                cohort.server.receive(client, cohort.clients[client].receive(message)[0][1])
+        outbox = dict(cohort.server.end_step())
+    total, survivors = cohort.server.result
+    return total.lift(), survivors
+
+
+class TestExact:
+    @settings(max_examples=25, deadline=None)
+    @given(data=st.data())
+    def test_a_sum_is_exact_or_there_is_a_named_abort(self, data: st.DataObject) -> None:
+        """Over losses at every step, and disputes between any two."""
+        n = data.draw(st.integers(2, 6), "clients")
+        least = data.draw(st.integers(n // 2 + 1, n), "min_survivors")
+        cohort = hybrid(n, least, data.draw(st.integers(0, max(0, 2 * least - n - 2)), "colluders"))
+        steps = st.sampled_from(("check", "mask", "agree", "unmask"))
+        lost = data.draw(st.dictionaries(steps, st.sets(st.integers(0, n - 1), max_size=1), max_size=2), "lost")
+        pairs = st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda pair: pair[0] != pair[1])
+        outbox = after_share(cohort, data.draw(st.sets(pairs, max_size=2), "disputes"))
+        try:
+            found = onwards(cohort, outbox, lost)
+        except AggregationError as abort:
+            assert abort.code in messages.ABORTS
+            assert abort.code != "misdealt"
+            return
+        except RemoteProtocolError as refusal:  # a client that has too few to mask with, or who prove nothing to it
+            assert refusal.code in ("unproven_survivors", "too_few_neighbours")
+            return
+        exact(cohort, found, found[1])
+        assert len(found[1]) >= least
+
+    @pytest.mark.parametrize("disputes", [[], [(1, 3)], [(3, 1)], [(1, 3), (3, 1)]])
+    @pytest.mark.parametrize("lost", [{}, {"mask": [3]}, {"mask": [1]}, {"unmask": [0]}, {"mask": [2], "unmask": [4]}])
+    def test_with_and_without_a_dispute(self, disputes: list[tuple[int, int]], lost: dict[str, list[int]]) -> None:
+        """Owner and holder of a spoilt box do not mask with each other, whoever of them vanishes."""
+        cohort = hybrid(7, 4, 0)
+        found = onwards(cohort, after_share(cohort, disputes), lost)
+        exact(cohort, found, tuple(client for client in range(7) if client not in lost.get("mask", ())))
+
+    @pytest.mark.parametrize("step", list(STEPS))
+    def test_after_a_kill_of_everybody_before_every_step(self, step: str) -> None:
+        cohort = hybrid(5, 3, 0)
+        outbox = play_until(cohort, step, {"mask": {4}})
+        for client in outbox:
+            sealed = cohort.clients[client].export(KEY)
+            cohort.clients[client] = Client.resume(sealed, KEY, **cohort.place(client))
+        cohort.server = Server.resume(cohort.server.export(KEY), KEY, **cohort.place())
+        assert dict(cohort.server.outbox) == outbox
+        lost = {"mask": [4]} if step in ("advertise", "share", "check", "mask") else {}
+        exact(cohort, onwards(cohort, outbox, lost), (0, 1, 2, 3))
+
+
+class TestRepeats:
+    def dealt(self, cohort: Cohort, sealed: bytes, message: bytes) -> tuple[bytes, messages.Share]:
+        client = Client.resume(sealed, KEY, **cohort.place(0))
+        ((_, data),) = client.receive(message)
+        return data, messages.decode(inside(client).channel().open(memoryview(data)), messages.Share)
+
+    def test_a_dealing_that_is_made_again_is_the_same_in_other_boxes_under_another_nonce(self, cohort: Cohort) -> None:
+        outbox = play_until(cohort, "share")
+        sealed = cohort.clients[0].export(KEY)
+        (one, first), (other, second) = (self.dealt(cohort, sealed, outbox[0]) for _ in range(2))
+        public = [(each.commitments, each.responses, each.proofs) for each in (first, second)]
+        assert public[0] == public[1]
+        assert first.boxes != second.boxes
+        nonces = [data[37 : 37 + messages.NONCE_BYTES] for data in (one, other)]
+        assert nonces[0] != nonces[1]
+
+    def test_a_client_that_is_restored_deals_other_polynomials_in_another_session(self) -> None:
+        """Of its first session others hold shares: they must be of nothing that it uses in the second."""
+        held = []
+        for run in ("first", "second"):
+            cohort = hybrid()
+            cohort.server = Server(**cohort.place(), entropy=lambda size, run=run: derive(run.encode(), "x", size=size))
+            outbox = after_share(cohort, ())
+            cohort.clients[1].receive(outbox[1])
+            held.append(inside(cohort.clients[1]).state.held[0])
+        assert held[0][:32] != held[1][:32]
+        assert held[0][32:] != held[1][32:]
+
+
+@pytest.mark.parametrize("levels", [(), (4, 5, 6)])
+def test_the_largest_messages_are_as_long_as_their_limits(levels: tuple[int, ...]) -> None:
+    """To the byte, but for lists that nobody is on here, five names, and signatures and hashes that are not needed."""
+    cohort = Cohort(Parameters(6, 4, 4, 1, 5, RING, PLAN, levels=levels, key_agreement=HYBRID))
+    outbox, most = dict(cohort.server.start()), dict[int, int]()
+    for step in STEPS:
+        following = {client: cohort.clients[client].receive(message)[0][1] for client, message in outbox.items()}
+        for data in (*outbox.values(), *following.values()):
+            most[data[2]] = max(most.get(data[2], 0), len(data))
+        for client, data in following.items():
+            cohort.server.receive(client, data)
+        if step != "unmask":
+            outbox = dict(cohort.server.end_step())
+    kinds = get_args(messages.ClientMessage) + get_args(messages.ServerMessage)
+    left = {
+        kind: messages.size_limit(kind, cohort.parameters) - most[kind.__struct_config__.tag]
+        for kind in kinds
+        if kind.__struct_config__.tag in most
+    }
+    shorter = {messages.HybridDealers: 5, messages.Agreement: 2 * 65 + 1}
+    shorter |= {messages.HybridCheckWithCommitment if levels else messages.HybridCheck: 5}
+    assert left.pop(messages.HybridAdverts) % 32 == 0
+    assert {kind: size for kind, size in left.items() if size} == shorter
+    assert len(left) == 11
+
+
+def other_of(cohort: Cohort) -> Cohort:
+    """The same parties under the other version."""
+    other = CLASSICAL if cohort.parameters.hybrid else HYBRID
+    return cohort_of(6, 4, 1, key_agreement=other)
+
+
+@pytest.mark.parametrize("key_agreement", [CLASSICAL, HYBRID])
+class TestDowngrade:
+    @pytest.mark.parametrize("step", list(STEPS))
+    def test_a_message_of_the_other_version_is_refused_by_name_and_changes_nothing(
+        self, key_agreement: str, step: str
+    ) -> None:
+        cohort = cohort_of(key_agreement=key_agreement)
+        other = other_of(cohort)
+        outbox, foreign = play_until(cohort, step), play_until(other, step)
+        with pytest.raises(RemoteProtocolError, match="wrong_version|too_large"):
+            cohort.clients[0].receive(foreign[0])
+        with pytest.raises(RemoteProtocolError, match="wrong_version") as refusal:
+            cohort.server.receive(0, other.clients[0].receive(foreign[0])[0][1])
+        assert not refusal.value.proven
+        exact(cohort, finish(cohort, outbox), (0, 1, 2, 3, 4, 5))
+
+    def test_a_relabelled_opening_is_of_another_plan(self, key_agreement: str) -> None:
+        """Its fields made to fit, and signed by the server itself: the suite is in the digest of the parameters."""
+        cohort = cohort_of(key_agreement=key_agreement)
+        other = other_of(cohort)
+        opening = read(other, 0, play_until(other, "advertise")[0], type_of_open(other))
+        fields = {name: getattr(opening, name) for name in type_of_open(other).__struct_fields__}
+        fields |= {"kem_key": kem.public_of(kem.private_key(bytes(64)))}
+        own = type_of_open(cohort)
+        made = own(*(fields[name] for name in own.__struct_fields__))
+        with pytest.raises(RemoteProtocolError, match="wrong_plan"):
+            cohort.clients[0].receive(bytes(messages.codec_of(cohort.parameters).encode(made)))
+
+    def test_the_digests_differ(self, key_agreement: str) -> None:
+        cohort = cohort_of(key_agreement=key_agreement)
+        assert cohort.parameters.digest != other_of(cohort).parameters.digest
+
+
+def type_of_open(cohort: Cohort) -> type:
+    return messages.HybridOpen if cohort.parameters.hybrid else messages.Open
+
+
+def test_a_machine_without_mlkem_begins_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    cohort = hybrid()
+
+    def lacking() -> None:
+        raise LocalProtocolError("key_agreement='mlkem768-x25519' needs ML-KEM")
+
+    monkeypatch.setattr(kem, "require_support", lacking)
+    spent: list[bytes] = []
+    with pytest.raises(LocalProtocolError, match="needs ML-KEM"):
+        cohort.client(0, on_upload=spent.append)
+    with pytest.raises(LocalProtocolError, match="needs ML-KEM"):
+        Client.check_place(cohort.parameters, index=0, identity=cohort.identities[0], roster=cohort.roster)
+    with pytest.raises(LocalProtocolError, match="needs ML-KEM"):
+        Server(**cohort.place())
+    cohort_of()  # the other version needs none
+    assert spent == []
+
+
+@pytest.mark.parametrize("graph", ["robust", "sparse"])
+def test_a_random_graph_is_refused_by_name(graph: str) -> None:
+    sizes = {"clients": 300, "min_survivors": 290, "colluders": 2, "ring": RING, "plan_digest": PLAN}
+    with pytest.raises(PlanError, match="key_agreement='mlkem768-x25519' has no version for random graphs"):
+        Parameters.solve(**sizes, graph=graph, key_agreement=HYBRID)
+
+
+class TestLyingClient:
+    """The rows of the design's table: what each lie does, and who pays."""
+
+    @pytest.mark.parametrize(
+        ("field", "place", "code"),
+        [("responses", 0, "misdealt"), ("responses", 32, "misdealt"), ("proofs", 32, "misdealt"),
+         ("responses", 31, "malformed"), ("proofs", 63, "malformed")],
+    )  # fmt: skip
+    def test_shares_of_no_polynomial_are_refused_before_any_upload(
+        self, cohort: Cohort, field: str, place: int, code: str
+    ) -> None:
+        outbox = play_until(cohort, "share")
+        message = answer(cohort, outbox)
+        mutated = bytearray(getattr(message, field))
+        mutated[place] ^= 0x80 if code == "malformed" else 1
+        with pytest.raises(RemoteProtocolError, match=code) as refusal:
+            cohort.server.receive(
+                LIAR, forge(cohort, LIAR, msgspec.structs.replace(message, **{field: bytes(mutated)}))
+            )
+        assert (refusal.value.peer, refusal.value.proven) == (LIAR, True)
+        exact(cohort, finish(cohort, {client: outbox[client] for client in HONEST}), HONEST)
+
+    @pytest.mark.parametrize(("field", "place"), [("commitments", 0), ("commitments", 40), ("proofs", 0)])
+    def test_other_commitments_fit_no_holder_and_the_dealer_is_left_out(
+        self, cohort: Cohort, field: str, place: int
+    ) -> None:
+        """Each is under the challenge of both polynomials, so no holder finds its blind."""
+        outbox = play_until(cohort, "share")
+        message = answer(cohort, outbox)
+        mutated = bytearray(getattr(message, field))
+        mutated[place] ^= 1
+        cohort.server.receive(LIAR, forge(cohort, LIAR, msgspec.structs.replace(message, **{field: bytes(mutated)})))
+        for client in HONEST:
+            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        exact(cohort, finish(cohort, dict(cohort.server.end_step())), HONEST)
+        assert cohort.clients[LIAR].upload == b""
+
+    @pytest.mark.parametrize("vanishes", [False, True])
+    @pytest.mark.parametrize("victim", [0, 3])
+    def test_a_false_complaint_costs_one_mask(self, cohort: Cohort, victim: int, vanishes: bool) -> None:
+        outbox = after_share(cohort, ())
+        for client in HONEST:
+            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        message = answer(cohort, outbox)
+        del inside(cohort.clients[LIAR]).state.held[victim]
+        false = msgspec.structs.replace(message, failed=(victim,))
+        cohort.server.receive(LIAR, forge(cohort, LIAR, false))
+        outbox = dict(cohort.server.end_step())
+        assert read(cohort, victim, outbox[victim], messages.HybridDealers).refused == (LIAR,)
+        found = onwards(cohort, outbox, {"mask": [LIAR]} if vanishes else {})
+        exact(cohort, found, HONEST if vanishes else (*HONEST, LIAR))
+        named = {(fault.peer, fault.code) for fault in cohort.server.faults}
+        assert named == {(victim, "accused"), (LIAR, "accuser")}
+
+    @pytest.mark.parametrize("lost", [(), (5,)])
+    def test_a_false_link_spoils_the_liars_own_input_alone(self, cohort: Cohort, lost: tuple[int, ...]) -> None:
+        """The link of 0 to 5: used only where 5 vanishes, and then the sum is off by one mask of the liar's."""
+        outbox = after_share(cohort, ())
+        message = answer(cohort, outbox, 0)
+        true = message.links[-32:]
+        false = msgspec.structs.replace(message, links=message.links[:-32] + bytes(32))
+        cohort.server.receive(0, forge(cohort, 0, false))
+        for client in (1, 2, 3, 4, 5):
+            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        state = inside(cohort.clients[0]).state
+        ((_, seed),) = inside(cohort.clients[0]).secrets().pair_seeds([5], state)
+        total, survivors = onwards(cohort, dict(cohort.server.end_step()), {"mask": lost})
+        off = RING.encode(cohort.sum_over(survivors))
+        if lost:
+            taken = to_bytes(int.from_bytes(seed, "little") ^ int.from_bytes(true, "little"))
+            add_masks(off, plus=[seed], minus=[taken])
+        assert np.array_equal(total, lifted(off))
+        assert survivors == tuple(client for client in range(6) if client not in lost)
+
+    @pytest.mark.parametrize("change", [b"!" * 32, None])
+    def test_links_of_the_wrong_length(self, cohort: Cohort, change: bytes | None) -> None:
+        outbox = after_share(cohort, ())
+        message = answer(cohort, outbox, 0)
+        links = message.links[:-32] if change is None else message.links + change
+        with pytest.raises(RemoteProtocolError, match="wrong_length|too_large"):
+            cohort.server.receive(0, forge(cohort, 0, msgspec.structs.replace(message, links=links)))
+
+    @pytest.mark.parametrize(
+        ("key", "code"), [(bytes(kem.PUBLIC_BYTES), ""), (b"\xff" * kem.PUBLIC_BYTES, "bad_key")], ids=["zeros", "ones"]
+    )
+    def test_a_weak_kem_key_is_the_liars_own_loss_and_one_that_is_none_is_refused(
+        self, cohort: Cohort, key: bytes, code: str
+    ) -> None:
+        """FIPS 203 admits a key of zeros: boxes to the liar are readable, which hold its own shares."""
+        outbox = play_until(cohort, "advertise")
+        message = msgspec.structs.replace(answer(cohort, outbox), kem_key=key)
+        statement = advert_statement(inside(cohort.server).context, LIAR, *message.keys)
+        signed = msgspec.structs.replace(message, signature=cohort.identities[LIAR].sign(statement))
+        data = bytes(messages.codec_of(cohort.parameters).encode(signed))
+        if code:
+            with pytest.raises(RemoteProtocolError, match=code) as refusal:
+                cohort.server.receive(LIAR, data)
+            assert refusal.value.proven
+        else:
+            cohort.server.receive(LIAR, data)
+        exact(cohort, finish(cohort, {client: outbox[client] for client in HONEST}), HONEST)
+
+    @pytest.mark.parametrize("key", [bytes(32), b"\xff" * 32])
+    def test_another_self_mask_key_than_the_one_dealt(self, cohort: Cohort, key: bytes) -> None:
+        outbox = play_until(cohort, "unmask")
+        false = msgspec.structs.replace(answer(cohort, outbox), self_key=key)
+        with pytest.raises(RemoteProtocolError, match="bad_self_key"):
+            cohort.server.receive(LIAR, forge(cohort, LIAR, false))
+        exact(cohort, finish(cohort, {client: outbox[client] for client in HONEST}), (*HONEST, LIAR))
+
+    def test_a_share_of_the_other_kind(self, cohort: Cohort) -> None:
+        outbox = play_until(cohort, "unmask")
+        held = inside(cohort.clients[LIAR]).state.held
+        message = answer(cohort, outbox)
+        shares = b"".join(part(held[owner], 1, 32) for owner in message.owners)
+        with pytest.raises(RemoteProtocolError, match="bad_share"):
+            cohort.server.receive(LIAR, forge(cohort, LIAR, msgspec.structs.replace(message, shares=shares)))
+
+
+class TestPassedLie:
+    """A dealing whose f is of no low degree, which the server took: a hash that was hit, as if."""
+
+    def dealt(self, cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> dict[int, bytes]:
+        """The liar's f is off at client 0's point; its commitments, boxes and responses say so truly."""
+        secrets, liar = inside(cohort.clients[LIAR]).secrets(), cohort.clients[LIAR]
+        honest = schedule.split
+
+        def false(rows: Any, holders: int) -> Any:
+            values = honest(rows, holders)
+            if len(rows) == 4:
+                values[0, 2] = (values[0, 2] + 1) % ORDER
+            return values
+
+        outbox = play_until(cohort, "share")
+        for client in HONEST:
+            cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
+        inside(cohort.server).pair_weights_cache = [0] * len(HONEST)  # the test that it would not have passed
+        with monkeypatch.context() as patch:
+            patch.setattr(schedule, "split", false)
+            cohort.server.receive(LIAR, liar.receive(outbox[LIAR])[0][1])
+        assert secrets is inside(liar).secrets()
+        return dict(cohort.server.end_step())
+
+    def test_the_sum_is_exact_where_the_holder_answers(self, cohort: Cohort, monkeypatch: pytest.MonkeyPatch) -> None:
+        exact(cohort, onwards(cohort, self.dealt(cohort, monkeypatch), {"mask": [LIAR]}), HONEST)
+
+    def test_the_session_ends_by_name_where_the_holder_is_silent(
+        self, cohort: Cohort, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        outbox = self.dealt(cohort, monkeypatch)
+        with pytest.raises(AggregationError, match=f"client {LIAR} dealt shares") as end:
+            onwards(cohort, outbox, {"mask": [LIAR], "unmask": [0]})
+        assert end.value.code == "misdealt"
+
+
+def lifted(vector: RingVector) -> np.ndarray:
+    reduce(vector)
+    return vector.lift()
+
+
+@dataclass
+class Lie:
+    """What a lying server says in place of a message."""
+
+    step: str
+    code: str
+    changes: dict[str, Any]
+    proven: bool = True
+
+
+LIES = {
+    "a stranger refuses": Lie("mask", "strangers", {"refused": (0,)}),
+    "nobody on the roster refuses": Lie("mask", "strangers", {"refused": (9,)}),
+    "out of order": Lie("mask", "out_of_order", {"refused": (2, 1)}),
+    "too many refuse": Lie("mask", "too_few_neighbours", {"refused": (1, 2, 3)}),
+}
+
+
+class TestLyingServer:
+    @pytest.mark.parametrize("name", LIES)
+    def test_lies_about_who_refuses(self, cohort: Cohort, name: str) -> None:
+        said = LIES[name]
+        outbox = play_until(cohort, said.step)
+        message = read(cohort, 0, outbox[0], messages.HybridDealers)
+        with pytest.raises(RemoteProtocolError, match=said.code):
+            cohort.clients[0].receive(lie(cohort, 0, msgspec.structs.replace(message, **said.changes)))
+        assert (cohort.clients[0].step, cohort.clients[0].upload) == ("failed", b"")
+
+    @pytest.mark.parametrize("listed", [(0, 1, 2, 3), (0, 1, 2, 3, 4)])
+    def test_a_list_of_too_few_that_share_a_mask_is_not_signed(self, cohort: Cohort, listed: tuple[int, ...]) -> None:
+        """Whoever is said to refuse counts for nobody: neither for its quorum nor for ``min_survivors``."""
+        outbox = play_until(cohort, "mask")
+        message = read(cohort, 0, outbox[0], messages.HybridDealers)
+        cohort.clients[0].receive(lie(cohort, 0, msgspec.structs.replace(message, refused=(1, 2))))
+        bitmap = messages.wire.to_bitmap(listed, 6)
+        state = inside(cohort.server).state
+        with pytest.raises(RemoteProtocolError, match="unproven_survivors"):
+            cohort.clients[0].receive(lie(cohort, 0, messages.Survivors(state.session, bitmap)))
+
+    @pytest.mark.parametrize("key", [bytes(kem.PUBLIC_BYTES - 1) + b"\1", b"\xff" * kem.PUBLIC_BYTES])
+    def test_another_kem_key_in_the_opening(self, cohort: Cohort, key: bytes) -> None:
+        """Unsigned it is not the server's; signed it must be one. Neither changes the client."""
+        outbox = play_until(cohort, "advertise")
+        opening = read(cohort, 0, outbox[0], messages.HybridOpen)
+        false = msgspec.structs.replace(opening, kem_key=key)
+        with pytest.raises(RemoteProtocolError, match="bad_signature"):
+            cohort.clients[0].receive(bytes(messages.codec_of(cohort.parameters).encode(false)))
+        context = messages.context_of(inside(cohort.server).graph, opening.session, opening.server_key, b"\xff" * 1184)
+        signature = cohort.aggregator.sign(open_statement(context))
+        signed = msgspec.structs.replace(opening, kem_key=b"\xff" * 1184, signature=signature)
+        with pytest.raises(RemoteProtocolError, match="bad_key"):
+            cohort.clients[0].receive(bytes(messages.codec_of(cohort.parameters).encode(signed)))
+        exact(cohort, finish(cohort, outbox), (0, 1, 2, 3, 4, 5))
+
+    @pytest.mark.parametrize("field", ["box_key", "kem_key", "ciphertext_hash"])
+    def test_a_neighbours_key_of_its_own_making(self, cohort: Cohort, field: str) -> None:
+        """With a key that the server knows it would open the boxes; the neighbour's signature is over each."""
+        outbox = play_until(cohort, "share")
+        message = read(cohort, 0, outbox[0], messages.HybridAdverts)
+        own = {"kem_key": kem.public_of(kem.private_key(bytes(64)))}.get(field, bytes(32))
+        adverts = (msgspec.structs.replace(message.adverts[0], **{field: own}), *message.adverts[1:])
+        with pytest.raises(RemoteProtocolError, match="bad_signature"):
+            cohort.clients[0].receive(lie(cohort, 0, msgspec.structs.replace(message, adverts=adverts)))
+
+    def test_a_box_sealed_for_a_phantom_does_not_open(self, cohort: Cohort) -> None:
+        """Whoever knows the ML-KEM key alone can encapsulate to it: the static X25519 secret names the sender."""
+        outbox = after_share(cohort, ())
+        message = read(cohort, 1, outbox[1], messages.Deliver)
+        state, place = inside(cohort.server).state, message.sharers.index(0)
+        secret, ciphertext = kem.encapsulate(state.adverts[1].kem_key)
+        wrong = kem.combined(bytes(32), secret, ciphertext)
+        cipher = AESGCM(derive(wrong, "box/0/1", salt=state.transcript))
+        shares = cipher.encrypt(bytes(12), bytes(64), messages.box_context(state.session, 0, 1))
+        size = messages.box_bytes(cohort.parameters)
+        boxes = bytearray(message.boxes)
+        boxes[place * size : (place + 1) * size] = ciphertext + shares
+        cohort.clients[1].receive(lie(cohort, 1, msgspec.structs.replace(message, boxes=bytes(boxes))))
+        assert [(fault.peer, fault.code) for fault in cohort.clients[1].faults] == [(0, "bad_box")]
+
+
+def test_the_servers_two_keys_follow_from_its_secret_under_labels_of_their_own(cohort: Cohort) -> None:
+    """A logarithm of the one gives neither the secret nor the other: no clamped bits to guess."""
+    secret = bytes(inside(cohort.server).state.secret)
+    opening = read(cohort, 0, dict(cohort.server.start())[0], messages.HybridOpen)
+    private = derive(secret, "server-key")
+    assert opening.server_key == public_of(private) != public_of(secret)
+    for guess in (secret, private):
+        assert opening.kem_key != kem.public_of(kem.private_key(derive(guess, "server-key", size=64)))
+    assert opening.kem_key == kem.public_of(kem.private_key(derive(secret, "server-kem", size=64)))
+
+
+def test_states_and_reprs_hold_no_secret(cohort: Cohort) -> None:
+    play_until(cohort, "unmask")
+    for client in cohort.clients:
+        shown = repr(inside(client).secrets()) + repr(inside(client).state)
+        assert inside(client).secrets().revealed(inside(client).state.transcript).hex() not in shown
+    found = finish(cohort, dict(cohort.server.outbox))
+    exact(cohort, found, (0, 1, 2, 3, 4, 5))
+    assert all(bytes(inside(client).state.kem_secret) == b"" for client in cohort.clients)

@@ -1,0 +1,166 @@
+"""The table for an authority, and the bill of the cryptography behind it."""
+
+import ast
+import html
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+from statistics import NormalDist
+
+import msgspec
+import pytest
+
+import privstats as ps
+from privstats.secagg.keys import HYBRID
+from privstats.secagg.protocols import PROTOCOLS
+from privstats.workflows.report import Finding, Statement, cbom, ethics_page, evidence_page, page_of
+from privstats.workflows.report.bill_of_materials import algorithms
+from privstats.workflows.report.evidence import SIGNERS, TEXTS, evidence
+from tests import made
+from tests.course.cases import rounds
+from tests.plan.devices import devices_plan
+from tests.plan.random_plans import PANEL
+from tests.schema.samples import PROMISED
+from tests.schema.test_contract import plan_of
+from tests.workflows.report.conftest import PLAN
+
+BELIEF = "What may a recipient come to believe?"
+EXACT = made.plan(PLAN.schema, PLAN.cohort)
+ROOT = Path(ps.__file__).parent
+OFFICER_WORDS = 2_810
+"""Of the report and the ethics page of the example plan, before there was a page of evidence."""
+
+
+def answers(plan: ps.Plan, *findings: Finding) -> dict[str, str]:
+    return {row.question: row.answer for row in evidence(Statement(plan, findings=findings))}
+
+
+@pytest.mark.parametrize("schema", PROMISED, ids=lambda schema: schema.task)
+def test_every_kind_answers_every_text_and_leaves_the_same_lines_to_people(schema: ps.schema.Schema) -> None:
+    rows = evidence(Statement(plan_of(schema)))
+    assert {row.asked[0] for row in rows} == set(TEXTS)
+    assert {row.signer for row in rows} == set(SIGNERS)
+    assert all(row.proof for row in rows if not row.open)
+    assert not [row for row in rows if row.open and row.signer == "software"], "no command fills a line in"
+    assert sum(row.open for row in rows) == 12
+
+
+@pytest.mark.parametrize("plan", [PLAN, EXACT, devices_plan()], ids=["promised", "exact", "devices"])
+def test_the_page_says_who_fills_in_and_is_the_same_for_everybody(plan: ps.Plan) -> None:
+    page = evidence_page(Statement(plan))
+    assert page == evidence_page(Statement(plan))
+    assert "12 lines are for people" in page
+    assert plan.digest in page
+
+
+def test_a_course_is_answered_for_as_a_whole() -> None:
+    course = rounds()
+    told = {row.question: row.answer for row in evidence(Statement(course.first, course=course))}
+    assert told["What is told of one unit?"].startswith(f"All releases of the course together: mu {course.mu:.4g}")
+    assert course.digest[:16] in evidence_page(Statement(course.first, course=course))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+def test_the_belief_is_bayes_rule_on_the_curve_of_the_promise(epsilon: float) -> None:
+    plan = replace(PLAN, privacy=made.promise(epsilon=epsilon, model="distributed"))
+    mu, count = Statement(plan).guarantee.mu, plan.cohort.max_records
+    hits = NormalDist().cdf(mu + NormalDist().inv_cdf(0.01))
+    after = (hits / count) / (hits / count + 0.01 * (1 - 1 / count))
+    likely = math.exp(plan.budget().epsilon)
+    most = likely / count / (likely / count + 1 - 1 / count)
+    said = re.fullmatch(r"1 in 1,000 before: at most 1 in ([\d.,]+), but .*, 1 in ([\d.,]+)\.", answers(plan)[BELIEF])
+    assert said is not None
+    assert [float(text.replace(",", "")) for text in said.groups()] == pytest.approx([1 / most, 1 / after], rel=1e-3)
+
+
+def test_the_ceiling_of_an_inference_is_of_an_exchange_of_values() -> None:
+    """Two values of one record are two neighbours apart where a record is added or removed."""
+    exchanged = replace(PLAN, privacy=made.promise(adjacency="replace-one", model="distributed"))
+    for plan, times in ((PLAN, 2), (exchanged, 1)):
+        most = NormalDist().cdf(times * Statement(plan).guarantee.mu / 2)
+        (right,) = re.findall(r"at most ([\d.]+) of 100", answers(plan)["Inference"])
+        assert most <= float(right) / 100 < most + 1e-3
+
+
+def test_nothing_bounds_what_is_exact() -> None:
+    told = answers(EXACT)
+    assert told[BELIEF] == "Anything: nothing bounds it."
+    assert all(told[test].startswith("Nothing bounds it.") for test in ("Singling out", "Linkability", "Inference"))
+
+
+def test_what_attacks_reached_stands_beside_the_ceiling() -> None:
+    tried = Finding(title="T", summary="S.", measured={"membership": "informed, AUC .55"})
+    told = answers(PLAN, tried)
+    assert told["Linkability"].endswith("Measured: informed, AUC .55.")
+    assert told["Inference"].endswith("Not measured (--attack).")
+
+
+@pytest.mark.parametrize(("protocol", "more"), [("interactive", set()), ("split", {"X-Wing", "SHAKE256"})])
+def test_a_recording_is_said_to_be_opened_later_where_it_is(protocol: str, more: set[str]) -> None:
+    plan = of_protocol(protocol)
+    hybrid = replace(plan, key_agreement=HYBRID)
+    asked = "Recorded today, opened later?"
+    assert [answers(each)[asked].split()[0] for each in (plan, hybrid)] == ["Yes,", "Not"]
+    assert {each.name for each in algorithms(hybrid)} - {each.name for each in algorithms(plan)} == {
+        "ML-KEM-768"
+    } | more
+
+
+def of_protocol(protocol: str) -> ps.Plan:
+    return PLAN if protocol == "interactive" else replace(PLAN, protocol=protocol, panel=PANEL)
+
+
+@pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
+def test_the_bill_is_cyclonedx_and_the_same_for_everybody(protocol: str) -> None:
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    plan = of_protocol(protocol)
+    text = cbom(plan)
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    assert text == cbom(plan)
+    bill = msgspec.json.decode(text)
+    listed = {each["name"] for each in bill["components"] if each["type"] == "cryptographic-asset"}
+    assert listed == {each.name for each in algorithms(plan)}
+    assert plan.digest in text
+
+
+USES = {
+    "Ed25519PrivateKey": "Ed25519", "X25519PrivateKey": "X25519", "HKDF": "HKDF-SHA256", "AESGCM": "AES-256-GCM",
+    "sha256": "SHA-256", "SHA256": "SHA-256", "scrypt": "scrypt", "Scrypt": "scrypt", "CTR": "AES-256-CTR",
+    "CBC": "AES-256-CBC", "Ed25519PublicKey": "Ed25519", "X25519PublicKey": "X25519", "InvalidTag": "AES-256-GCM",
+    "InvalidSignature": "Ed25519", "MLKEM768PrivateKey": "ML-KEM-768", "MLKEM768PublicKey": "ML-KEM-768",
+    "GCM": "AES-256-GCM", "sha512": "SHA-512", "hpke": "X-Wing", "shake_256": "SHAKE256",
+}  # fmt: skip
+BESIDE = {
+    *("Cipher", "CipherContext", "PKCS7", "serialization", "algorithms", "modes", "UnsupportedAlgorithm"),
+    *("AES", "compare_digest", "new", "digest", "HMAC", "hashes", "InvalidKey"),
+}
+"""Names that choose no algorithm, or one with another that is listed."""
+
+
+def test_no_algorithm_of_the_core_is_missing_from_the_bill() -> None:
+    """All that ``secagg``, ``files`` and ``randomness`` take from ``cryptography`` and ``hashlib`` is named here."""
+    used = set()
+    for path in [*(ROOT / "secagg").rglob("*.py"), *(ROOT / "files").rglob("*.py"), ROOT / "randomness.py"]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("cryptography", "hashlib"):
+                used |= {alias.name for alias in node.names}
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("hashlib", "modes", "hashes"):
+                used.add(node.attr)
+    plans = [replace(of_protocol(protocol), key_agreement=HYBRID) for protocol in PROTOCOLS]
+    listed = {each.name for plan in plans for each in algorithms(plan)}
+    assert used - BESIDE <= set(USES)
+    assert {USES[name] for name in used - BESIDE} <= listed
+
+
+def test_all_pages_of_an_officer_together_have_no_more_words_than_before() -> None:
+    example = Statement(ps.Plan.read(ROOT / "cli" / "plan.toml"))
+    pages = [make(example) for make in (page_of, ethics_page, evidence_page)]
+    assert sum(map(words, pages)) <= OFFICER_WORDS
+
+
+def words(page: str) -> int:
+    shown = re.sub(r"<(style|script|svg|pre).*?</\1>", "", page, flags=re.DOTALL)
+    return len(html.unescape(re.sub(r"<[^>]+>", " ", shown)).split())
