@@ -6,6 +6,7 @@ Choose one with HYPOTHESIS_PROFILE; CI chooses ``ci`` by itself.
 import os
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before numpy: the test workers share the cores already
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "16")  # the command line sets it, here in the process of the tests
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes read what the first has compiled
 
 import logging
@@ -26,6 +27,7 @@ from tests import night
 from tests.brought import bring_modules
 from tests.drawing import named
 from tests.lacking import absent, skipped_where_lacking
+from tests.leftovers import ProcessState, left_behind
 from tests.watchdog import watch
 
 _SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.differing_executors]
@@ -38,6 +40,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 4 << 30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/dev/shm")  # thousands of journals wait for no disk
 
+_BEFORE = pytest.StashKey[ProcessState]()
+_NIGHTLY_SECONDS = 900
 _FRESH = settings.get_current_profile_name() == "nightly"
 
 
@@ -72,6 +76,9 @@ def pytest_collection_modifyitems(config, items):
             slices of the night lack a file with a test that is marked nightly, or have one without.
     """
     items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+    for item in items:
+        if item.get_closest_marker("nightly") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(_NIGHTLY_SECONDS))
     for path in {item.path for item in items if item.get_closest_marker("ci")}:
         if "mark.ci" not in path.read_text():
             raise pytest.UsageError(f"{path} has tests that are marked ci, and does not say mark.ci: write it there")
@@ -81,6 +88,24 @@ def pytest_collection_modifyitems(config, items):
         whole = night.ROOT / "tests" in (config.rootpath.joinpath(argument) for argument in config.args)
         if wrong := night.not_as_collected(marked, night.kept(), whole=whole):
             raise pytest.UsageError(wrong)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup(item):
+    """Note the working directory, environment and threads before the first fixture of a test."""
+    item.stash[_BEFORE] = ProcessState.now()
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item):
+    """Fail a test that leaves something behind in its process, and take it away for the next one."""
+    result = yield
+    before = item.stash[_BEFORE]
+    if lines := left_behind(before):
+        before.restore()
+        pytest.fail(f"the test left something behind: {'; '.join(lines)}", pytrace=False)
+    return result
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,6 +15,7 @@ from privstats.errors import DataError, RandomnessError
 from privstats.randomness import SEED_BYTES, Generator, checked, secure, seeded
 from tests.drawing import named
 from tests.forks import in_a_fork
+from tests.threads import join
 
 NIST_KEY = bytes.fromhex("603deb1015ca71be2b73aef0857d77811f352c073b6108d72d9810a30914dff4")
 BLOCK_0 = "e568f68194cf76d6174d4cc04310a854"  # AES-256(NIST_KEY, counter 0), from an independent implementation
@@ -125,8 +126,7 @@ def test_threads_that_share_a_generator_draw_in_turn_and_never_the_same():
     threads = [threading.Thread(target=draw) for _ in range(4)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     assert not faults
     blocks = np.concatenate([np.frombuffer(piece, "<u8")[::2] for piece in drawn])
     assert len(np.unique(blocks)) == len(blocks)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import watchdog
+from tests.lacking import needs
 
 ROOT = Path(__file__).parents[1]
 STARTED = """
@@ -75,12 +76,16 @@ with Federation(study_of(place), place / "federation"):
 @pytest.mark.ci
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_federation_that_is_ended_leaves_no_process(tmp_path: Path, number: signal.Signals) -> None:
-    pytest.importorskip("flwr")
+    needs("flwr")  # an import would set environment variables in this process
     words = [sys.executable, "-c", FEDERATION, str(tmp_path)]
     given = {"cwd": ROOT, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with subprocess.Popen(words, **given) as process:
-        token = process.stdout.readline().strip()
-        until(lambda: len(watchdog.started(token)) > 4, 120)
-        process.send_signal(number)
-        process.wait()
-        until(lambda: not watchdog.started(token))
+        try:
+            token = process.stdout.readline().strip()
+            until(lambda: process.poll() is not None or len(watchdog.started(token)) > 4, 120)
+            assert process.poll() is None, "the federation has ended by itself"
+            process.send_signal(number)
+            process.wait(120)
+            until(lambda: not watchdog.started(token))
+        finally:
+            process.kill()

@@ -17,6 +17,7 @@ from privstats.session import accounting
 from tests import made
 from tests.faults import interrupted
 from tests.session.test_freed_spends import MEMBERS, PARTIES, PROMISE, SCHEMA, Lost, Run
+from tests.threads import join
 
 RUNS = pytest.mark.parametrize("kind", [Lost, Run], ids=["interactive", "split"])
 KEY = bytes(32)
@@ -197,7 +198,7 @@ def test_withdrawal_and_upload_race_and_one_of_them_wins(charge: session.Charge)
     for counter in range(6):
         ledger = made.ledger(Path(charge.ledger.path).with_name(f"race {counter}"), "ward 7", timeout=20, epsilon=4.0)
         mine, run = session.Charge(ledger, "ward 7"), Run(0)
-        client, start = run.client(charge=mine), threading.Barrier(2)
+        client, start = run.client(charge=mine), threading.Barrier(2, timeout=60)
         said: list[object] = []
 
         def withdrawing(start=start, run=run, mine=mine) -> None:
@@ -214,7 +215,7 @@ def test_withdrawal_and_upload_race_and_one_of_them_wins(charge: session.Charge)
             said += client.start()
         except LedgerError as error:
             assert "withdrawn" in str(error)
-        other.join()
+        join(other)
         (entry,) = account(mine).entries
         assert (entry.withdrawn is None) == bool(said) == (entry.released is not None)
 

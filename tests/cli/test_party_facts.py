@@ -15,11 +15,12 @@ COURSE = """
 import privstats as ps
 from pathlib import Path
 
+HERE = Path(__file__).parent
 TABLE = {"months": [0, 3, 6, 12], "died": [0, 1, 0, 1], "age": [50, 60, 70, 80]}
 
 
 def load():
-    Path("ward.csv").write_text("months,died,age\\n0,0,50\\n3,1,60\\n6,0,70\\n12,1,80\\n")
+    (HERE / "ward.csv").write_text("months,died,age\\n0,0,50\\n3,1,60\\n6,0,70\\n12,1,80\\n")
     return %s
 """
 SCHEMA = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)

@@ -20,6 +20,7 @@ from privstats.ledger.records import Marked, Spent, sealed
 from privstats.randomness import seeded
 from tests import made
 from tests.made import refused
+from tests.threads import join
 
 
 def plan_with(epsilon: float = 1.0, **changes: object) -> ps.Plan:
@@ -171,7 +172,7 @@ def test_a_plain_release_is_a_course_of_one_node(ledger: Ledger) -> None:
 
 def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
     entry = spend(listed(plan_with(), plan_with()), ledger, "ward", b"may")
-    barrier, won = threading.Barrier(6), []
+    barrier, won = threading.Barrier(6, timeout=60), []
 
     def race() -> None:
         barrier.wait()
@@ -182,8 +183,7 @@ def test_two_processes_race_for_a_node_and_one_wins(ledger: Ledger) -> None:
     threads = [threading.Thread(target=race) for _ in range(6)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     assert won == [1]
 
 

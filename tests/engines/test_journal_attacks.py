@@ -17,6 +17,7 @@ from privstats.secagg.interactive.state import STEPS
 from tests.engines.test_journal import KEY, begun, resumed, resumed_client
 from tests.faults import full_disk, interrupted
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
+from tests.threads import join
 
 
 class TestServer:
@@ -89,7 +90,7 @@ class TestServer:
             def meanwhile(*group: object) -> object:
                 thread = threading.Thread(target=lambda: refusals.append(refusal(server.receive, 0, answer)))
                 thread.start()
-                thread.join()
+                join(thread)
                 return append(*group)
 
             monkeypatch.setattr(server._files, "append_many", meanwhile)

@@ -14,6 +14,7 @@ from tests.engines.test_journal_attacks import play, refusal
 from tests.faults import full_disk, interrupted
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.interactive.test_secrets import leaks, shown
+from tests.threads import join
 
 
 def answer_all(cohort: Cohort, server: JournaledServer, but: int = -1) -> None:
@@ -45,7 +46,7 @@ def test_messages_of_a_step_do_not_leave_while_it_is_being_written(tmp_path: Pat
         def meanwhile(*arguments) -> None:
             thread = threading.Thread(target=lambda: taken.append(refusal(lambda: list(server.outbox))))
             thread.start()
-            thread.join()
+            join(thread)
             write(*arguments)
 
         monkeypatch.setattr(server_files, "write_sealed", meanwhile)
@@ -148,15 +149,15 @@ def test_leaving_the_block_waits_for_the_last_call_and_lets_go(tmp_path: Path, m
 
         def slow(question: bytes) -> None:
             inside.set()
-            goes_on.wait(5)
+            assert goes_on.wait(60)
             save(question)
 
         monkeypatch.setattr(client, "_save", slow)
         worker = threading.Thread(target=client.receive, args=(opening,))
         worker.start()
-        inside.wait(5)
+        assert inside.wait(60)
         threading.Timer(0.05, goes_on.set).start()
-    worker.join()
+    join(worker)
     with resumed_client(cohort, tmp_path / "client") as client:
         assert client.step == "agree"
 

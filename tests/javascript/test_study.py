@@ -17,7 +17,7 @@ const { pins, links, answers } = JSON.parse(readFileSync(process.argv[1], "utf8"
 for (const [place, answer] of answers.entries()) {
   const run = await open(links[place], pins, { store: inMemory() });
   const report = await run.seal(run.measure(answer));
-  console.log(await run.send(report, { patience: 5000 }));
+  console.log(await run.send(report, { patience: 50000 }));
 }
 """
 ANSWERS = [(19, "yes"), (20, "no"), (59.5, "no"), (None, "yes"), (120, None)]

@@ -85,7 +85,8 @@ def proxied(place: Path, leader: int) -> Iterator[int]:
     port = free_port()
     (place / "nginx.conf").write_text(configured(place, port, leader))
     process = subprocess.Popen([program, "-p", place, "-c", place / "nginx.conf", "-e", place / "start.log"])
-    for _ in range(100):
+    for _ in range(1200):
+        assert process.poll() is None, "nginx has ended"
         with socket.socket() as line:
             if line.connect_ex(("127.0.0.1", port)) == 0:
                 break
@@ -94,7 +95,7 @@ def proxied(place: Path, leader: int) -> Iterator[int]:
         yield port
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(100)
 
 
 @pytest.mark.ci

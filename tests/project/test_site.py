@@ -121,8 +121,9 @@ def test_imported_names_are_asked_of_packages_alone():
             assert hasattr(importlib.import_module(name), "__path__"), name
 
 
-@pytest.mark.nightly
+@pytest.mark.ci
 @pytest.mark.waits
+@pytest.mark.timeout(900)
 def test_the_documentation_is_written_and_every_link_leads_somewhere(tmp_path):
     built(tmp_path)
     assert dead_links(tmp_path) == set()

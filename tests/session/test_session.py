@@ -20,6 +20,7 @@ from privstats.session import Charge, accounting, unmasked
 from tests import made
 from tests.faults import interrupted
 from tests.forks import in_a_fork
+from tests.threads import join
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 4)), RNG.integers(0, 3, 40)
@@ -180,7 +181,7 @@ def test_a_contribution_cannot_be_doubled_and_shows_nothing():
 
 def test_two_threads_cannot_both_use_a_contribution():
     mine = ps.session.contribution(plan(), MOMENTS)
-    barrier, taken = threading.Barrier(8), []
+    barrier, taken = threading.Barrier(8, timeout=60), []
 
     def take():
         barrier.wait()
@@ -192,8 +193,7 @@ def test_two_threads_cannot_both_use_a_contribution():
     threads = [threading.Thread(target=take) for _ in range(8)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     assert sum(vector is not None for vector in taken) == 1
 
 
@@ -357,7 +357,7 @@ def test_releases_of_one_run_that_race_are_drawn_for_one_spend_and_only_one_of_t
     aborts, charge, monkeypatch
 ):
     """All of them find the spend unfinished, and each draws its own noise: one may be given out, or one abort."""
-    subject, barrier, seen = plan(), threading.Barrier(4), []
+    subject, barrier, seen = plan(), threading.Barrier(4, timeout=60), []
     draw = unmasked.with_central_noise
     total = total_of(subject)
     if aborts:
@@ -379,8 +379,7 @@ def test_releases_of_one_run_that_race_are_drawn_for_one_spend_and_only_one_of_t
     threads = [threading.Thread(target=race) for _ in range(4)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     assert len(entries(charge)) == 1
     refusals = [str(each) for each in seen if isinstance(each, ps.LedgerError)]
     assert len(refusals) == 3

@@ -59,6 +59,8 @@ _TLS = (
     "between us? Its own words are above"
 )
 _LOST = "the node has ended; starting it again"
+_PORT_IN_USE = "address already in use"
+_PORT_TAKEN = "another program uses the port that was chosen for the node; starting the node again on another port"
 
 Say = Callable[[str], None]
 
@@ -72,12 +74,14 @@ class Ending:
         online: whether the SuperLink had given it an id.
         refused: whether the SuperLink refused it explicitly.
         bad_tls: whether its TLS handshake with the SuperLink failed.
+        port_in_use: whether another program used the port of this machine that was chosen for the node.
     """
 
     code: int
     online: bool = False
     refused: bool = False
     bad_tls: bool = False
+    port_in_use: bool = False
 
 
 def next_step(ending: Ending) -> tuple[bool, str]:
@@ -86,6 +90,8 @@ def next_step(ending: Ending) -> tuple[bool, str]:
         return True, _TURNED_AWAY
     if ending.online:
         return True, _LOST
+    if ending.port_in_use:
+        return True, _PORT_TAKEN
     if ending.code == 0:
         return False, _CLOCK
     if ending.bad_tls:
@@ -363,7 +369,7 @@ def _watch(
         _kill_group(child)
         reader.join()
         connected(False)
-    return Ending(code, _ONLINE in seen, _REFUSED in seen, _BAD_TLS in seen)
+    return Ending(code, _ONLINE in seen, _REFUSED in seen, _BAD_TLS in seen, _PORT_IN_USE in seen)
 
 
 def _started(words: list[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
@@ -384,7 +390,7 @@ def _pass_on(lines: TextIO, log: TextIO, seen: set[str], connected: Callable[[bo
         log.flush()
         if any(word in line for word in (_ONLINE, _AGAIN, _RETRYING)):
             connected(_RETRYING not in line)
-        seen.update(word for word in (_ONLINE, _REFUSED, _BAD_TLS, _RETRYING) if word in line)
+        seen.update(word for word in (_ONLINE, _REFUSED, _BAD_TLS, _RETRYING, _PORT_IN_USE) if word in line)
 
 
 def _stop(child: subprocess.Popen[str]) -> None:

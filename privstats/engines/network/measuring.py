@@ -13,12 +13,9 @@ noise of some plans does not hide: there a split is refused.
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
 import runpy
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -55,7 +52,6 @@ SCRIPT = "records.py"
 """What a party writes."""
 
 _MOMENTS = "moments"
-_CURRENT_FOLDER = threading.RLock()
 
 
 class _Stored(HiddenRepr, msgspec.Struct, frozen=True):
@@ -216,11 +212,10 @@ def _named(script: Mapping[str, Any]) -> tuple[str | None, bool]:
 def _run(folder: RoundFolder) -> dict[str, Any]:
     """Run the party's script; returns the names it defines."""
     _source(folder)
-    with _inside(folder.base):
-        try:
-            return runpy.run_path(str(folder.base / SCRIPT))
-        except (Exception, SystemExit) as error:  # of which the second would end the node's program without an answer
-            raise ScriptError(f"{SCRIPT} does not run", error) from error
+    try:
+        return runpy.run_path(str((folder.base / SCRIPT).absolute()))
+    except (Exception, SystemExit) as error:  # SystemExit would end the node's program without an answer
+        raise ScriptError(f"{SCRIPT} does not run{_remedy(error)}", error) from error
 
 
 def _account(folder: RoundFolder, name: str) -> Account:
@@ -232,26 +227,25 @@ def _measured(folder: RoundFolder, script: Mapping[str, Any], account: str) -> M
     load = script.get("load")
     if not callable(load):
         raise DataError(f"{SCRIPT} must define load(), which returns X and y, or a RecordFile")
-    with _inside(folder.base):
-        loaded = _loaded(load)
-        if isinstance(loaded, Moments):
-            return loaded  # measured by other means
-        if isinstance(loaded, RecordFile) and loaded.split is not None:
-            require_hidden(folder.above.course)
-            require_hidden_in(_account(folder, account), folder.above.course)
-        if isinstance(loaded, RecordFile) and (believed := bind_split(folder.above, loaded)):
-            PARTY.warning("%s", believed)
-        if (plan := folder.plan).person_clip is not None:
-            if folder.place == 0:
-                admit_persons(folder.above.course, loaded)
-            return sums_of_persons(plan, loaded)
-        pair = _pair(folder, loaded)
-        measured = _measuring(pair[0])
-        if (admits := admits_of(folder.above.course)) and folder.place == 0:
-            admits(folder.above.course, *pair, plan.unreadable, measured)
-            pair = _pair(folder, _loaded(load))  # batches are read once
-        moments: Moments = measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
-        return moments
+    loaded = _loaded(folder, load)
+    if isinstance(loaded, Moments):
+        return loaded  # measured by other means
+    if isinstance(loaded, RecordFile) and loaded.split is not None:
+        require_hidden(folder.above.course)
+        require_hidden_in(_account(folder, account), folder.above.course)
+    if isinstance(loaded, RecordFile) and (believed := bind_split(folder.above, loaded)):
+        PARTY.warning("%s", believed)
+    if (plan := folder.plan).person_clip is not None:
+        if folder.place == 0:
+            admit_persons(folder.above.course, loaded)
+        return sums_of_persons(plan, loaded)
+    pair = _pair(folder, loaded)
+    measured = _measuring(pair[0])
+    if (admits := admits_of(folder.above.course)) and folder.place == 0:
+        admits(folder.above.course, *pair, plan.unreadable, measured)
+        pair = _pair(folder, _loaded(folder, load))  # batches are read once
+    moments: Moments = measured(plan.schema, *pair, published=plan.published, unreadable=plan.unreadable)
+    return moments
 
 
 def times_of(folder: RoundFolder) -> Any:
@@ -260,12 +254,11 @@ def times_of(folder: RoundFolder) -> Any:
     load = _run(folder).get("load")
     if not isinstance(schema, HazardSchema) or not callable(load):
         return None
-    with _inside(folder.base):
-        loaded = _loaded(load)
-        if isinstance(loaded, RecordFile):
-            return loaded.table([schema.bins.name]).values(schema.bins.name)
-        X, _ = _pair(folder, loaded)
-        return X[schema.bins.name] if isinstance(X, Mapping) else None
+    loaded = _loaded(folder, load)
+    if isinstance(loaded, RecordFile):
+        return loaded.table([schema.bins.name]).values(schema.bins.name)
+    X, _ = _pair(folder, loaded)
+    return X[schema.bins.name] if isinstance(X, Mapping) else None
 
 
 def _measuring(X: Any) -> Any:
@@ -275,13 +268,27 @@ def _measuring(X: Any) -> Any:
     return of_contrib("dask", f"a Dask collection from {SCRIPT}") if on_cluster else exact_moments
 
 
-def _loaded(load: Callable[[], Any]) -> Any:
+def _loaded(folder: RoundFolder, load: Callable[[], Any]) -> Any:
+    """Return what ``load()`` returns. A relative path of a RecordFile is resolved against the party's folder.
+
+    The current folder of the process stays as it is: it belongs to all threads, and other parties may run in them.
+    """
     try:
-        return load()
+        loaded = load()
     except PrivstatsError:
         raise
     except (Exception, SystemExit) as error:
-        raise ScriptError(f"load() in {SCRIPT} failed", error) from error
+        raise ScriptError(f"load() in {SCRIPT} failed{_remedy(error)}", error) from error
+    if isinstance(loaded, RecordFile):
+        return replace(loaded, path=folder.base.absolute() / loaded.path)
+    return loaded
+
+
+def _remedy(error: BaseException) -> str:
+    """Return what to change in the script if it named a file by a relative path that leads nowhere."""
+    if not isinstance(error, FileNotFoundError) or Path(str(error.filename)).is_absolute():
+        return ""
+    return f" (name a file beside {SCRIPT} as Path(__file__).parent / NAME: the current folder may be another)"
 
 
 def _pair(folder: RoundFolder, loaded: Any) -> tuple[Any, Any]:
@@ -289,26 +296,6 @@ def _pair(folder: RoundFolder, loaded: Any) -> tuple[Any, Any]:
     if isinstance(loaded, RecordFile):
         return records_in(loaded, folder.plan.schema, folder.plan.unreadable)
     return loaded if isinstance(loaded, tuple) and len(loaded) == 2 else (loaded, None)
-
-
-@contextlib.contextmanager
-def _inside(home: Path) -> Iterator[None]:
-    """Run in the script's folder, so that relative paths of data resolve there.
-
-    The current folder belongs to the process: parties in threads of one process take turns, or one would read
-    another's records.
-    """
-    with _CURRENT_FOLDER:
-        try:
-            before = Path.cwd()
-        except FileNotFoundError:  # it was removed, which is no reason to refuse an answer
-            before = None
-        os.chdir(home)
-        try:
-            yield
-        finally:
-            if before is not None:
-                os.chdir(before)
 
 
 def sums_of_persons(plan: Plan, loaded: Any) -> Moments:

@@ -302,7 +302,9 @@ def test_workers_killed_in_the_middle_of_their_tasks_give_the_exact_sum(study: S
         with Desk(study.leader, cluster=Cluster(store, tasks)) as desk:
             reported(study, desk)
             pumped(study, desk)
+            until = time.monotonic() + 120
             while sum(map(len, tasks._client.processing().values())) < 3:
+                assert time.monotonic() < until, "the workers do not start their tasks"
                 time.sleep(0.05)
             time.sleep(0.5)
             killed = [worker.pid for worker in workers.workers.values()]

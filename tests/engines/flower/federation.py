@@ -45,6 +45,7 @@ class Federation:
         self.marks, self.certificates = place / "marks", place / "certificates"
         self.homes = [study.home(peer) for peer in range(len(study.identities) + len(study.helpers))]
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._lasting: set[str] = set()
         port, self._control_port = free_port(), free_port()
         self.address = f"127.0.0.1:{port}"
 
@@ -87,6 +88,7 @@ class Federation:
         options = ("--certificates", self.certificates, "--address", self.address)
         options = (*options, "--control-port", self._control_port)
         self._start("serve", "serve", self.study.host, *options)
+        self._lasting.add("serve")
         self.wait(self._listens, "the SuperLink listens")
 
     def kill_superlink(self) -> None:
@@ -115,6 +117,7 @@ class Federation:
     def join(self, home: Path) -> None:
         """Start the node of one folder, as its operator does."""
         self._join(home, self.certificates / "ca.pem")
+        self._lasting.add(home.name)
 
     def _join(self, home: Path, authority: Path, **environment: str) -> None:
         self._start(
@@ -160,13 +163,25 @@ class Federation:
         return ended.stdout
 
     def wait(self, ready: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
-        """Wait for something to be so; who waits in vain shows what everybody said last, and in the last line why."""
-        until = time.monotonic() + seconds
+        """Wait until ``ready`` holds.
+
+        Raises:
+            AssertionError: the time is up, or a process that must last has ended. The message shows the end of every
+                log, and its last line states the reason.
+        """
+        began = time.monotonic()
         while not ready():
-            if time.monotonic() > until:
+            waited = time.monotonic() - began
+            ended = ", ".join(self._ended())
+            if ended or waited > seconds:
                 errors = "; ".join(self.errors()) or "no log names an error"
-                raise AssertionError(f"{self.said()}\nwaited {seconds:g} s for: {what}; {errors}")
+                reason = f"{ended} ended; " if ended else ""
+                raise AssertionError(f"{self.said()}\n{reason}waited {waited:.0f} s for: {what}; {errors}")
             time.sleep(0.1)
+
+    def _ended(self) -> list[str]:
+        """Return the names of processes that must last and have ended by themselves."""
+        return [name for name, child in self._children.items() if name in self._lasting and child.poll() is not None]
 
     def wait_for(self, *marks: str) -> None:
         """Wait until all of these marks have been made."""

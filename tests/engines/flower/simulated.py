@@ -68,7 +68,7 @@ def simulation(study: Study, place: Path) -> Iterator[Callable[[], subprocess.Co
         start_new_session=True,
     )
     try:
-        _wait(lambda: _listens(port), "the SuperLink listens", 60)
+        _wait(lambda: _listens(port), "the SuperLink listens", 60, superlink)
         yield lambda: subprocess.run(
             [PROGRAMS / "flwr", "run", APP, "study", "--stream", "--federation-config", nodes],
             env=environment,
@@ -86,9 +86,10 @@ def simulation(study: Study, place: Path) -> Iterator[Callable[[], subprocess.Co
         superlink.wait()
 
 
-def _wait(ready: Callable[[], bool], what: str, seconds: float) -> None:
+def _wait(ready: Callable[[], bool], what: str, seconds: float, process: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + seconds
     while not ready():
+        assert process.poll() is None, f"{what}: the process has ended"
         assert time.monotonic() < until, what
         time.sleep(0.1)
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.serialization import load_ssh_private_key, l
 
 from privstats.engines.flower.certificates import MOST_DAYS, write_certificates, write_node_key
 from privstats.errors import PrivstatsError
+from tests.threads import join
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def shaken(server, trusted, host):
             return connection.version()
     finally:
         ours.close()
-        thread.join()
+        join(thread)
 
 
 @pytest.mark.parametrize("host", ["coordinator.example", "192.0.2.7", "localhost", "127.0.0.1"])

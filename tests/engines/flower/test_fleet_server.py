@@ -18,6 +18,7 @@ from privstats.engines.flower.addresses import FleetOnly
 from privstats.engines.flower.certificates import write_certificates
 from privstats.engines.flower.node_authentication import Logins, NodeAuthentication
 from tests.engines.flower.signing import KEY, PUBLIC, signed
+from tests.threads import join
 
 LIMITS = Limits(connections=6, strangers=4, of_address=2)
 BODY = 1 << 20
@@ -71,7 +72,7 @@ class Served:
             yield self
         finally:
             self.server.should_exit = True
-            thread.join()
+            join(thread)
 
     def until(self, ready):
         """Wait for what is to come; it fails after a minute."""

@@ -3,6 +3,7 @@
 import io
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from privstats.engines.network.status_file import supervision
 from privstats.errors import InUseError, PrivstatsError
 from privstats.secagg import Identity
 from tests.engines.flower.tls import showing
+from tests.threads import join
 
 REFUSED = "print('[code: 2004] Failed to activate SuperNode'); raise SystemExit(1)"
 RETRYING = "print('WARNING : Connection attempt failed, retrying in 1.77 seconds', flush=True)"
@@ -44,6 +46,43 @@ def given(tmp_path):
     write_certificates(tmp_path / "tls", ["ulm.example"], days=100)
     write_node_key(tmp_path / "node")
     return {"superlink": "127.0.0.1:8000", "root_certificates": tmp_path / "tls" / "ca.pem", "key": tmp_path / "node"}
+
+
+DUE = "the time is up"
+
+
+def due_at_a_line(monkeypatch):
+    """Replace the timers of :mod:`launch`: each one fires when the child prints ``DUE``. Return the list of timers."""
+    timers = []
+    pass_on = launch._pass_on
+
+    class Timer:
+        daemon, state = False, "new"
+
+        def __init__(self, seconds, function):
+            self.seconds, self.function = seconds, function
+            timers.append(self)
+
+        def start(self):
+            self.state = "started"
+
+        def cancel(self):
+            assert self.state == "started"
+            self.state = "cancelled"
+
+    def passed_on(lines, *others):
+        def without_due():
+            for line in lines:
+                if line == f"{DUE}\n":
+                    timers[-1].function()
+                else:
+                    yield line
+
+        pass_on(without_due(), *others)
+
+    monkeypatch.setattr(launch.threading, "Timer", Timer)
+    monkeypatch.setattr(launch, "_pass_on", passed_on)
+    return timers
 
 
 class TestNextStep:
@@ -68,6 +107,11 @@ class TestNextStep:
                 False,
                 "the TLS handshake with the SuperLink failed, and its certificate is none that we would refuse: does a "
                 "proxy stand between us? Its own words are above",
+            ),
+            (
+                Ending(1, port_in_use=True),
+                True,
+                "another program uses the port that was chosen for the node; starting the node again on another port",
             ),
             (Ending(2), False, "flower-supernode ended with exit code 2: its own words are above"),
         ],
@@ -139,11 +183,34 @@ class TestJoin:
     def test_an_address_that_does_not_answer_is_named_while_the_node_tries_again(
         self, home, given, monkeypatch, printed, heard
     ):
-        monkeypatch.setattr(launch, "_UNANSWERED_SECONDS", 0.8)  # a busy machine needs as long to start Python
-        programs(monkeypatch, f"import time\n{printed}\ntime.sleep(1.6); raise SystemExit(3)", "raise SystemExit(3)")
+        timers = due_at_a_line(monkeypatch)
+        programs(monkeypatch, f"{printed}\nprint({DUE!r}, flush=True); raise SystemExit(3)", "raise SystemExit(3)")
         said = []
         launch.join(home, **given, say=said.append)
         assert (launch.no_answer("127.0.0.1:8000") in said) is heard
+        assert timers
+        assert {(timer.seconds, timer.daemon, timer.state) for timer in timers} == {(15.0, True, "cancelled")}
+
+    def test_a_node_whose_port_was_taken_is_started_again_on_another_one(self, home, given, monkeypatch):
+        taken = "print('ERROR:    [Errno 98] error while binding: address already in use'); raise SystemExit(1)"
+        ports = iter([20_001, 20_002])
+        monkeypatch.setattr(launch, "free_port", lambda: next(ports))
+        started = programs(monkeypatch, taken, "raise SystemExit(3)")
+        said = []
+        assert launch.join(home, **given, say=said.append) == 1
+        assert [words[words.index("--port") + 1] for words, _ in started] == ["20001", "20002"]
+        assert said == [
+            "another program uses the port that was chosen for the node; starting the node again on another port",
+            "flower-supernode ended with exit code 3: its own words are above",
+        ]
+
+    @pytest.mark.ci
+    def test_flowers_own_node_reports_that_its_port_was_taken(self, home, given):
+        words = launch._supernode(home, given["superlink"], given["root_certificates"], given["key"])
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = str(taken.getsockname()[1])
+            ending = launch._watch([*words, "--port", port], launch._environment(home, "flwr-clientapp"))
+        assert ending == Ending(1, port_in_use=True)
 
     def test_another_flower_is_refused_before_anything_is_written(self, home, given, monkeypatch):
         monkeypatch.setattr(replaced_names.importlib.metadata, "version", lambda _: "1.43.0")
@@ -390,7 +457,7 @@ class TestWatch:
         log = io.StringIO()
         assert launch._watch([sys.executable, "-c", left], os.environ, log) == Ending(0)
         orphan = int(log.getvalue())
-        for _ in range(100):
+        for _ in range(1200):
             if not alive(orphan) or _zombie(orphan):
                 break
             time.sleep(0.05)
@@ -428,7 +495,7 @@ def test_sigterm_is_what_it_was_after_a_node_has_ended():
     assert signal.getsignal(signal.SIGTERM) is before
     thread = threading.Thread(target=launch._sigterm_is_ctrl_c().__enter__)
     thread.start()
-    thread.join()
+    join(thread)
     assert signal.getsignal(signal.SIGTERM) is before
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tests.threads import join
+
 
 @contextmanager
 def answering(greet: Callable[[socket.socket], object]) -> Iterator[str]:
@@ -26,7 +28,7 @@ def answering(greet: Callable[[socket.socket], object]) -> Iterator[str]:
             yield f"127.0.0.1:{server.getsockname()[1]}"
         finally:
             server.shutdown(socket.SHUT_RDWR)
-            thread.join()
+            join(thread)
 
 
 @contextmanager

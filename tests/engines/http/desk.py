@@ -269,9 +269,8 @@ def opened(desk: Desk, study: Study) -> DeviceRun:
     """The run as a device verifies it, once the panel is complete."""
     import time
 
-    for _ in range(1000):
-        if desk.run.manifest is not None:
-            break
+    end = time.monotonic() + 60
+    while desk.run.manifest is None and time.monotonic() < end:
         time.sleep(0.005)
     return DeviceRun.open(DeskDial(lambda: desk), study.run, study.pin)
 

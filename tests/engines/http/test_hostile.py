@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -266,6 +267,13 @@ def asked_slowly(desk: Desk, study: Study, sender: int, report: bytes, slow: Slo
     return play()
 
 
+async def reached(ready: Callable[[], object]) -> None:
+    """Let the event loop work until a condition holds."""
+    async with asyncio.timeout(60):
+        while not ready():
+            await asyncio.sleep(0.001)
+
+
 def test_of_64_slow_bodies_of_one_code_one_is_read(calm) -> None:
     study, desk, _, reports = calm
     data = reports[8]
@@ -273,7 +281,7 @@ def test_of_64_slow_bodies_of_one_code_one_is_read(calm) -> None:
     async def play() -> list[int]:
         slow = [Slow(data[:-32], data[-32:]) for _ in range(64)]
         waits = [asyncio.create_task(asked_slowly(desk, study, 8, data, each)) for each in slow]
-        await asyncio.sleep(0.1)
+        await reached(lambda: all(each.taken for each in slow))
         held = desk.app.intake.flight.held
         for each in slow:
             each.go.set()
@@ -293,9 +301,9 @@ def test_a_body_beyond_the_bytes_in_flight_is_not_read_and_then_refused(calm, mo
     async def play() -> tuple[int, int, int]:
         slow, waiting = Slow(first[:-32], first[-32:]), Slow(second[:-32], second[-32:])
         one = asyncio.create_task(asked_slowly(desk, study, 9, first, slow))
-        await asyncio.sleep(0.05)
+        await reached(lambda: flight.held)
         two = asyncio.create_task(asked_slowly(desk, study, 10, second, waiting))
-        await asyncio.sleep(0.05)
+        await reached(lambda: flight._waiting)
         read = waiting.taken
         waiting.go.set()
         refused = await two
@@ -322,7 +330,7 @@ def test_attack_codes_that_come_again_leave_room_for_the_others(tmp_path: Path, 
     with reporting(tmp_path, 6) as (study, desk, run, reports):
         size = max(map(len, reports))
         monkeypatch.setattr(desk.app.intake, "flight", limits.BytesInFlight(4 * size, 0.2))
-        monkeypatch.setattr(desk.app.intake, "again", limits.BytesInFlight(size, 5.0), raising=False)
+        monkeypatch.setattr(desk.app.intake, "again", limits.BytesInFlight(size, 60.0), raising=False)
 
         async def first(sender: int) -> None:
             with suppress(IndexError):  # no answer
@@ -331,7 +339,7 @@ def test_attack_codes_that_come_again_leave_room_for_the_others(tmp_path: Path, 
         async def play() -> int:
             slow = [Slow(reports[sender][:-32], reports[sender][-32:]) for sender in range(4)]
             held = [asyncio.create_task(asked_slowly(desk, study, k, reports[k], each)) for k, each in enumerate(slow)]
-            await asyncio.sleep(0.05)
+            await reached(lambda: all(each.taken for each in slow))
             fresh = await asked_slowly(desk, study, 5, reports[5], at_once(reports[5]))
             for each in slow:
                 each.go.set()
@@ -366,9 +374,10 @@ def test_a_body_that_came_to_its_end_after_a_break_counts_no_longer(calm) -> Non
 
 def test_a_slow_body_ends_at_its_deadline(calm, monkeypatch) -> None:
     study, desk, _, reports = calm
-    monkeypatch.setattr("privstats.engines.http.intake._SECONDS", 0.1)
     data = reports[11]
-    assert desk.does(asked_slowly(desk, study, 11, data, Slow(data[:-32], data[-32:]))) == 408
+    with monkeypatch.context() as patch:
+        patch.setattr("privstats.engines.http.intake._SECONDS", 0.1)
+        assert desk.does(asked_slowly(desk, study, 11, data, Slow(data[:-32], data[-32:]))) == 408
     assert put(desk, study, 11, data) == "201"
 
 

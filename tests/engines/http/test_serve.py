@@ -128,9 +128,8 @@ class Helpers:
 
 
 def waited(dial: Dial, study: Study) -> DeviceRun:
-    for _ in range(200):
-        if dial.ask("GET", f"/v1/runs/{study.run}").status == 200:
-            break
+    end = time.monotonic() + 60
+    while dial.ask("GET", f"/v1/runs/{study.run}").status != 200 and time.monotonic() < end:
         time.sleep(0.02)
     return DeviceRun.open(dial, study.run, study.pin)
 
@@ -198,8 +197,8 @@ def test_the_administrations_file_is_its_owners_and_goes_with_the_process(tmp_pa
 
 
 def dripped(line: socket.socket) -> None:
-    """A byte of a header now and then."""
-    for _ in range(100):
+    """Send a byte of a header every 50 ms, for longer than any deadline of these tests."""
+    for _ in range(1200):
         line.sendall(b"x")
         time.sleep(0.05)
 
@@ -207,21 +206,21 @@ def dripped(line: socket.socket) -> None:
 def test_a_slow_header_ends_at_its_deadline_whatever_byte_came_last(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.5)
     with served(study_of_devices(tmp_path)) as server:
+        began = time.monotonic()
         with socket.create_connection(("127.0.0.1", server.port), 10) as line:
-            began = time.monotonic()
             line.sendall(b"GET / HTTP/1.1\r\n")
             with pytest.raises(OSError):  # noqa: PT011  the system says which
                 dripped(line)
-            assert 0.4 < time.monotonic() - began < 3
+            assert 0.4 < time.monotonic() - began < 30
         with socket.create_connection(("127.0.0.1", server.port), 10) as silent:
             assert silent.recv(100).startswith(b"HTTP/1.1 408")
 
 
 def test_the_second_request_of_a_connection_has_a_deadline_too(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.3)
     with served(study_of_devices(tmp_path)) as server, socket.create_connection(("127.0.0.1", server.port), 10) as line:
         line.sendall(b"GET /nothing HTTP/1.1\r\nhost: a\r\n\r\n")
         assert b"404" in line.recv(1 << 16)
+        monkeypatch.setattr(protocol, "HEADER_SECONDS", 0.3)
         line.sendall(b"GET /no")
         assert b"408" in server.rest(line)
 

@@ -258,20 +258,20 @@ class TestMetrics:
     def test_the_endpoint_is_on_loopback_and_serves_nothing_else(self, tmp_path: Path) -> None:
         home = study_of(tmp_path).home(0)
         with metrics_served(home, 0) as port:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as reply:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as reply:
                 assert reply.headers["Content-Type"].startswith("text/plain; version=0.0.4")
                 assert reply.read().decode() == exposition(home)
             with pytest.raises(urllib.error.HTTPError, match="404"):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/identity.pem", timeout=5)
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/identity.pem", timeout=60)
             with pytest.raises(
                 PrivstatsError, match=f"cannot serve metrics on 127.0.0.1, port {port} .*: give another"
             ):
                 metrics_served(home, port).__enter__()
             (home / "roster.toml").unlink()
             with pytest.raises(urllib.error.HTTPError, match="503"):
-                urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5)
+                urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60)
         with pytest.raises(ConnectionRefusedError):
-            socket.create_connection(("127.0.0.1", port), timeout=1)
+            socket.create_connection(("127.0.0.1", port), timeout=60)
 
     def test_connections_to_the_address_for_parties_are_counted_while_it_is_served(self, tmp_path: Path) -> None:
         home = study_of(tmp_path).host
@@ -309,7 +309,7 @@ class TestMetrics:
     @pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::1]", "0", ""])
     def test_attack_a_page_reads_it_under_a_name_that_means_this_address(self, tmp_path: Path, host: str) -> None:
         with metrics_served(study_of(tmp_path).home(0), 0) as port:
-            asked = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            asked = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             asked.request("GET", "/metrics", headers={"Host": host})
             reply = asked.getresponse()
             assert (reply.status, b"privstats_up" in reply.read()) == (421, False)
@@ -318,7 +318,7 @@ class TestMetrics:
     def test_the_names_of_this_machine_are_answered_on_any_port(self, tmp_path: Path, host: str) -> None:
         """A container's port has another number outside."""
         with metrics_served(study_of(tmp_path).home(0), 0) as port:
-            asked = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+            asked = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
             asked.request("GET", "/metrics", headers={"Host": host})
             assert asked.getresponse().status == 200
 

@@ -35,6 +35,7 @@ from tests.engines.network.fake import FolderNet, enveloped, study_of
 from tests.engines.network.fake import records_of as raw_records_of
 from tests.faults import Fuse, sigkill
 
+HERE = "from pathlib import Path\nHERE = Path(__file__).parent\n"
 WITHHELD = '"privstats flower check" shows its text, which may hold records'
 
 
@@ -355,15 +356,15 @@ class TestRecords:
         study = study_of(tmp_path)
         folder, (X, y) = Folder.open(study.home(0)).round(0), raw_records_of(0)
         whole = ps.measure(study.plan.schema, X, y)
-        for body in ("ps.measure(ps.Plan.read('plan.toml').schema, *pair)", "[pair, pair][:1]"):
+        for body in ("ps.measure(ps.Plan.read(HERE / 'plan.toml').schema, *pair)", "[pair, pair][:1]"):
             (study.home(0) / "records.py").write_text(
-                "import numpy as np\nimport privstats as ps\ndef load():\n    data = np.load('records.npz')\n"
-                f"    pair = data['X'], data['y']\n    return {body}\n"
+                f"{HERE}import numpy as np\nimport privstats as ps\ndef load():\n"
+                f"    data = np.load(HERE / 'records.npz')\n    pair = data['X'], data['y']\n    return {body}\n"
             )
             assert records_of(folder).moments == whole
         (study.home(0) / "records.py").write_text(
-            "import numpy as np\nfrom privstats import Plan\nfrom privstats.moments import ClassMoments\n"
-            "def load():\n    schema = Plan.read('plan.toml').schema\n"
+            f"{HERE}import numpy as np\nfrom privstats import Plan\nfrom privstats.moments import ClassMoments\n"
+            "def load():\n    schema = Plan.read(HERE / 'plan.toml').schema\n"
             "    return ClassMoments(schema, np.ones(2, int), np.ones((2, 3), int))\n"
         )
         assert records_of(folder).moments == records_of(folder).moments
@@ -373,8 +374,8 @@ class TestRecords:
         """Kept before they are refused, they would be read as the plan's from then on, in other units."""
         study = study_of(tmp_path)
         (study.home(0) / "records.py").write_text(
-            "from dataclasses import replace\nimport numpy as np\nimport privstats as ps\ndef load():\n"
-            "    data, schema = np.load('records.npz'), ps.Plan.read('plan.toml').schema\n"
+            f"{HERE}from dataclasses import replace\nimport numpy as np\nimport privstats as ps\ndef load():\n"
+            "    data, schema = np.load(HERE / 'records.npz'), ps.Plan.read(HERE / 'plan.toml').schema\n"
             "    return ps.measure(replace(schema, clip_norm=2 * schema.clip_norm), data['X'], data['y'])\n"
         )
         for _ in range(2):
@@ -404,7 +405,10 @@ class TestRecords:
             ("raise SystemExit('no records of ward 3')", "^records.py does not run: SystemExit: no records of ward 3$"),
             ("import sys\ndef load(): sys.exit(3)", r"^load\(\) in records.py failed: SystemExit: 3$"),
             ("x = 1", "must define load"),
-            ("def load(): return open('nowhere')", r"load\(\) in records.py failed: FileNotFoundError"),
+            (
+                "def load(): return open('nowhere')",
+                r"load\(\) in records.py failed \(name .* Path\(__file__\)\.parent.*\): FileNotFoundError",
+            ),
             ("dataset = 7\ndef load(): pass", "dataset is a name"),
             ("allow_second_exact_release = 'yes'\ndef load(): pass", "True or False, or left out"),
             ("import numpy as np\ndef load(): return np.full((4, 3), np.nan), np.zeros(4, int)", "remove or impute"),

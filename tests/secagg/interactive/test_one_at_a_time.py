@@ -17,10 +17,14 @@ from privstats.secagg.wire import to_bitmap
 from tests.faults import interrupted
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, lie, play_until
 from tests.secagg.interactive.inside import inside
+from tests.threads import join
 
 
-def at_once(*calls: Callable[[], object]) -> list[object]:
-    """What calls from one thread each gave, or raised."""
+def at_once(barrier: threading.Barrier, *calls: Callable[[], object]) -> list[object]:
+    """Run each call in a thread of its own, and return the result or the error of each.
+
+    A call that has ended breaks the barrier, so no other call waits for it.
+    """
     results: list[object] = [None] * len(calls)
 
     def one(place: int) -> None:
@@ -28,27 +32,29 @@ def at_once(*calls: Callable[[], object]) -> list[object]:
             results[place] = calls[place]()
         except Exception as error:
             results[place] = error
+        finally:
+            barrier.abort()
 
     threads = [threading.Thread(target=one, args=(place,)) for place in range(len(calls))]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     return results
 
 
-def meeting(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """Let the calls of ``name`` wait for each other, as an unlucky moment of the scheduler would."""
+def meeting(monkeypatch: pytest.MonkeyPatch, name: str) -> threading.Barrier:
+    """Let the calls of ``name`` wait for each other at the returned barrier, as an unlucky schedule would."""
     module, attribute = name.rsplit(".", 1)
     original = getattr(__import__(module, fromlist=[attribute]), attribute)
-    barrier = threading.Barrier(2)
+    barrier = threading.Barrier(2, timeout=60)
 
     def met(*args, **kwargs):
         with contextlib.suppress(threading.BrokenBarrierError):  # nobody else got this far
-            barrier.wait(timeout=0.3)
+            barrier.wait()
         return original(*args, **kwargs)
 
     monkeypatch.setattr(name, met)
+    return barrier
 
 
 def busy(results: list[object]) -> list[object]:
@@ -61,8 +67,8 @@ def test_one_mask_delivered_twice_at_once_is_added_once(monkeypatch) -> None:
     outbox = play_until(cohort, "mask")
     upload = cohort.clients[0].receive(outbox[0])[0][1]
     with monkeypatch.context() as patch:
-        meeting(patch, "privstats.secagg.interactive.server.add_packed")
-        results = at_once(*[lambda: cohort.server.receive(0, upload)] * 2)
+        barrier = meeting(patch, "privstats.secagg.interactive.server.add_packed")
+        results = at_once(barrier, *[lambda: cohort.server.receive(0, upload)] * 2)
     for client in range(1, 6):
         cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
     total, survivors = finish(cohort, dict(cohort.server.end_step()))
@@ -77,8 +83,8 @@ def test_two_survivor_lists_at_once_get_one_signature(cohort: Cohort, monkeypatc
     lists = [to_bitmap(set(range(6)), 6), to_bitmap({0, 1, 2, 3, 4}, 6)]
     session = inside(cohort.server).state.session
     shown = [lie(cohort, 0, messages.Survivors(session, each)) for each in lists]
-    meeting(monkeypatch, "privstats.secagg.interactive.checks.check_survivors")
-    results = at_once(*(lambda data=data: cohort.clients[0].receive(data) for data in shown))
+    barrier = meeting(monkeypatch, "privstats.secagg.interactive.checks.check_survivors")
+    results = at_once(barrier, *(lambda data=data: cohort.clients[0].receive(data) for data in shown))
     assert sum(isinstance(each, list) for each in results) == 1
     assert len(busy(results)) == 1
 
@@ -89,8 +95,8 @@ def test_closing_twice_at_once_unmasks_once(monkeypatch) -> None:
     for client in range(5):
         cohort.server.receive(client, cohort.clients[client].receive(outbox[client])[0][1])
     with monkeypatch.context() as patch:
-        meeting(patch, "privstats.secagg.interactive.server.unmask")
-        results = at_once(cohort.server.end_step, cohort.server.end_step)
+        barrier = meeting(patch, "privstats.secagg.interactive.server.unmask")
+        results = at_once(barrier, cohort.server.end_step, cohort.server.end_step)
     total, survivors = cohort.server.result
     assert np.array_equal(total.lift(), cohort.sum_over(survivors))
     assert len(busy(results)) == 1

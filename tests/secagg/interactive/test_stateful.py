@@ -22,6 +22,7 @@ from privstats.secagg.machines import ENDS
 from privstats.secagg.wire import members, to_bitmap
 from tests.secagg.interactive.cohorts import PLAN, RING, Cohort, cohort_of, play_until, read
 from tests.secagg.interactive.inside import inside
+from tests.threads import join
 
 CLIENTS = 8
 KEY = b"k" * 32
@@ -156,7 +157,7 @@ class Session(RuleBasedStateMachine):
             if not turned_away:  # this test reads messages too, afterwards
                 thread = Thread(target=lambda: turned_away.append(refused(again, data)))
                 thread.start()
-                thread.join()
+                join(thread)
             return original(*args)
 
         with patch.object(messages, "decode", decode):

@@ -36,6 +36,7 @@ from tests.secagg.upload.cohorts import (
     uploads_of,
 )
 from tests.secagg.upload.inside import inside
+from tests.threads import join
 
 pytestmark = pytest.mark.usefixtures("both_suites")
 
@@ -189,10 +190,13 @@ class Unlocked(Helper):
 
 
 def at_once(run: Uploads) -> list[RingVector]:
-    """Two threads bring two lists; a barrier in the middle of the answer lets both in, if both get that far."""
+    """Two threads bring two lists; a barrier in the middle of the answer lets both in, if both get that far.
+
+    A thread that has ended breaks the barrier, so the other thread does not wait for it.
+    """
     (helper,) = run.helpers
     shown(run, helper)
-    barrier, add_up, answers = Barrier(2, timeout=0.5), inside(helper).scheme.answer, []
+    barrier, add_up, answers = Barrier(2, timeout=60), inside(helper).scheme.answer, []
 
     def slowly(pieces, out):
         pieces = list(pieces)
@@ -208,12 +212,13 @@ def at_once(run: Uploads) -> list[RingVector]:
             answers.append(answer_of(run, helper, message))
         except (LocalProtocolError, RemoteProtocolError):
             return
+        finally:
+            barrier.abort()
 
     threads = [Thread(target=ask, args=(message,)) for message in lists]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    join(*threads)
     return answers
 
 

@@ -23,12 +23,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::privstats.errors.UnreadableReco
 TEMPLATE = RECORDS.encode()
 NAMES = ("well", "ill")
 ON_A_CLUSTER = """
+from pathlib import Path
+
 import dask.dataframe as dd
 import pandas as pd
 
 
 def load():
-    frame = dd.from_pandas(pd.read_parquet("table.parquet"), npartitions=2)
+    frame = dd.from_pandas(pd.read_parquet(Path(__file__).parent / "table.parquet"), npartitions=2)
     return frame, frame["outcome"]
 """
 

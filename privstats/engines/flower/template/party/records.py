@@ -1,6 +1,10 @@
+from pathlib import Path
+
 import numpy as np
+
+HERE = Path(__file__).parent
 
 
 def load():
-    data = np.load("records.npz")  # X: one row per record; y: labels 0, 1, ...
+    data = np.load(HERE / "records.npz")  # X: one row per record; y: labels 0, 1, ...
     return data["X"], data["y"]

@@ -1,0 +1,84 @@
+"""Find what a test leaves behind in its process: another working directory, environment variables, threads.
+
+Whatever runs next in the same process would meet it, and fail only in some orders of tests.
+"""
+
+import os
+import threading
+import time
+from dataclasses import dataclass
+from typing import Self
+
+_GRACE_SECONDS = 10.0
+_OF_LIBRARIES = (
+    "PYTEST_",
+    "GRPC_",  # Flower, when it is imported
+    "TORCHINDUCTOR_CACHE_DIR",  # torch, at the first compilation
+    *(
+        "MALLOC_TRIM_THRESHOLD_",
+        "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "PYTHONHASHSEED",
+        "__DASK_",
+    ),  # Dask, for workers
+)
+"""How the variables begin that libraries set for the rest of the process."""
+_POOL = "ThreadPoolExecutor-"
+"""How the names of a pool's threads begin. Dask keeps its pool, and every pool ends with its process."""
+
+
+@dataclass(frozen=True)
+class ProcessState:
+    """What tests of one process share.
+
+    Attributes:
+        folder: the working directory; empty where it was removed.
+        environment: the variables, without those of libraries.
+        threads: the threads that keep a process from ending, without those of pools.
+    """
+
+    folder: str
+    environment: dict[str, str]
+    threads: frozenset[threading.Thread]
+
+    @classmethod
+    def now(cls) -> Self:
+        """Read the state of this process."""
+        try:
+            folder = os.getcwd()
+        except FileNotFoundError:
+            folder = ""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(_OF_LIBRARIES)}
+        running = threading.enumerate()
+        alive = frozenset(each for each in running if not each.daemon and not each.name.startswith(_POOL))
+        return cls(folder, environment, alive)
+
+    def restore(self) -> None:
+        """Go back to this working directory and this environment; threads stay."""
+        now = ProcessState.now()
+        if self.folder and self.folder != now.folder:
+            os.chdir(self.folder)
+        for name in now.environment.keys() - self.environment.keys():
+            del os.environ[name]
+        os.environ.update(self.environment)
+
+
+def left_behind(before: ProcessState) -> list[str]:
+    """Return a line for each thing that this process has now and had not ``before``.
+
+    Threads that are ending get ten seconds.
+    """
+    now, lines = ProcessState.now(), []
+    if now.folder != before.folder:
+        lines.append(f"the working directory is {now.folder or 'a folder that was removed'}, not {before.folder}")
+    names = before.environment.keys() | now.environment.keys()
+    changed = sorted(name for name in names if before.environment.get(name) != now.environment.get(name))
+    if changed:
+        lines.append(f"environment variables changed: {', '.join(changed)}")
+    end = time.monotonic() + _GRACE_SECONDS
+    for thread in now.threads - before.threads:
+        thread.join(max(0.0, end - time.monotonic()))
+    alive = sorted(thread.name for thread in now.threads - before.threads if thread.is_alive())
+    if alive:
+        lines.append(f"threads still run: {', '.join(alive)}")
+    return lines
