@@ -168,10 +168,12 @@ def test_check_of_a_party_that_has_released_before(privstats, tmp_path: Path) ->
 def test_check_of_moments_without_a_clip_report(privstats, tmp_path: Path) -> None:
     study = study_of(tmp_path)
     (study.home(0) / "records.py").write_text(
+        "from pathlib import Path\n"
         "import numpy as np, privstats as ps\n"
         "from privstats.moments import ClassMoments\n"
         "def load():\n"
-        "    return ClassMoments(ps.Plan.read('plan.toml').schema, np.ones(2, int), np.ones((2, 3), int))\n"
+        "    return ClassMoments(ps.Plan.read(Path(__file__).with_name('plan.toml')).schema, np.ones(2, int), "
+        "np.ones((2, 3), int))\n"
     )
     facts = json.loads(privstats("flower", "check", "study/party 0", "--json", cwd=tmp_path, code=0).stdout)
     assert facts["records"] == 2
