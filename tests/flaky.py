@@ -18,6 +18,8 @@ FAILED = "PRIVSTATS_FAILED"
 """The variable that names the file of failed tests."""
 MAX_FLAKY = 3
 """More failed tests than these are not run again."""
+_OF_A_RUN = (FAILED, "PYTEST_XDIST_", "SLIPCOVER_")
+"""How the variables begin that belong to a run with workers and coverage."""
 _SECONDS = 1200
 _ALONE = ("-p", "no:xdist", "-m", "", "-o", "addopts=--strict-markers -q -rfE")
 
@@ -41,7 +43,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 def passes_alone(test: str) -> bool:
     """Run one test in a process of its own and return whether it passed."""
-    environment = {name: value for name, value in os.environ.items() if name != FAILED}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(_OF_A_RUN)}
     words = [sys.executable, "-m", "pytest", *_ALONE, test]
     print(f"\n$ once more, alone: {test}", flush=True)
     try:
@@ -61,7 +63,7 @@ def verdict(failed: Sequence[str], again: Callable[[str], bool]) -> tuple[bool, 
     if len(tests) > MAX_FLAKY:
         return False, [f"{len(tests)} tests failed, which are too many to run again (at most {MAX_FLAKY}):", *tests]
     passed = {test: again(test) for test in tests}
-    lines = [f"FAILED twice: {test}" for test, good in passed.items() if not good]
+    lines = [f"RED: {test} failed twice" for test, good in passed.items() if not good]
     lines += [f"FLAKY, mend it: {test} failed, then passed alone" for test, good in passed.items() if good]
     return all(passed.values()), lines
 

@@ -12,7 +12,7 @@ from typing import Self
 _GRACE_SECONDS = 10.0
 _OF_LIBRARIES = (
     "PYTEST_",
-    "GRPC_",  # Flower, when it is imported
+    *("GRPC_", "RAY_", "PYTHONBREAKPOINT"),  # Flower, when it is imported, and Ray
     "TORCHINDUCTOR_CACHE_DIR",  # torch, at the first compilation
     *(
         "MALLOC_TRIM_THRESHOLD_",
