@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from privstats import secagg
 from privstats.dp import Privacy
 from privstats.encoding import RingVector, flatten
-from privstats.errors import DataError, LocalProtocolError
+from privstats.errors import DataError, LocalProtocolError, RandomnessError
 from privstats.moments import Moments
 from privstats.plan import Plan
 from privstats.randomness import Generator, checked
@@ -223,7 +223,8 @@ def client(
             used up, or its number is not the next one for these keys; nothing is spent and nothing is drawn then.
         LocalProtocolError: the contribution was used before, identity and roster do not fit, ``agreed`` is not the
             plan's list, or the panel not the plan's; nothing is spent then, and the contribution is not used up.
-        DataError, RandomnessError: as for :func:`contribution`.
+        DataError, RandomnessError: as for :func:`contribution`; the noise of a contribution is reproducible and
+            ``allow_reproducible`` is not set.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
@@ -240,7 +241,7 @@ def client(
     account = charge_of(plan, charge)
     panel_arguments: dict[str, Any] = panel_argument(plan, panel, roster)
     only: dict[str, Any] = {**only_list(plan, agreed)}
-    _check_moments(plan, moments, account)
+    _check_moments(plan, moments, account, allow_reproducible=allow_reproducible)
     if panel_arguments:  # machines with a panel check themselves whether their keys are reproducible
         panel_arguments["allow_reproducible"] = allow_reproducible
     kind = protocol_of(plan.masking).machines.client
@@ -274,9 +275,16 @@ def _check_place(index: int, identity: secagg.Identity, roster: secagg.Roster) -
         )
 
 
-def _check_moments(plan: Plan, moments: Moments | Contribution, account: Account | None) -> None:
-    """Refuse moments that do not fit the plan, and noise that was drawn before its round was marked."""
+def _check_moments(
+    plan: Plan, moments: Moments | Contribution, account: Account | None, *, allow_reproducible: bool
+) -> None:
+    """Refuse moments that do not fit the plan, known noise, and noise that was drawn before its round was marked."""
     if isinstance(moments, Contribution):
+        if moments.reproducible and not allow_reproducible:
+            raise RandomnessError(
+                "this contribution's noise came from a reproducible generator, so anyone who knows its seed can remove "
+                "it; make a contribution without rng, or pass allow_reproducible=True in a test"
+            )
         if account is not None and account.per_round:
             raise LocalProtocolError(
                 "this contribution was drawn before its round was marked; give the moments, and noise is drawn after"

@@ -484,6 +484,19 @@ def test_a_seeded_generator_reaches_a_real_machine_only_where_it_is_asked_for():
         door(allow_reproducible=True)
 
 
+def test_attack_a_contribution_with_known_noise_reaches_a_real_machine_only_where_it_is_requested(charge):
+    """Four clients with real ledgers were charged, and their exact sums came back from such contributions."""
+    subject = plan("distributed")
+
+    def known():
+        return ps.session.contribution(subject, MOMENTS, seeded(1), allow_reproducible=True)
+
+    with pytest.raises(ps.RandomnessError, match="make a contribution without rng"):
+        client(subject, known(), charge=charge)
+    assert charge.ledger.account("ward 7").entries == ()
+    assert client(subject, known(), allow_reproducible=True).index == 0
+
+
 def test_a_generator_that_is_refused_costs_nothing(charge):
     with pytest.raises(ps.RandomnessError):
         ps.session.release(plan(), total_of(plan()), (0, 1, 2), seeded(1), charge)
