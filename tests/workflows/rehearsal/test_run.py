@@ -9,7 +9,9 @@ import privstats as ps
 from privstats.moments import RecordFile
 from privstats.transforms import column_names
 from privstats.workflows import rehearsal
+from privstats.workflows.rehearsal import run
 from privstats.workflows.rehearsal.areas import Auc, Decided, Held, auc, gain
+from privstats.workflows.rehearsal.parties import tested
 from privstats.workflows.rehearsal.shapes import _part, decisive, drawn
 
 WORDS = {"delta": 1e-5, "adjacency": "add-remove", "model": "central"}
@@ -65,6 +67,21 @@ def test_with_little_noise_the_private_model_is_nearly_that_without(found):
     assert abs(found.private.value - found.exact.value) < 0.03
     assert set(found.alone) == {"north", "south"}
     assert all(0.8 < each.value <= 1 for each in found.alone.values())
+
+
+def test_a_model_without_noise_is_made_of_all_records_however_many(found, monkeypatch):
+    """At most 65,536 made it, and the joint model was made of all: the difference flattered the joint one."""
+    north = found.opened.parties[0]
+    many = {name: np.concatenate([getattr(north, name)] * 150) for name in ("codes", "y", "test")}
+    big, seen, whole = replace(north, **many), [], run.exact_moments
+    monkeypatch.setattr(run, "exact_moments", lambda schema, X, y: seen.append(len(y)) or whole(schema, X, y))
+    what = replace(found.opened, parties=(north,))
+    (alone,) = run._without_noise(what, (big,))
+    assert seen == [int((~big.test).sum())]
+    assert seen[0] > 1 << 16
+    assert abs(auc(tested((north,)), alone).value - found.own["north"].alone.value) < 0.01
+    monkeypatch.setattr(run, "_TILE_BYTES", 1 << 12)
+    np.testing.assert_allclose(run._without_noise(what, (big,))[0], alone, atol=1e-9)
 
 
 def test_the_card_is_of_the_private_model(found):
