@@ -12,7 +12,7 @@ from privstats.workflows import rehearsal
 from privstats.workflows.rehearsal import run
 from privstats.workflows.rehearsal.areas import Auc, Decided, Held, auc, gain
 from privstats.workflows.rehearsal.parties import tested
-from privstats.workflows.rehearsal.shapes import _part, decisive, drawn
+from privstats.workflows.rehearsal.shapes import _extent, _part, decisive, drawn
 
 WORDS = {"delta": 1e-5, "adjacency": "add-remove", "model": "central"}
 ASKED = rehearsal.Asked("ill", 50.0, **WORDS)
@@ -96,6 +96,19 @@ def test_the_card_is_of_the_private_model(found):
 def test_the_columns_that_decide_are_drawn(found):
     assert decisive(found.card) == [0, 1, 2]
     assert drawn(found.card).startswith(b"\x89PNG")
+
+
+def test_an_empty_cell_sets_no_axis(found):
+    """ "other" and "missing" of a ward that nobody lacks had bands of +-5, which flattened every curve."""
+    card, ward_ = found.card, found.card.columns[1]
+    empty = np.isin(ward_.intervals.of_steps, np.flatnonzero(~ward_.filled))
+    assert empty.any()
+    wide = replace(ward_, low=np.where(empty, -50.0, ward_.low), high=np.where(empty, 50.0, ward_.high))
+    columns = (card.columns[0], wide, card.columns[2])
+    low, high = _extent(columns, 0)
+    assert -20 < low < 0 < high < 20
+    assert _extent(card.columns, 0) == (low, high)
+    assert drawn(replace(card, columns=columns)).startswith(b"\x89PNG")
 
 
 def test_every_record_is_summed_or_held_out_and_lines_that_are_none_are_counted(found):
