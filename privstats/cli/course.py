@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -276,7 +278,13 @@ def rehearse(
     files: Annotated[list[Path], argument("A CSV or Parquet file for each party, in order.", "FILES...")],
     out: Annotated[Path, option("The folder for the releases.")],
     target: Target = None,
-    persons: Annotated[str | None, option("Where patients are promised: the column of patient ids.")] = None,
+    persons: Annotated[
+        str | None, option("The column of patient ids, where patients are promised or split as a whole.")
+    ] = None,
+    split: Annotated[
+        float | None, option("The share of each file's records to keep out of every sum, to score on, 0 to 1.")
+    ] = None,
+    seed: Annotated[int, option("Fixes which ones these are.")] = 0,
     force: Force = False,
 ) -> None:
     """Run a whole course in this process, with real masks and noise, over files that you may look at.
@@ -284,11 +292,12 @@ def rehearse(
     Nothing is charged: one process sees all records, so they are public, made up, or one owner's.
     """
     course = ps.course.read(path)
-    if persons is not None and course.first.person_clip is None:
+    if persons is not None and split is None and course.first.person_clip is None:
         raise PlanError("the course promises no persons, so no column of ids is read: leave --persons out")
     places = [out / f"{place}.release" for place in range(course.most)]
     writable(places, force, makes=out)
-    shards = _shards(course, [dialect.file(file, targets_of(course, target), persons=persons) for file in files])
+    how: dict[str, Any] = {"persons": persons, "split": split, "seed": seed}
+    shards = _shards(course, [dialect.file(file, targets_of(course, target), **how) for file in files])
     folder_for(out)
     releases = ps.simulate(course, shards)
     held = [(place, release) for place, release in zip(places, releases, strict=False) if release is not None]
@@ -296,16 +305,27 @@ def rehearse(
         release.save(place)
     say(f"{len(held)} of {course.most} sessions ended with a sum; read them with privstats table, in order:")
     say(" ".join(str(place) for place, _ in held))
+    if split is not None:
+        say(_scoring(split, seed, persons))
+
+
+def _scoring(split: float, seed: int, persons: str | None) -> str:
+    """Say how a head of the releases is scored on the records that the split kept out of every sum."""
+    whose = "" if persons is None else f" --persons {quote(persons)}"
+    fixed = f" --seed {seed}" if seed else ""
+    score = f"privstats score HEAD FILE --split {split:g}{fixed}{whose}"
+    return f"about {split:.0%} of the records are in no sum: score a head on them with {score}"
 
 
 def _shards(course: Written, files: Sequence[RecordFile]) -> list[Any]:
     """The records of each file as the course measures them."""
     from privstats.intake.from_file import persons_in, records_in
+    from privstats.workflows.simulate import NamedShard
 
     schema, unreadable = course.priced[-1].schema, course.first.unreadable
-    if course.first.person_clip is not None:
-        return [persons_in(file, schema, unreadable) for file in files]
-    return [records_in(file, schema, unreadable, whole=True) for file in files]
+    persons = course.first.person_clip is not None
+    read: Any = persons_in if persons else partial(records_in, whole=True)
+    return [NamedShard(Path(file.path).name, read(file, schema, unreadable)) for file in files]
 
 
 def _loaded(paths: Sequence[str] | None) -> list[ps.Release | None]:

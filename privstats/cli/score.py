@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from re import findall
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,8 +54,8 @@ class Bins:
     release: Annotated[
         list[Path] | None,
         option(
-            "Of two classes: a release that the head was made from, all in order. Bins then lie where its scores "
-            "do, at no price; of a rare outcome they tell far more.",
+            "Of two classes: the releases that the head was made from, or their folder. Bins then lie where its "
+            "scores do, at no price; of a rare outcome they tell far more.",
             "RELEASE",
         ),
     ] = None
@@ -107,11 +108,22 @@ def score(
 
 
 def _scoring(head: Path, bins: Bins) -> ps.Scoring:
-    sources = None if bins.release is None else [ps.Release.load(each) for each in bins.release]
+    sources = None if bins.release is None else [ps.Release.load(each) for each in _releases_at(bins.release)]
     scale: dict[str, Any] = {} if bins.margin is None else {"score": "margin", "reach": bins.margin}
     return ps.Scoring(
         ps.heads.load(head), bins.bins, by_class=bins.by_class, labels=bins.labels, releases=sources, **scale
     )
+
+
+def _releases_at(paths: Sequence[Path]) -> list[Path]:
+    """Return the files of releases: of a folder all that it holds, in the order of the numbers in their names."""
+    found: list[Path] = []
+    for path in paths:
+        inside = [path] if not path.is_dir() else [*path.rglob("*.release"), *path.rglob("*release.safetensors")]
+        if not inside:
+            raise PlanError(f"{path} is no release and holds none: give the files, or the folder of the session's host")
+        found += sorted(inside, key=lambda each: [int(part) for part in findall("[0-9]+", str(each.relative_to(path)))])
+    return found
 
 
 def _write_plan(path: Path, scoring: ps.Scoring, given: Mapping[str, Any], *, force: bool) -> None:
@@ -127,27 +139,40 @@ def _require_terms(given: Mapping[str, Any]) -> None:
         raise PlanError(f"a plan of a score needs {flags_of(lacking)}: no choice of privacy has a default")
     if given["unit"] == "person" and "person_clip" not in given:
         raise PlanError(
-            "--unit person needs --person-clip: average, and a patient counts once, or a number beside "
-            "--max-records-per-person"
+            "--unit person needs --person-clip average: a patient counts once, and every other clip biases shares"
         )
 
 
 def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path | None, *, as_json: bool) -> None:
+    import numpy as np
+
     from privstats import inference
     from privstats.encoding import flatten
+    from privstats.heads.scoring import own_shares
+    from privstats.inference.head_scores import with_exact_areas
     from privstats.intake.from_file import records_in
     from privstats.intake.split_notes import require_same_split
     from privstats.moments import exact_moments
+    from privstats.workflows.simulate import begun_warnings
 
     for file in named:
         require_same_split(file, scoring.head.provenance_.plan, scoring.head.provenance_.course)
-    schema, published = scoring.schema, scoring.published
-    measured = [exact_moments(schema, *records_in(file, schema, "refuse"), published=published) for file in named]
+    schema = scoring.schema
+    terms: Any = {"published": scoring.published, "unreadable": "leave out"}
+    measured: list[Any] = []
+    scored: list[Any] = []
+    for file in named:
+        X, y = records_in(file, schema, "leave out", whole=True)
+        with begun_warnings(Path(file.path).name):
+            measured.append(exact_moments(schema, X, y, **terms))
+        scored.append(own_shares(scoring, X, y))
     total: Any = sum(measured[1:], measured[0])
     if not total.records:
         raise PlanError("no record is left to score; check --split, and that the columns are those of the head")
     plan = scoring.plan(cohort=ps.Cohort(2, 2, total.records), privacy=ps.NoPrivacy())
     score = inference.head_score(ps.Release(plan, flatten(total), (0, 1)))
+    places, shares = (np.concatenate(each) for each in zip(*scored, strict=True))
+    score = with_exact_areas(score, schema.labels, places, shares)
     if figure is not None:
         score.plot(figure)
     if as_json:
@@ -159,4 +184,6 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path 
         say(
             "these records must have had no part in the head: with --split those that a split kept out are scored alone"
         )
+    if any(file.persons is not None for file in named):
+        say("intervals take all rows as independent: where a patient has several rows, they are too narrow")
     say("exact numbers of your own records: they stay on this screen, and over all parties --plan asks for noise")

@@ -242,10 +242,8 @@ class Privacy:
             return "one record" if self.unit == "record" else "one party with all its records"
         if self.averaged:
             return "one patient with all rows at one party, of which the average counts"
-        k, c = self.max_records_per_person, self.group
-        rows = "1 row" if k == 1 else f"up to {k} rows"
-        weighed = "" if c == k else f", weighed as at most {c:.3g} rows"
-        return f"one patient with {rows} at one party{weighed}"
+        rows = "1 row" if self.group == 1 else f"{self.group:.3g} rows"
+        return f"one patient with all rows at one party, weighed as at most {rows}"
 
     @property
     def averaged(self) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, softmax
 
 from privstats.estimates import denoise
@@ -300,6 +301,40 @@ def averaged(whitening: SoftmaxWhitening, weights: Array, coef: Array, intercept
     if not other > 0:
         return weights
     return np.asarray((1 - _LDA_SHARE) * weights + _LDA_SHARE * math.sqrt(own / other) * L)
+
+
+def exact_gradient(rows: Array, y: NDArray[np.intp], weights: Array, clip: float) -> tuple[Array, float]:
+    """Return the sums of a gradient round over exact records: of ``q r u'``, ``(C, k)``, and of ``q (1 - |p|^2)``.
+
+    Args:
+        rows: u, ``(n, k)``.
+        y: index of each record's class, ``(n,)``.
+        weights: W in the published coordinates, ``(C, k)``.
+        clip: c, the norm that residuals are clipped to.
+
+    Example:
+        >>> from privstats.estimates.softmax import exact_gradient
+        >>> rows, y = np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 1])
+        >>> gradient, kappa = exact_gradient(rows, y, np.zeros((2, 2)), clip=1.0)
+        >>> gradient.tolist(), kappa
+        ([[-0.5, 0.5], [0.5, -0.5]], 1.0)
+    """
+    p = softmax(rows @ weights.T, axis=1)
+    kappa = 1 - np.square(p).sum(axis=1)
+    p[np.arange(len(p)), y] -= 1
+    q = clip / np.maximum(np.sqrt(np.square(p).sum(axis=1)), clip)
+    return (p * q[:, None]).T @ rows, float(kappa @ q)
+
+
+def coefficients(weights: Array) -> tuple[Array, Array]:
+    """Split published weights of rows u into coefficients of ``Mx / |Mx|``, ``(C, d)``, and an intercept, ``(C,)``.
+
+    Example:
+        >>> from privstats.estimates.softmax import coefficients
+        >>> [part.round(2).tolist() for part in coefficients(np.array([[1.0, 2.0]]))]
+        [[[0.99]], [0.2]]
+    """
+    return weights[:, :-1] * math.sqrt(1 - INTERCEPT**2), weights[:, -1] * INTERCEPT
 
 
 def balanced(weights: Array, counts: Array) -> Array:

@@ -210,7 +210,8 @@ class RefinedSoftmax(ClassHead):
         state = softmax.started(recipe, sums, whitening)
         with progress_bar("rounds", rounds) as advance:
             for _ in range(rounds if C > 1 else 0):
-                g, kappa = _gradient(U, index, whitening.published(state.weights))
+                published = whitening.published(state.weights)
+                g, kappa = softmax.exact_gradient(U, index, published, recipe.clip)
                 state = softmax.refined(recipe, sums, whitening, state, g, kappa, 0.0)
                 advance(1)
         discriminant = _quietly(head_class("LDA")().fit, X, index)
@@ -259,7 +260,8 @@ class RefinedSoftmax(ClassHead):
     ) -> Self:
         """The average with the discriminant, the priors, and the rule."""
         self.weights_ = whitening.published(_averaged(whitening, weights, discriminant))
-        (coef, intercept), (divisor, offset), heat = _split(self.weights_), self.link_, self.temperature_
+        (coef, intercept), (divisor, offset) = softmax.coefficients(self.weights_), self.link_
+        heat = self.temperature_
         shifted = intercept / divisor + offset + self._shift(counts)
         rule = WhitenedRule(whitening.matrix, coef / divisor / heat, shifted / heat)
         return self._ruled(rule, rounds, counts)
@@ -288,11 +290,6 @@ def _averaged(whitening: softmax.SoftmaxWhitening, weights: Array, discriminant:
     return softmax.averaged(whitening, weights, discriminant.rule_.coef, discriminant.rule_.intercept)
 
 
-def _split(weights: Array) -> tuple[Array, Array]:
-    """Weights of rows u as those of ``Mx / |Mx|``, and what the constant adds."""
-    return weights[:, :-1] * math.sqrt(1 - softmax.INTERCEPT**2), weights[:, -1] * softmax.INTERCEPT
-
-
 def _means_of(release: Released) -> Array:
     evidence, _ = class_evidence(release)
     result = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
@@ -308,15 +305,6 @@ def _quietly(fit: Callable[..., Any], *given: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FewRecordsWarning)
         return fit(*given)
-
-
-def _gradient(U: Array, index: NDArray[np.intp], W: Array) -> tuple[Array, float]:
-    """sum q r u' and sum q (1 - |p|^2) at the weights W, for exact rows."""
-    p = probabilities(U @ W.T, axis=1)
-    kappa = 1 - np.square(p).sum(axis=1)
-    p[np.arange(len(p)), index] -= 1
-    q = recipes.GRADIENT_CLIP / np.maximum(np.sqrt(np.square(p).sum(axis=1)), recipes.GRADIENT_CLIP)
-    return (p * q[:, None]).T @ U, float(kappa @ q)
 
 
 def _confidence(U: Array, index: NDArray[np.intp], W: Array) -> Array:

@@ -16,19 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import HeadError, PlanError
 from privstats.estimates import denoise
 from privstats.heads.evidence import Array, ClassEvidence, class_evidence
 from privstats.heads.persistence import FORMAT, content_of
 from privstats.heads.provenance import Provenance
 from privstats.kinds.scoring import Scale, bytes_of, published_head
+from privstats.moments.code_rows import Codes
+from privstats.moments.input_validation import places_of
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import ClassSchema, ScoringSchema
 from privstats.schema.public_values import Published, Values
+from privstats.transforms.reading import read
 
 if TYPE_CHECKING:
-    from privstats.dp import NoPrivacy, Privacy
     from privstats.files.envelope import Content
     from privstats.heads.estimator import ClassHead
     from privstats.heads.rules import Preprocessing
@@ -129,14 +132,48 @@ class Scoring:
         """The plan of the score; ``options`` are further ones of :class:`~privstats.Plan`.
 
         Raises:
-            PlanError: a promise or a cohort that no plan can have, or scores of single sites.
+            PlanError: a promise or a cohort that no plan can have, one whose counts no score can be read from, or
+                scores of single sites.
         """
+        if remedy := _unreadable_under(privacy):
+            raise PlanError(f"no score could be read from the counts of such a plan, for {remedy}")
         if apart := sorted(options.keys() & _BY_SITE):
             raise PlanError(
                 f"{apart[0]} would count the records of a site by itself, and the sum of one party is never opened: "
                 "leave it out; a party scores its own records with head.score, or `privstats score HEAD FILE`"
             )
         return Plan(schema=self.schema, cohort=cohort, privacy=privacy, published=self.published, **options)
+
+
+def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Array]:
+    """Return the index of each readable record's label, ``(n,)``, and the head's probabilities of it, ``(n, C)``.
+
+    Args:
+        scoring: of the head.
+        X: features, or codes of declared columns.
+        y: labels; a record with another label, or with a gap among its features, is left out.
+    """
+    schema, head = scoring.schema, scoring.head
+    places = places_of(schema.labels, y)
+    known = places >= 0
+    if not isinstance(X, Codes):
+        X = np.asarray(X)
+        X = X if X.dtype.kind in "fiub" else read(X.reshape(-1)).numbers.reshape(X.shape)
+        known &= np.isfinite(X).all(axis=1)
+    shares = np.zeros((int(known.sum()), schema.classes))
+    shares[:, _places(schema, head)] = head.predict_proba(X[known])
+    return places[known], shares
+
+
+def _unreadable_under(privacy: Privacy | NoPrivacy) -> str:
+    """Return why ``inference.head_score`` refuses counts under a promise, and what to do; empty where it reads them."""
+    if isinstance(privacy, NoPrivacy):
+        return ""
+    if privacy.unit == "person" and not privacy.averaged:
+        return 'patients with several rows are clipped, which biases shares: give person_clip="average"'
+    if privacy.client_clip is not None:
+        return "whole clients are clipped, which biases shares: leave client_clip out"
+    return "its intervals are proved for Gaussian noise: give a delta above 0" if privacy.pure else ""
 
 
 def head_digest(head: Any) -> str:

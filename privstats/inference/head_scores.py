@@ -6,7 +6,7 @@ Everything is arithmetic on noisy counts: a score never sees a record, and costs
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from privstats.heads.diagnostics import RARE
 from privstats.inference.counts.statistics import confusion_of
 from privstats.inference.counts.table import CountTable, Interval, ratio, z_of
 from privstats.inference.figures import plot_score
-from privstats.inference.head_curves import Reliability, RocCurve, reliability, roc_curve
+from privstats.inference.head_curves import Reliability, RocCurve, area, reliability, roc_curve
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, ends_of
@@ -254,6 +254,26 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
         release=release,
         alpha=alpha,
     )
+
+
+def with_exact_areas(score: HeadScore, labels: Sequence[Any], y: Array, shares: Array) -> HeadScore:
+    """Return a score of own records with areas under the curve that no bin blurs.
+
+    Args:
+        score: of counts of the same records, without noise.
+        labels: of the head, in order.
+        y: index of each record's label, ``(n,)``.
+        shares: the head's scores of each record, ``(n, C)``.
+    """
+    z = z_of(score.alpha)
+    curves: dict[str, RocCurve] = {}
+    for name, curve in score.roc.items():
+        place = [str(label) for label in labels].index(name)
+        values, at = np.unique(shares[:, place], return_inverse=True)
+        others, members = (np.bincount(at[side], minlength=len(values)) * 1.0 for side in (y != place, y == place))
+        found = area(others, members, 0.0, z)
+        curves[name] = replace(curve, auc=found, auc_bounds=(found.value, found.value))
+    return replace(score, roc=curves)
 
 
 def _schema_of(release: Release) -> ScoringSchema:

@@ -307,9 +307,12 @@ def card_summary(card: Scorecard) -> Summary:
         head=((f"base, {outcome}", f"{value:+.3f}") for outcome, value in zip(card.outcomes, card.base, strict=True)),
         methods="",
     )
+    meant = "the softmax of all scores gives the probabilities."
+    if len(card.outcomes) == 1:
+        chance = f"{float(expit(card.base[0])):.1%}"
+        meant = f"log odds. The base alone is a probability of {chance}, that of a record with mean points."
     foot = (
-        "A record's score is the base and its points: "
-        + ("log odds." if len(card.outcomes) == 1 else "the softmax of all scores gives the probabilities."),
+        f"A record's score is the base and its points: {meant}",
         *(() if card.exact else ("Rows are taken at one length; the head divides each by its own.",)),
         "Points in parentheses: noise alone could show so few records, so they are no finding.",
         _BANDS,

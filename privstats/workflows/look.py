@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +26,7 @@ _COMMA = re.compile(r"[+-]?[0-9]+,[0-9]+")
 _WITH_UNIT = re.compile(r"[<>≤≥~]\s*[+-]?[0-9.,]+.*|[+-]?[0-9]+[.,]?[0-9]*\s*[^0-9\s].*")
 _OTHER_DATE = re.compile(r"[0-9]{1,2}[./-][0-9]{1,2}[./-][0-9]{2,4}.*|[0-9]{8}")
 _SHOWN = 3
+_SPELLINGS = 12
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,20 +163,23 @@ def _remarks(column: Column, readings: Readings, codes: NDArray[np.float64], unr
         shown = ", ".join(f"{word} ({words[word]:,})" for word in dropped[:_SHOWN])
         yield f"read as a gap, as everywhere: {shown}; list it among the values if it is one, or in gaps if it is none"
     if unread:
-        yield from _of_unreadable(column, list(readings.texts.values()), unread)
+        yield from _of_unreadable(column, readings, codes, unread)
     if isinstance(column, Numeric):
         yield from _of_codes(codes[~np.isnan(codes)], len(codes))
     if isinstance(column, Categories) and (other or unread) and column.values:
         yield _of_others(column, readings, other or unread)
 
 
-def _of_unreadable(column: Column, texts: Sequence[str], unread: int) -> Iterator[str]:
+def _of_unreadable(column: Column, readings: Readings, codes: NDArray[np.float64], unread: int) -> Iterator[str]:
+    texts = list(readings.texts.values())
     for guess, fits in _GUESSES.get(type(column), {}).items():
         if sum(map(fits, texts)) > unread / 2:
             yield f"{unread:,} unreadable: {guess}"
             return
     if not isinstance(column, Categories):
-        yield f"{unread:,} are {column.unread}: mend the file, or they count as missing"
+        values = _values_at(readings, np.isnan(codes) & ~_missing(column, readings))
+        frequent = ", ".join(value for value, _ in values.most_common(_SHOWN))
+        yield f"{unread:,} are {column.unread}, such as {frequent}: mend the file, or they count as missing"
 
 
 def _of_codes(known: NDArray[np.float64], records: int) -> Iterator[str]:
@@ -191,19 +195,32 @@ def _of_others(column: Categories, readings: Readings, count: int) -> str:
     """The most frequent values that are not listed, and those that differ from a listed one by case alone."""
     rest = unlisted(column, readings)
     many = f"all {count:,}" if count == int((~_missing(column, readings)).sum()) else f"{count:,}"
-    frequent = ", ".join(value for value, _ in rest.most_common(_SHOWN))
-    pairs = [f"{value} for {listed}" for value, listed in spellings(column, rest).items()][:_SHOWN]
-    alone = f" By case alone differs {', '.join(pairs)}" if pairs else ""
-    return f"{many} are not listed, such as {frequent}: another spelling?{alone}"
+    frequent = [value for value, _ in rest.most_common(_SHOWN)]
+    codes = [value for value in frequent if _is_code(value)]
+    guess = "a gap code?" if len(codes) == len(frequent) else "another spelling?"
+    if 0 < len(codes) < len(frequent):
+        guess = f"another spelling, and {', '.join(codes)} a gap code?"
+    pairs = [f"{value} for {listed}" for value, listed in spellings(column, rest).items()]
+    more = f" and {len(pairs) - _SPELLINGS} more" if len(pairs) > _SPELLINGS else ""
+    alone = f" By case alone differs {', '.join(pairs[:_SPELLINGS])}{more}" if pairs else ""
+    return f"{many} are not listed, such as {', '.join(frequent)}: {guess}{alone}"
+
+
+def _is_code(value: str) -> bool:
+    """Return whether a value looks like a number that stands for a gap, such as -9."""
+    number = reading(value)
+    return isinstance(number, float) and number in _CODES
 
 
 def unlisted(column: Categories, readings: Readings) -> Counter[str]:
     """How often each value that is not listed occurs."""
-    places, gone = column.listed.places_of(readings), _missing(column, readings)
-    return Counter(
-        readings.texts.get(place, f"{readings.numbers[place]:.15g}")
-        for place in np.flatnonzero((places < 0) & ~gone).tolist()
-    )
+    return _values_at(readings, (column.listed.places_of(readings) < 0) & ~_missing(column, readings))
+
+
+def _values_at(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
+    """Count how often each of the chosen values occurs."""
+    texts = readings.texts
+    return Counter(texts.get(place, f"{readings.numbers[place]:.15g}") for place in np.flatnonzero(chosen).tolist())
 
 
 def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:

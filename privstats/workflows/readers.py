@@ -46,7 +46,7 @@ class TableReader:
         schema = plan.schema
         alike = self.family in (None, getattr(schema, "family", None))
         fits = schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
-        return fits and not _laplace(plan) and not _shortened(plan)
+        return fits and not refusal(plan)
 
 
 TABLES: Mapping[str, TableReader] = {
@@ -111,16 +111,8 @@ def reads(name: str, plan: Plan) -> str:
     if name not in TABLES:
         return HEADS[name].reads(sent(schema))
     table = TABLES[name]
-    if _laplace(plan):
-        raise PlanError(
-            f"{name} has intervals, which are proved for Gaussian noise, and delta = 0 has Laplace noise: give a delta "
-            "above 0, or name a head"
-        )
-    if _shortened(plan):
-        raise PlanError(
-            f"{name} has intervals, which are for independent rows, and those of one person are not: take "
-            "person_clip='average', or name a head"
-        )
+    if why := refusal(plan):
+        raise PlanError(f"{name} has intervals, which are {why}, or name a head")
     if not table.takes(plan):
         kind = KINDS[table.task].__name__
         letters = f" with statistics {', '.join(table.letters)}" if table.letters else ""
@@ -157,13 +149,24 @@ def suggested(plan: Plan, reader: str | None = None) -> dict[str, float]:
     return suggested_shares(schema, plan.noise.mu / plan.privacy.group, plan.cohort.max_records)
 
 
-def _laplace(plan: Plan) -> bool:
-    return isinstance(plan.privacy, Privacy) and plan.privacy.pure
+def refusal(plan: Plan) -> str:
+    """Return why every table refuses a release under this plan, and what to do; empty where none does.
 
-
-def _shortened(plan: Plan) -> bool:
-    """Whether rows of one person are in the sums, and some shrunk."""
-    return plan.person_clip is not None and not plan.person_clip.averaged
+    Example:
+        >>> from privstats.workflows.readers import refusal
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NAD", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> refusal(plan)
+        ''
+    """
+    if not isinstance(plan.privacy, Privacy):
+        return ""
+    if plan.privacy.pure:
+        return "proved for Gaussian noise, and delta = 0 has Laplace noise: give a delta above 0"
+    if plan.person_clip is not None and not plan.person_clip.averaged:
+        return "for independent rows, and those of one person are not: take person_clip='average'"
+    if plan.privacy.client_clip is not None:
+        return "for sums of records, and client_clip shortens whole clients: leave client_clip out"
+    return ""
 
 
 def with_letters(schema: Schema, letters: str) -> Schema:
@@ -190,6 +193,7 @@ class UnreadStatistics:
         letters: statistics that none of ``chosen`` reads; empty where the schema has no readers.
         share: the part of mu^2 that these take; 0 without DP.
         gain: for each of the others, its noise in a plan without them over its noise now; 1 without DP.
+        refused: why no table can be read, of a schema that has tables and no other reader; else empty.
 
     Example:
         >>> from privstats.workflows.readers import unread_statistics
@@ -205,6 +209,7 @@ class UnreadStatistics:
     letters: tuple[str, ...]
     share: float
     gain: Mapping[str, float]
+    refused: str = ""
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -213,6 +218,8 @@ class UnreadStatistics:
 
     def sentences(self) -> list[str]:
         """The sentences for a reviewer; none where the schema has no readers."""
+        if self.refused:
+            return [f"WARNING: nothing can be read from this release, for intervals are {self.refused}"]
         if not self.chosen:
             return []
         out = [f"who reads what: {'; '.join(f'{s} {self._by(names)}' for s, names in self.readers.items())}"]
@@ -265,7 +272,10 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
     read = {letter for name in asked for letter in reads(name, plan)}
     readers = {letter: tuple(name for name in able if letter in reads(name, plan)) for letter in sent(schema)}
     letters = tuple(letter for letter in readers if letter not in read) if able else ()
-    return UnreadStatistics(asked if able else (), not chosen, readers, letters, *_cost(plan, letters))
+    alone = not able and any(table.task == schema.task for table in TABLES.values())
+    share, gain = _cost(plan, letters)
+    refused = refusal(plan) if alone else ""
+    return UnreadStatistics(asked if able else (), not chosen, readers, letters, share, gain, refused)
 
 
 def _cost(plan: Plan, letters: tuple[str, ...]) -> tuple[float, Mapping[str, float]]:

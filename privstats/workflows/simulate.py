@@ -6,9 +6,11 @@ process sees the records of all parties.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +19,7 @@ from scipy.special import gammaincinv
 from privstats import session
 from privstats.encoding import RingVector
 from privstats.engines import loopback
-from privstats.errors import AggregationError, DataError, PlanError
+from privstats.errors import AggregationError, DataError, PlanError, UnreadableRecordsWarning
 from privstats.moments import Moments, exact_moments, warn_if_clipped, warn_if_empty
 from privstats.moments.kept_rows import MOST_BYTES, KeptRows
 from privstats.plan import Plan
@@ -71,6 +73,25 @@ def _dirichlet(size: int, alpha: float, rng: Generator) -> NDArray[np.float64]:
     draws = np.asarray(gammaincinv(alpha, uniform(size, rng)), np.float64)
     total = draws.sum()
     return np.asarray(draws / total) if total > 0 else np.eye(size)[0]
+
+
+class NamedShard(tuple[Any, ...]):
+    """A party's records with a name, which begins each warning about them.
+
+    Example:
+        >>> from privstats.workflows.simulate import NamedShard
+        >>> shard = NamedShard("north.csv", ([[0.5, 0.0]], [0]))
+        >>> shard.name, len(shard)
+        ('north.csv', 2)
+    """
+
+    name: str
+
+    def __new__(cls, name: str, parts: Iterable[Any]) -> Self:
+        """Name what ``simulate`` takes for one party."""
+        shard = super().__new__(cls, parts)
+        shard.name = name
+        return shard
 
 
 Shard: TypeAlias = Moments | tuple[Any, Any] | tuple[Any, Any, Any]
@@ -156,7 +177,8 @@ def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] |
     moments: list[Moments] = []
     for index, shard in enumerate(track("measuring", shards)):
         if not isinstance(shard, Moments):
-            shard = _sums(plan, *shard, kept=(kept or {}).get(index))
+            with begun_warnings(shard.name) if isinstance(shard, NamedShard) else nullcontext():
+                shard = _sums(plan, *shard, kept=(kept or {}).get(index))
         moments.append(shard)
     records = sum(each.counted or 0 for each in moments)
     if records > plan.cohort.max_records:
@@ -164,6 +186,17 @@ def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] |
             f"the shards hold more records than cohort.max_records={plan.cohort.max_records}; raise it in the plan"
         )
     return moments
+
+
+@contextmanager
+def begun_warnings(name: str) -> Iterator[None]:
+    """Begin each warning about unreadable records with the name of their party."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield
+    for each in caught:
+        prefix = f"{name}: " if issubclass(each.category, UnreadableRecordsWarning) else ""
+        warnings.warn(f"{prefix}{each.message}", each.category, stacklevel=2)
 
 
 def _sums(plan: Plan, X: Any, y: Any, persons: Any = None, *, kept: Any) -> Moments:

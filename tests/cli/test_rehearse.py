@@ -59,7 +59,7 @@ def test_several_outcomes_and_texts_come_from_one_file(privstats: Any, tmp_path:
         "course rehearse trial.toml 0.csv 1.csv --out out",
     ):
         done = privstats(*words.split(), cwd=tmp_path, code=0)
-    assert "1 of the records cannot be read" in done.stderr
+    assert "warning: 0.csv: 1 of the records cannot be read" in done.stderr
     assert "'arm': 1 hold neither of the two values that the plan declares" in done.stderr
     assert "Private" not in done.stderr
     read = privstats("table", "out/0.release", "out/1.release", "--format", "csv", cwd=tmp_path)
@@ -94,6 +94,23 @@ def test_patients_go_from_two_files_to_a_head(privstats: Any, tmp_path: Path) ->
         "course", "rehearse", "rows.toml", *files, "--out", "other", "--persons", "patient", cwd=tmp_path
     )
     assert "the course promises no persons" in refused.stderr
+
+
+def test_a_split_keeps_records_out_of_every_sum(privstats: Any, tmp_path: Path) -> None:
+    """They are those that a score with the same split and seed takes."""
+    rng, ill = np.random.default_rng(0), np.arange(600) // 2 % 2
+    files = written(tmp_path, {"age": rng.normal(4 * ill, 1), "dose": rng.normal(0, 1, 600), "ill": ill})
+    names, maps = ("age", "dose"), (ps.transforms.Centre((2.0, 0.0)), ps.transforms.UnitNorm())
+    schema = ps.ClassSchema(2, 2, "NAB", 1.0, feature_names=names, transform=maps)
+    plan = ps.Plan(schema=schema, cohort=COHORT, privacy=promise(epsilon=20.0))
+    ps.course.write(tmp_path / "study.toml", ps.Rounds.within(plan, 2, expected_records=600))
+    words = ("course", "rehearse", "study.toml", *files, "--target", "ill", "--out", "out", "--split", "0.25")
+    done = privstats(*words, "--seed", "3", cwd=tmp_path, code=0)
+    assert "privstats score HEAD FILE --split 0.25 --seed 3" in " ".join(done.stdout.split())
+    summed = [RecordFile(tmp_path / name, "ill", split=0.25, seed=3).read(names) for name in files]
+    counts = ps.Release.load(tmp_path / "out" / "0.release").moments.N
+    assert abs(counts.sum() - sum(len(each.y) for each in summed)) < 20
+    assert counts.sum() < 500
 
 
 def test_hazards_are_read_from_files_by_name(privstats: Any, tmp_path: Path) -> None:

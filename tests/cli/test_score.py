@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 import privstats as ps
 from privstats.intake.split_notes import note_split
@@ -116,7 +117,16 @@ def test_bins_that_follow_the_heads_release_and_the_width_are_said_before_anythi
     assert "privstats score --release" in said
     said = run("score", "noisy.head", "--plan", "score.toml", *terms, "--release", "made.release", "--force").stdout
     assert "privstats score --release" not in said
-    assert 0.5 in ps.Plan.read(run.folder / "score.toml").schema.cuts
+    cuts = ps.Plan.read(run.folder / "score.toml").schema.cuts
+    assert 0.5 in cuts
+    (run.folder / "host").mkdir()
+    (run.folder / "made.release").rename(run.folder / "host" / "0.release")
+    run("score", "noisy.head", "--plan", "score.toml", *terms, "--release", "host", "--force")
+    assert ps.Plan.read(run.folder / "score.toml").schema.cuts == cuts
+    (run.folder / "host" / "0.release").rename(run.folder / "made.release")
+    (run.folder / "empty").mkdir()
+    empty = run("score", "noisy.head", "--plan", "score.toml", *terms, "--release", "empty", code=2).stderr
+    assert "empty is no release and holds none" in " ".join(empty.split())
     checked = " ".join(run("plan", "check", "score.toml").stdout.split())
     assert "if all 900 records are scored and the AUC is 0.8" in checked
     wrong = run("score", "ill.head", "--plan", "other.toml", *terms, "--release", "made.release", code=2).stderr
@@ -130,5 +140,21 @@ def test_a_plan_per_person_is_written_by_the_options_that_it_asks_for(run):
     run("score", "ill.head", "--plan", "score.toml", *terms, "--person-clip", "average")
     assert ps.Plan.read(run.folder / "score.toml").privacy.averaged
     of_rows = ["--person-clip", "1", "--max-records-per-person", "5", "--force"]
-    run("score", "ill.head", "--plan", "score.toml", *terms, *of_rows)
-    assert ps.Plan.read(run.folder / "score.toml").person_clip.records == 1
+    refused = run("score", "ill.head", "--plan", "score.toml", *terms, *of_rows, code=2).stderr
+    assert 'give person_clip="average"' in " ".join(refused.split())  # before any epsilon is spent without a score
+
+
+def test_the_area_on_own_files_has_no_bins_and_records_without_an_outcome_are_left_out(run):
+    """Twenty equal bins said AUC .56 [.12, .96] of a rare outcome, and a missing outcome refused the file."""
+    path = run.folder / "north.csv"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([*lines, "0.1,0.2,"]) + "\n")
+    done = run("score", "ill.head", "north.csv", "--target", "ill", "--json")
+    assert "north.csv: 1 of the records cannot be read" in " ".join(done.stderr.split())
+    facts = json.loads(done.stdout)
+    values = np.array([[float(a), float(b)] for a, b, _ in (line.split(",") for line in lines[1:])])
+    ill = np.array([line.endswith("yes") for line in lines[1:]])
+    (row,) = [row for row in facts["rows"] if row["metric"] == "AUC"]
+    assert facts["records"] == 400
+    assert row["estimate"] == pytest.approx(roc_auc_score(ill, run.head.predict_proba(values)[:, 1]))
+    assert 0.03 < row["conf_high"] - row["conf_low"] < 0.1

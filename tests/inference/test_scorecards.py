@@ -97,6 +97,13 @@ def _flat(card: ps.inference.Scorecard, name: str) -> Any:
     return np.concatenate([np.atleast_2d(getattr(column, name))[0] for column in card.columns])
 
 
+def test_a_scorecard_says_which_probability_its_base_is() -> None:
+    _, release, head = _exact()
+    card = ps.inference.scorecard(head, release)
+    chance = 1 / (1 + np.exp(-card.base[0]))
+    assert f"The base alone is a probability of {chance:.1%}" in " ".join(card.summary().foot)
+
+
 def test_points_add_up_to_the_scores_of_a_linear_head() -> None:
     table, release, head = _exact()
     card = ps.inference.scorecard(head, release)

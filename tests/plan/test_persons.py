@@ -77,10 +77,11 @@ def test_a_reader_of_before_refuses_a_key_that_it_does_not_know() -> None:
 
 def test_officers_read_whom_it_is_made_to_and_where_it_ends() -> None:
     budget = plan_of().budget()
-    said = "one patient with up to 5 rows at one party, weighed as at most 2 rows, add-remove"
+    said = "one patient with all rows at one party, weighed as at most 2 rows, add-remove"
     assert budget.promise == f"central noise, {said}"
     assert "at two parties, or under two ids, has mu twice" in budget.conditions[0]
-    assert plan_of(max_records_per_person=1, person_clip=1).privacy.held == "one patient with 1 row at one party"
+    one = plan_of(max_records_per_person=1, person_clip=1).privacy.held  # also of a patient with seven rows
+    assert one == "one patient with all rows at one party, weighed as at most 1 row"
     page = report.page_of(report.Statement(plan_of()))
     assert "patients (each with all rows at one party)" in page
     assert "parties at which a patient is" in page

@@ -15,21 +15,39 @@ AGES = [*range(20, 80)] * 3
         (ps.Numeric("x"), [f"{age},5" for age in AGES], "180 unreadable: decimal comma?"),
         (ps.Numeric("x"), [f"{age} mg" for age in AGES], "180 unreadable: units or signs in the cells?"),
         (ps.Numeric("x"), [*AGES, "<0.5"], "1 unreadable: units or signs in the cells?"),
-        (ps.Numeric("x"), [*AGES, "soon"], "1 are no numbers: mend the file, or they count as missing"),
+        (ps.Numeric("x"), [*AGES, "soon"], "1 are no numbers, such as soon: mend the file, or they count as missing"),
         (ps.Numeric("x"), [*AGES, *[999] * 10], "999 is in 5.3%: a gap code?"),
         (ps.Numeric("x"), [*AGES, *[-9] * 10], "-9 is in 5.3%: a gap code?"),
         (ps.Dates("x"), ["03/04/2020"] * 4, "4 unreadable: dates not written as 2020-01-31?"),
-        (ps.Dates("x"), ["20200102"] * 4, "4 are no dates: mend the file, or they count as missing"),
-        (ps.Truth("x"), ["ja", "nein"] * 4, "8 are neither true nor false: mend the file, or they count as missing"),
+        (ps.Dates("x"), ["20200102"] * 4, "4 are no dates, such as 20200102: mend the file, or they count as missing"),
+        (ps.Truth("x"), ["ja", "nein"] * 4,
+            "8 are neither true nor false, such as ja, nein: mend the file, or they count as missing"),
         (ps.Categories("x", ("f", "m", "d")), ["F", "m", "f", "F"],
             "2 are not listed, such as F: another spelling? By case alone differs F for f"),
         (ps.Categories("x", ("f", "m")), ["F", "m", "f", "F"],
             "2 are not listed, such as F: another spelling? By case alone differs F for f"),
         (ps.Categories("x", ("f", "m", "d")), ["w", "", "w"], "all 2 are not listed, such as w: another spelling?"),
+        (ps.Categories("x", ("f", "m", "d")), ["f", "-9", "-9"], "2 are not listed, such as -9: a gap code?"),
+        (ps.Categories("x", ("f", "m", "d")), ["f", "w", "-9", "-9"],
+            "3 are not listed, such as -9, w: another spelling, and -9 a gap code?"),
+        (ps.Categories("x", ("f", "m", "-9")), ["f", "w", "-9", -9],
+            "1 are not listed, such as w: another spelling?"),
     ],
 )  # fmt: skip
 def test_a_likely_mistake_is_named(column, values, said):
     assert looked(column, values).remarks == (said,)
+
+
+def test_every_spelling_that_differs_by_case_is_named():
+    """They stopped at three, so that Icu for ICU was dropped without a word."""
+    values = ("ICU", "ER", "OR", "CCU", "ward")
+    (remark,) = looked(
+        ps.Categories("x", values), ["Ward", "Ward", "Er", "Er", "Or", "Or", "Ccu", "Ccu", "Icu"]
+    ).remarks
+    assert remark.endswith("By case alone differs Ward for ward, Er for ER, Or for OR, Ccu for CCU, Icu for ICU")
+    many = [f"Ward {place}" for place in range(14)]
+    (remark,) = looked(ps.Categories("x", tuple(map(str.lower, many))), many).remarks
+    assert remark.endswith("Ward 11 for ward 11 and 2 more")
 
 
 @pytest.mark.parametrize(

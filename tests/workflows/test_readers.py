@@ -11,13 +11,16 @@ import pytest
 import privstats as ps
 from privstats.cli.table import Reader
 from privstats.encoding import layout_of
-from privstats.errors import PlanError
+from privstats.errors import PlanError, ReleaseError
 from privstats.heads.registry import HEADS, able, named
+from privstats.inference.releases import require_gaussian, require_records
 from privstats.randomness import seeded
-from privstats.workflows.readers import TABLES, suggested, unread_statistics
+from privstats.schema.public_values import Published
+from privstats.workflows.readers import TABLES, possible, refusal, suggested, unread_statistics
 from tests import made
 from tests.heads.conftest import quick
 from tests.made import refused
+from tests.schema.samples import PROMISED
 
 Y = np.arange(90) % 3
 X = np.random.default_rng(0).normal(size=(90, 4)) * 0.3 + np.eye(3, 4)[Y]
@@ -49,6 +52,43 @@ def moved(release: ps.Release, letter: str) -> ps.Release:
             vector[start : start + segment.size] += 3 * int(segment.scale) + np.arange(segment.size) % 7
         start += segment.size
     return replace(release, vector=vector)
+
+
+PROMISES: dict[str, dict[str, Any]] = {
+    "record": {},
+    "delta = 0": {"delta": 0.0},
+    "client": {"unit": "client", "max_records_per_client": 4},
+    "client clip": {"unit": "client", "max_records_per_client": 4, "client_clip": 3.0},
+    "person clip": {"unit": "person", "max_records_per_person": 4, "person_clip": 4.0},
+    "average": {"unit": "person", "person_clip": "average"},
+}
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("schema", PROMISED, ids=lambda schema: schema.task)
+def test_what_tables_refuse_after_a_session_is_said_of_its_plan(schema: Any, promise: str) -> None:
+    """A score of clipped persons was planned and checked, and after the session no table could be read from it."""
+    published = Published("1" * 64) if schema.needs else None
+    try:
+        plan = ps.Plan(
+            schema=schema,
+            cohort=ps.Cohort(2, 2, 90),
+            privacy=replace(PRIVACY, **PROMISES[promise]),
+            published=published,
+        )
+    except PlanError:
+        return  # no such plan
+    refusals = 0
+    for require in (require_records, require_gaussian):
+        try:
+            require(ps.Release(plan, np.zeros(plan.layout.size, np.int64), (0, 1)))
+        except ReleaseError:
+            refusals += 1
+    assert bool(refusal(plan)) == bool(refusals)
+    tables = [name for name, table in TABLES.items() if table.task == schema.task]
+    assert not (refusals and set(tables) & set(possible(plan)))
+    said = unread_statistics(plan).sentences()
+    assert any("nothing can be read" in each for each in said) == bool(refusals and tables and not possible(plan))
 
 
 def test_a_letter_that_the_chosen_heads_do_not_read_has_its_price() -> None:

@@ -309,15 +309,17 @@ class Preprocessing:
         """Rows as the rule expects them, shape ``(n, d)``; the input array is never changed.
 
         Raises:
-            DataError: not a finite matrix, or the wrong number of columns.
+            DataError: not a finite matrix of real numbers, or the wrong number of columns.
         """
-        rows = np.asarray(X, dtype=np.float64)
-        if self.transform:
-            if self.cells is None and (rows.ndim != 2 or not np.isfinite(rows).all()):
-                raise DataError("X must be a finite matrix of shape (n, features); drop or impute missing values")
-            rows = apply(self.transform, rows)
-        if rows.shape[1] != self.features:
-            raise DataError(f"X gives {rows.shape[1]} features but the head was fitted with {self.features}")
+        given = np.asarray(X)
+        if np.iscomplexobj(given):
+            raise DataError(f"X must hold real numbers, got dtype {given.dtype}; convert it to float64")
+        rows = np.asarray(given, dtype=np.float64)
+        if self.transform and self.cells is None and (rows.ndim != 2 or not np.isfinite(rows).all()):
+            raise DataError("X must be a finite matrix of shape (n, features); drop or impute missing values")
+        if rows.shape[1] != self.inputs:
+            raise DataError(f"X has {rows.shape[1]} columns but the head takes {self.inputs}; give those of the plan")
+        rows = apply(self.transform, rows)
         if self.nonnegative:
             rows = np.maximum(rows, 0.0)
         return rows if self.clip_norm is None else _clip(rows, self.clip_norm)

@@ -20,9 +20,6 @@ from privstats.transforms import Categories, Column, Dates, Numeric, Truth
 from privstats.transforms.columns import days_of
 from privstats.transforms.reading import LOST, Readings
 
-MOST_EXACT = 1 << 16
-"""Records that a model without noise is made of, at most: every second, every third of more. It holds them in memory,
-and the area would move by less than its error."""
 MOST_ROWS = 1
 """Rows that all rows of a person at one party weigh at most: of the clips, a head is best with the smallest."""
 _PAIR = 2

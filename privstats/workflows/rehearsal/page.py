@@ -17,7 +17,7 @@ import tomli_w
 
 from privstats.course import Binned, Course
 from privstats.files.atomic import atomic_write
-from privstats.workflows.rehearsal.assumed import MOST_EXACT, MOST_ROWS, Sentence, words_of
+from privstats.workflows.rehearsal.assumed import MOST_ROWS, Sentence, words_of
 from privstats.workflows.rehearsal.shapes import decisive, drawn
 from privstats.workflows.rehearsal.sources import Source, file_of, options_of
 from privstats.workflows.report.layout import Cell, Figure, Table, render
@@ -145,8 +145,7 @@ def _worth(whose: str, own: Own) -> str:
 def bars(rehearsal: Rehearsal) -> list[Bar]:
     """Each party alone, all without noise, all under the promise; on the records that all of them hold out."""
     alone = [Bar(f"{name} alone, no privacy", auc.value, auc.error) for name, auc in rehearsal.alone.items()]
-    part = f", on {MOST_EXACT:,} records at most" if rehearsal.opened.public.records > MOST_EXACT else ""
-    exact = Bar(f"all together, no privacy{part}", rehearsal.exact.value, rehearsal.exact.error)
+    exact = Bar("all together, no privacy", rehearsal.exact.value, rehearsal.exact.error)
     epsilon = rehearsal.opened.privacy.epsilon
     return [
         *alone,

@@ -6,25 +6,32 @@ The masks, the messages, the noise and the course are the real ones. What a stud
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from privstats.course import Binned, Centred, Rounds
 from privstats.course.base import Course
+from privstats.course.recipes import advised_rounds, recipe_of
 from privstats.dp import Privacy
 from privstats.dp.privacy import MODELS
 from privstats.errors import DataError, SchemaError, UnreadableRecordsWarning
+from privstats.estimates.softmax import averaged, coefficients, exact_gradient, refined
 from privstats.files.atomic import require_place
 from privstats.heads import LDA, RefinedSoftmax
+from privstats.heads.diagnostics import FewRecordsWarning
+from privstats.heads.rules import WhitenedRule
 from privstats.inference import Scorecard, scorecard
-from privstats.moments import RecordFile
+from privstats.moments import RecordFile, exact_moments
+from privstats.moments.code_rows import Codes
 from privstats.plan import Cohort, Plan
 from privstats.progress import progress_bar
 from privstats.randomness import Generator
@@ -34,13 +41,14 @@ from privstats.transforms import Cells, Dates, Numeric
 from privstats.transforms.column_names import place_of
 from privstats.transforms.reading import same
 from privstats.workflows.rehearsal.areas import Auc, Decided, Shares, auc, gain
-from privstats.workflows.rehearsal.assumed import MOST_EXACT, Asked, Assumed, assumed_of
+from privstats.workflows.rehearsal.assumed import Asked, Assumed, assumed_of
 from privstats.workflows.rehearsal.page import write_page
 from privstats.workflows.rehearsal.parties import Party, parties_of, read_file, shared_names, tested
 from privstats.workflows.rehearsal.sources import HeldTable, Source, written_as
 from privstats.workflows.simulate import simulate
 
 _PAIR = 2
+_TILE_BYTES = 1 << 24
 _DRAWS = 40
 """Of the noise, for the scorecard's bands: a fifth of the usual, for thirty columns take a minute of these."""
 
@@ -236,13 +244,50 @@ def _fitted(head: Any, releases: Sequence[Release]) -> Any:
 
 
 def _without_noise(what: Opened, learned: Sequence[Party]) -> list[Shares]:
-    """The recipe on the exact cells of some parties' records: probabilities for what each of all holds out."""
+    """Fit the recipe on the exact sums of some parties' records, and score the records that each party holds out."""
     codes = np.concatenate([party.codes[~party.test] for party in learned])
-    cells = _at_quantiles(Cells(what.public.columns), codes)
     y = np.concatenate([party.y[~party.test] for party in learned])
-    codes, y = (each[:: -(-len(y) // MOST_EXACT)] for each in (codes, y))
-    head = _head(what).fit(cells.apply(codes), y)
-    return [np.asarray(head.predict_proba(cells.apply(party.codes[party.test])), np.float64) for party in what.parties]
+    cells = _at_quantiles(Cells(what.public.columns), codes)
+    schema = ClassSchema(len(what.public.classes), cells.width, "NAB", clip_norm=1.0, transform=(cells,))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FewRecordsWarning)
+        release = Release.exact(schema, exact_moments(schema, Codes(codes, {}), y))
+        rule = LDA().fit_release(release).rule_
+    if len(what.public.classes) == _PAIR:
+        rule = _refined(release, rule, codes, y)
+    scores = [[rule.scores(rows) for rows in _tiles(cells, party.codes[party.test])] for party in what.parties]
+    return [softmax(np.concatenate(each), axis=1) for each in scores]
+
+
+def _refined(release: Release, discriminant: Any, codes: NDArray[np.float64], y: NDArray[np.intp]) -> WhitenedRule:
+    """Refine a release of exact sums by the private course's recipe without noise, over all of its records.
+
+    Args:
+        release: the exact counts, sums and second moments of the records.
+        discriminant: the linear rule of the release.
+        codes: of the records, ``(n, J)``.
+        y: index of each record's class, ``(n,)``.
+    """
+    schema, alone = release.plan.schema, recipe_of([release])
+    recipe: Any = replace(alone, rounds=advised_rounds(schema, math.inf), clip=alone.constants.cell_clip)
+    sums, (whitening, (state,)) = recipe.sums(release), recipe.states([release])
+    for _ in range(recipe.rounds):
+        weights, start, parts = whitening.published(state.weights), 0, []
+        for rows in _tiles(schema.transform[0], codes):
+            own = y[start : start + len(rows)]
+            parts.append(exact_gradient(whitening.rows(rows), own, weights, recipe.clip))
+            start += len(rows)
+        gradient: Any = sum(each for each, _ in parts)
+        state = refined(recipe.constants, sums, whitening, state, gradient, sum(kappa for _, kappa in parts), 0.0)
+    weights = averaged(whitening, state.weights, discriminant.coef, discriminant.intercept)
+    return WhitenedRule(whitening.matrix, *coefficients(whitening.published(weights)))
+
+
+def _tiles(cells: Cells, codes: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
+    """Form the rows of some codes, a part at a time: all rows together would need memory for every record."""
+    size = max(1, _TILE_BYTES // (8 * cells.width))
+    for start in range(0, len(codes), size):
+        yield cells.apply(codes[start : start + size])
 
 
 def _at_quantiles(cells: Cells, codes: NDArray[np.float64]) -> Cells:

@@ -7,6 +7,7 @@ stepped curve with the band of its noise.
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -47,12 +48,15 @@ def drawn(card: Scorecard) -> bytes:
     from privstats import optional_dependencies
 
     places, row = decisive(card), len(card.outcomes) - 1
+    extent = _extent([card.columns[place] for place in places], row)
     drawing = optional_dependencies.load("matplotlib.figure", by="a figure")
     figure = drawing.Figure(figsize=(_WIDE, _HIGH * len(places) + 0.2), layout="constrained")
     panels = figure.subplots(len(places), sharey=True, squeeze=False)[:, 0]
     for axes, place in zip(panels, places, strict=True):
         column, declared = card.columns[place], card.cells.columns[place]
         axes.axhline(0, color="#444444", linewidth=0.6)
+        if extent is not None:
+            axes.set_ylim(extent)
         if isinstance(declared, Numeric | Dates):
             _curve(axes, column, declared, card.cells.marks[place], row)
         else:
@@ -65,6 +69,19 @@ def drawn(card: Scorecard) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue()
+
+
+def _extent(columns: Sequence[ColumnPoints], row: int) -> tuple[float, float] | None:
+    """Return the ends of the axis of points: those of the bands of cells that hold records; None where no cell does.
+
+    An empty cell has a wide band about no finding, which would flatten every curve.
+    """
+    steps = [column.filled[column.intervals.of_steps] for column in columns]
+    low = [column.low[row, filled] for column, filled in zip(columns, steps, strict=True)]
+    high = [column.high[row, filled] for column, filled in zip(columns, steps, strict=True)]
+    least, most = (np.concatenate([[0.0], *ends]) for ends in (low, high))
+    room = _MARGIN / 2 * float(most.max() - least.min())
+    return (float(least.min()) - room, float(most.max()) + room) if room > 0 else None
 
 
 def _part(figure: Any, panels: Any) -> None:
@@ -103,10 +120,13 @@ def _values(axes: Any, column: ColumnPoints, row: int) -> None:
 
 
 def _mark(axes: Any, x: float, column: ColumnPoints, row: int, place: int) -> None:
-    """One cell by itself, with its band."""
-    colour = _INK if column.told[row, place] else _GREY
-    axes.plot([x, x], [column.low[row, place], column.high[row, place]], color=colour, alpha=0.4, linewidth=3)
-    axes.plot([x], [column.points[row, place]], marker="o", markersize=4, color=colour)
+    """Draw one cell by itself, with its band; an empty cell has a dot, no further out than the axis."""
+    colour, points = _INK if column.told[row, place] else _GREY, float(column.points[row, place])
+    if column.filled[place]:
+        axes.plot([x, x], [column.low[row, place], column.high[row, place]], color=colour, alpha=0.4, linewidth=3)
+    else:
+        points = float(np.clip(points, *axes.get_ylim()))
+    axes.plot([x], [points], marker="o", markersize=4, color=colour, clip_on=False)
 
 
 def _label(column: Column, value: float, span: float) -> str:

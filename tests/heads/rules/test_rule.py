@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from privstats.heads.rules import DiagonalRule, LinearRule, LowRankRule, QuadraticRule, WhitenedRule, rule_of
+from privstats.errors import DataError
+from privstats.heads.rules import (
+    DiagonalRule,
+    LinearRule,
+    LowRankRule,
+    Preprocessing,
+    QuadraticRule,
+    WhitenedRule,
+    rule_of,
+)
 from privstats.heads.rules.quadratic import pack_precisions
+from privstats.transforms import ConstantFeature, UnitNorm
 
 
 def random_rule(rng, classes, k, screened, degrees, apart):
@@ -47,6 +57,16 @@ def test_the_screened_distance_is_never_more_than_the_whole(seed, classes, k):
     triangle[:, *np.triu_indices(m)] = rule.screen
     part = np.einsum("ni,cij,nj->nc", Z[:, :m], triangle, Z[:, :m]) - 2 * Z[:, :m] @ rule.screen_linear.T
     assert (part + rule.screen_constant <= whole * (1 + 1e-9) + 1e-9).all()
+
+
+def test_complex_rows_and_another_width_are_refused_in_the_terms_of_the_caller():
+    """Complex rows lost their imaginary part with an answer, and the message of width counted the added constant."""
+    first = Preprocessing(3, (UnitNorm(), ConstantFeature(1.0)))
+    assert first.apply([[3.0, 4.0]]).tolist() == [[0.6, 0.8, 1.0]]
+    with pytest.raises(DataError, match="X must hold real numbers, got dtype complex128"):
+        first.apply(np.ones((2, 2), complex))
+    with pytest.raises(DataError, match="X has 3 columns but the head takes 2"):
+        first.apply(np.ones((2, 3)))
 
 
 def test_packing_keeps_the_quadratic_form():

@@ -9,8 +9,10 @@ import privstats as ps
 from privstats.moments import RecordFile
 from privstats.transforms import column_names
 from privstats.workflows import rehearsal
+from privstats.workflows.rehearsal import run
 from privstats.workflows.rehearsal.areas import Auc, Decided, Held, auc, gain
-from privstats.workflows.rehearsal.shapes import _part, decisive, drawn
+from privstats.workflows.rehearsal.parties import tested
+from privstats.workflows.rehearsal.shapes import _extent, _part, decisive, drawn
 
 WORDS = {"delta": 1e-5, "adjacency": "add-remove", "model": "central"}
 ASKED = rehearsal.Asked("ill", 50.0, **WORDS)
@@ -67,6 +69,21 @@ def test_with_little_noise_the_private_model_is_nearly_that_without(found):
     assert all(0.8 < each.value <= 1 for each in found.alone.values())
 
 
+def test_a_model_without_noise_is_made_of_all_records_however_many(found, monkeypatch):
+    """At most 65,536 made it, and the joint model was made of all: the difference flattered the joint one."""
+    north = found.opened.parties[0]
+    many = {name: np.concatenate([getattr(north, name)] * 150) for name in ("codes", "y", "test")}
+    big, seen, whole = replace(north, **many), [], run.exact_moments
+    monkeypatch.setattr(run, "exact_moments", lambda schema, X, y: seen.append(len(y)) or whole(schema, X, y))
+    what = replace(found.opened, parties=(north,))
+    (alone,) = run._without_noise(what, (big,))
+    assert seen == [int((~big.test).sum())]
+    assert seen[0] > 1 << 16
+    assert abs(auc(tested((north,)), alone).value - found.own["north"].alone.value) < 0.01
+    monkeypatch.setattr(run, "_TILE_BYTES", 1 << 12)
+    np.testing.assert_allclose(run._without_noise(what, (big,))[0], alone, atol=1e-9)
+
+
 def test_the_card_is_of_the_private_model(found):
     assert [each.name for each in found.card.columns] == ["dose", "ward", "even"]
     dose = found.card.columns[0]
@@ -79,6 +96,19 @@ def test_the_card_is_of_the_private_model(found):
 def test_the_columns_that_decide_are_drawn(found):
     assert decisive(found.card) == [0, 1, 2]
     assert drawn(found.card).startswith(b"\x89PNG")
+
+
+def test_an_empty_cell_sets_no_axis(found):
+    """ "other" and "missing" of a ward that nobody lacks had bands of +-5, which flattened every curve."""
+    card, ward_ = found.card, found.card.columns[1]
+    empty = np.isin(ward_.intervals.of_steps, np.flatnonzero(~ward_.filled))
+    assert empty.any()
+    wide = replace(ward_, low=np.where(empty, -50.0, ward_.low), high=np.where(empty, 50.0, ward_.high))
+    columns = (card.columns[0], wide, card.columns[2])
+    low, high = _extent(columns, 0)
+    assert -20 < low < 0 < high < 20
+    assert _extent(card.columns, 0) == (low, high)
+    assert drawn(replace(card, columns=columns)).startswith(b"\x89PNG")
 
 
 def test_every_record_is_summed_or_held_out_and_lines_that_are_none_are_counted(found):
