@@ -300,13 +300,19 @@ def rehearse(
     shards = _shards(course, [dialect.file(file, targets_of(course, target), **how) for file in files])
     folder_for(out)
     releases = ps.simulate(course, shards)
+    held = _saved(places, releases)
+    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with privstats table, in order:")
+    say(" ".join(map(str, held)))
+    if split is not None:
+        say(_scoring(split, seed, persons))
+
+
+def _saved(places: Sequence[Path], releases: Sequence[ps.Release | None]) -> list[Path]:
+    """Save each release at its place, and return the places of those that there are."""
     held = [(place, release) for place, release in zip(places, releases, strict=False) if release is not None]
     for place, release in held:
         release.save(place)
-    say(f"{len(held)} of {course.most} sessions ended with a sum; read them with privstats table, in order:")
-    say(" ".join(str(place) for place, _ in held))
-    if split is not None:
-        say(_scoring(split, seed, persons))
+    return [place for place, _ in held]
 
 
 def _scoring(split: float, seed: int, persons: str | None) -> str:

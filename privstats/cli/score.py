@@ -148,25 +148,13 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path 
 
     from privstats import inference
     from privstats.encoding import flatten
-    from privstats.heads.scoring import own_shares
     from privstats.inference.head_scores import with_exact_areas
-    from privstats.intake.from_file import records_in
     from privstats.intake.split_notes import require_same_split
-    from privstats.moments import exact_moments
-    from privstats.workflows.simulate import begun_warnings
 
     for file in named:
         require_same_split(file, scoring.head.provenance_.plan, scoring.head.provenance_.course)
-    schema = scoring.schema
-    terms: Any = {"published": scoring.published, "unreadable": "leave out"}
-    measured: list[Any] = []
-    scored: list[Any] = []
-    for file in named:
-        X, y = records_in(file, schema, "leave out", whole=True)
-        with begun_warnings(Path(file.path).name):
-            measured.append(exact_moments(schema, X, y, **terms))
-        scored.append(own_shares(scoring, X, y))
-    total: Any = sum(measured[1:], measured[0])
+    measured, scored = zip(*(_own_sums(scoring, file) for file in named), strict=True)
+    schema, total = scoring.schema, sum(measured[1:], measured[0])
     if not total.records:
         raise PlanError("no record is left to score; check --split, and that the columns are those of the head")
     plan = scoring.plan(cohort=ps.Cohort(2, 2, total.records), privacy=ps.NoPrivacy())
@@ -187,3 +175,17 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path 
     if any(file.persons is not None for file in named):
         say("intervals take all rows as independent: where a patient has several rows, they are too narrow")
     say("exact numbers of your own records: they stay on this screen, and over all parties --plan asks for noise")
+
+
+def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:
+    """Return the exact counts of a file's scores, and the label and scores of each record; warn of those left out."""
+    from privstats.heads.scoring import own_shares
+    from privstats.intake.from_file import records_in
+    from privstats.moments import exact_moments
+    from privstats.workflows.simulate import begun_warnings
+
+    X, y = records_in(file, scoring.schema, "leave out", whole=True)
+    terms: Any = {"published": scoring.published, "unreadable": "leave out"}
+    with begun_warnings(Path(file.path).name):
+        moments = exact_moments(scoring.schema, X, y, **terms)
+    return moments, own_shares(scoring, X, y)

@@ -270,8 +270,10 @@ def with_exact_areas(score: HeadScore, labels: Sequence[Any], y: Array, shares: 
     for name, curve in score.roc.items():
         place = [str(label) for label in labels].index(name)
         values, at = np.unique(shares[:, place], return_inverse=True)
-        others, members = (np.bincount(at[side], minlength=len(values)) * 1.0 for side in (y != place, y == place))
-        found = area(others, members, 0.0, z)
+        sides: list[Array] = [
+            np.bincount(at[side], minlength=len(values)).astype(np.float64) for side in (y != place, y == place)
+        ]
+        found = area(sides[0], sides[1], 0.0, z)
         curves[name] = replace(curve, auc=found, auc_bounds=(found.value, found.value))
     return replace(score, roc=curves)
 

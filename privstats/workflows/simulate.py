@@ -190,7 +190,17 @@ def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] |
 
 @contextmanager
 def begun_warnings(name: str) -> Iterator[None]:
-    """Begin each warning about unreadable records with the name of their party."""
+    """Begin each warning about unreadable records with the name of their party.
+
+    Example:
+        >>> import warnings
+        >>> from privstats.workflows.simulate import begun_warnings
+        >>> with warnings.catch_warnings(record=True) as caught, begun_warnings("north.csv"):
+        ...     warnings.warn("one record is left out", ps.errors.UnreadableRecordsWarning)
+        ...
+        >>> str(caught[0].message)
+        'north.csv: one record is left out'
+    """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield

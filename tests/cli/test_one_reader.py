@@ -186,6 +186,9 @@ def test_a_word_for_nothing_is_a_gap_to_every_command(privstats, folder, name, w
     if name in ("flower records", "course rehearse"):  # under a promise nothing is refused for one record
         assert done.stdout.startswith("[30, 29]"), done
         return
+    if name == "score":  # of own records, of which one without a label is left out and counted
+        assert "t.csv: 1 of the records cannot be read" in " ".join(done.stderr.split()), done
+        return
     assert (done.returncode, "has missing values in ill" in " ".join(done.stderr.split())) == (2, True), done.stderr
     assert len(done.stderr.splitlines()) == 1
 

@@ -118,7 +118,7 @@ def test_transform_of_bad_rows_is_refused(blobs):
     X, y = blobs()
     fitted = heads.LDA().fit_release(class_release(X, y, transform=(CentreRows(),)))
     refused(DataError, "finite", fitted.predict, np.full_like(X, np.nan))
-    refused(DataError, "features", fitted.predict, X[:, :-1])
+    refused(DataError, "columns but the head takes", fitted.predict, X[:, :-1])
 
 
 def test_torch_rows_are_numpy_rows(blobs):

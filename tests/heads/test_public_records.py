@@ -309,7 +309,7 @@ def test_a_private_fit_knows_them_as_a_fit_on_its_release_does(name, way, ward):
         ("records", "public must be a pair"),
         (([[1.0, 0, 0, 0]], [7]), "which is no class"),
         (([[1.0, 0, 0, 0]], [0, 1]), "a label for each row"),
-        (([[1.0, 0, 0]], [0]), "gives 3 features"),
+        (([[1.0, 0, 0]], [0]), "has 3 columns but the head takes 4"),
         (([[1.0, 0, 0, "x"]], [0]), "numbers"),
         (([[np.nan, 0, 0, 0]], [0]), "finite"),
     ],

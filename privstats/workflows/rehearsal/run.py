@@ -268,8 +268,9 @@ def _refined(release: Release, discriminant: Any, codes: NDArray[np.float64], y:
         codes: of the records, ``(n, J)``.
         y: index of each record's class, ``(n,)``.
     """
-    schema, alone = release.plan.schema, recipe_of([release])
-    recipe: Any = replace(alone, rounds=advised_rounds(schema, math.inf), clip=alone.constants.cell_clip)
+    schema: Any = release.plan.schema
+    alone: Any = recipe_of([release])
+    recipe = replace(alone, rounds=advised_rounds(schema, math.inf), clip=alone.constants.cell_clip)
     sums, (whitening, (state,)) = recipe.sums(release), recipe.states([release])
     for _ in range(recipe.rounds):
         weights, start, parts = whitening.published(state.weights), 0, []

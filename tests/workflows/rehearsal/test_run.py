@@ -9,9 +9,9 @@ import privstats as ps
 from privstats.moments import RecordFile
 from privstats.transforms import column_names
 from privstats.workflows import rehearsal
+from privstats.workflows.rehearsal import parties as parties_module
 from privstats.workflows.rehearsal import run
 from privstats.workflows.rehearsal.areas import Auc, Decided, Held, auc, gain
-from privstats.workflows.rehearsal.parties import tested
 from privstats.workflows.rehearsal.shapes import _extent, _part, decisive, drawn
 
 WORDS = {"delta": 1e-5, "adjacency": "add-remove", "model": "central"}
@@ -79,7 +79,7 @@ def test_a_model_without_noise_is_made_of_all_records_however_many(found, monkey
     (alone,) = run._without_noise(what, (big,))
     assert seen == [int((~big.test).sum())]
     assert seen[0] > 1 << 16
-    assert abs(auc(tested((north,)), alone).value - found.own["north"].alone.value) < 0.01
+    assert abs(auc(parties_module.tested((north,)), alone).value - found.own["north"].alone.value) < 0.01
     monkeypatch.setattr(run, "_TILE_BYTES", 1 << 12)
     np.testing.assert_allclose(run._without_noise(what, (big,))[0], alone, atol=1e-9)
 
