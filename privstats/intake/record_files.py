@@ -274,14 +274,21 @@ def held_out(X: NDArray[Any], share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def _uniform_keys(X: NDArray[Any], seed: int) -> NDArray[np.float64]:
-    """A number in [0, 1) for each row, from the bits of its entries and the seed."""
+    """A number in [0, 1) for each row, from the readings of its entries and the seed."""
     if not len(X):
         return np.zeros(0)
-    numbers = X if X.dtype.kind in "fiub" else read(X.reshape(-1)).numbers  # a text in one record is that record's
-    bits = np.ascontiguousarray(numbers, np.float64).reshape(len(X), -1) + 0.0  # so that -0 is 0
+    bits = _readings(X).reshape(len(X), -1) + 0.0  # so that -0 is 0
     weights = np.random.default_rng(seed).integers(1 << 64, size=bits.shape[1], dtype=np.uint64) | np.uint64(1)
     keys = (_mixed(bits.view(np.uint64)) * weights).sum(axis=1, dtype=np.uint64)
     return np.asarray((_mixed(keys) >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def _readings(X: NDArray[Any]) -> NDArray[np.float64]:
+    """Entries as float64, and all that are no finite number as one NaN, whatever type the array has for other rows."""
+    plain = X.dtype.kind in "fiub" and not isinstance(X, np.ma.MaskedArray)
+    with np.errstate(over="ignore"):  # of a number beyond every float64
+        numbers = X.astype(np.float64) if plain else read(X.reshape(-1)).numbers
+    return np.where(np.isfinite(numbers), numbers, np.nan)
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:

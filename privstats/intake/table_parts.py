@@ -20,6 +20,7 @@ from privstats.intake.csv_lines import other_separator, quoted_names
 from privstats.intake.table_files import TableFile, table_file
 from privstats.moments.arrays import listed, side_by_side
 from privstats.moments.code_rows import Codes
+from privstats.moments.person_ids import typed_ids
 from privstats.transforms import Cells
 from privstats.transforms.column_names import place_of, places_in
 from privstats.transforms.reading import Readings, read, reading
@@ -92,7 +93,7 @@ class _Columns:
         return [*self.features, *self.targets, *([] if self.persons is None else [self.persons])]
 
     def ids(self, part: Mapping[str, Any]) -> NDArray[np.object_] | None:
-        return None if self.persons is None else _object(part[self.persons])
+        return None if self.persons is None else _object(typed_ids(part[self.persons]))
 
 
 def persons_column(file: RecordFile, names: list[str]) -> str | None:

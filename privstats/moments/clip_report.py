@@ -167,11 +167,23 @@ def warn_of_left_out(moments: Moments, left_out: LeftOut, unnamed: int) -> None:
     if unnamed:
         remarks.append(
             f"{unnamed:,} of the records say of no person that they are theirs and are left out of every sum: an id is "
-            "missing; is no text and no whole number below 2**53, so write dates and large numbers as texts; or lost a "
-            "character in decoding, so name the file's --encoding (in Python encoding=). This number stays here"
+            "missing; is no text and no whole number below 2**53, so put a letter before dates and large numbers; or "
+            "lost a character in decoding, so name the file's --encoding (in Python encoding=). This number stays here"
         )
     for remark in remarks:
         warnings.warn(remark, UnreadableRecordsWarning, stacklevel=3)
+
+
+def warn_of_ids_like_others(records: int) -> None:
+    """Warn the data holder of records whose ids are texts that readers of tables may take for other values."""
+    if records:
+        warnings.warn(
+            f"{records:,} of the records have an id that a reader of tables may take for another number, a truth, a "
+            "date or a time, such as 12.1, True or 2020-01-02, and are left out of every sum: put a letter before "
+            "these ids. This number stays here",
+            UnreadableRecordsWarning,
+            stacklevel=5,
+        )
 
 
 def remarks_on(*moments: Moments) -> tuple[str, ...]:

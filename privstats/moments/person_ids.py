@@ -3,21 +3,27 @@
 An id is a text or a whole number. One person are
 
 - whole numbers of one value, as numbers of any type and as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``;
-- texts that are equal once they are in NFC and without white space, and zeros (U+0000), around them; bytes are the text
-  that they are in UTF-8, and by themselves where they are none; a UUID is its text.
+- texts that are equal without the blanks of ASCII, and zeros (U+0000), around them; bytes without such blanks are the
+  text that they are in UTF-8; a UUID is its text;
+- bytes that are no text in UTF-8, and that are equal to the last byte.
 
-Nothing else joins two ids: case, spaces within, invisible characters and the forms of other numbers tell persons apart
-(``1e5`` and ``10e4``), more narrowly than ``transforms.reading``. Two persons who are taken for one move the sums by
-twice the promise, and so does one who is taken for two. An id for which either may be so is **nobody's**, whose rows
-are in no sum: that is sound whoever it was. Nobody's are
+Nothing else joins two ids: case, spaces within and invisible characters tell persons apart, more narrowly than
+``transforms.reading``. Two persons who are taken for one move the sums by twice the promise, and so does one who is
+taken for two. An id for which either may be so is **nobody's**, whose rows are in no sum: that is sound whoever it was.
+Nobody's are
 
 - what is missing, as readers of tables write it;
-- a text with U+FFFD, which stands for bytes that were lost in decoding, or with a zero within, or of more than 200
-  characters; and bytes that are no text, with white space or zeros around them;
+- a text with U+FFFD, which stands for bytes that were lost in decoding; with a zero within; of more than 200
+  characters; not in NFC; or with another blank at an end, which may be a letter in another encoding;
+- bytes that are a text with blanks or zeros around it, for they may be the text or the bytes of a binary id;
 - a number that is not whole, or so large that its type has not every whole number below it: from 2**53 on, as float32
   from 2**24 on;
 - dates, times and spans, which containers cut to microseconds or move between zones; truths, which are numbers in some;
-  and every other value.
+  and every other value;
+- a text that a reader of tables may take for one of these (``12.1``, ``inf``, ``True``, ``2020-01-02``, ``12:30``).
+  Such a reader gives a column one type: without this rule one word in it would make persons of all other rows.
+
+The static type of a column is public. A type that holds narrow floats, complex numbers or several values is refused.
 """
 
 from __future__ import annotations
@@ -27,6 +33,7 @@ import math
 import re
 import struct
 import unicodedata
+from array import array
 from decimal import Decimal
 from numbers import Number
 from typing import Any
@@ -36,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
-from privstats.transforms.reading import LOST, UNREADABLE, Reading, of_number, values_of
+from privstats.transforms.reading import LOST, UNREADABLE, Reading, array_of, of_number, values_of
 
 _SPLIT = b"privstats/split/persons\0"
 _DIGITS = 53  # binary ones of a float: of more, one stands for several whole numbers
@@ -45,22 +52,44 @@ _INTEGER = re.compile(r"[+-]?[0-9]+(\.0*)?")
 _NO_TEXT = re.compile("[\udc80-\udcff]")  # bytes that are none in UTF-8 (PEP 383)
 _NAMED = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,NaT,None,n/a,nan,null"
 _MISSING = frozenset(("", *_NAMED.split(",")))
-"""As readers of tables write a gap, letter by letter: ``Null`` and ``Nan`` are names of people."""
+"""As readers of tables write a gap, letter by letter: ``Null`` is a name of people."""
+_BLANKS = " \t\n\v\f\r\0"
+_TYPED = re.compile(
+    r"""[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?         # a fraction, or a number with an exponent
+    | [+-]?0[xb][0-9a-f_]+ | [+-]?(?:inf(?:inity)?|nan|epoch)      # whole numbers, infinities and days of DuckDB
+    | true | false | t | f | yes | no | y | n
+    | [+-]?[0-9]+([-/.\\ ])[0-9]{1,2}\1[0-9]{1,2}(?:[T ].*)?       # a date, with or without a time of day
+    | [0-9]{1,2}([-/.\\ ])[0-9]{1,2}\2[0-9]+(?:[T ].*)?
+    | [0-9]{8}T[0-9.]+Z? | [0-9]{1,2}(?::[0-9]{1,2}){1,2}(?:\.[0-9]*)?
+    """,
+    re.ASCII | re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+"""Texts of which pandas, polars, Arrow or DuckDB make a number, truth, date or time in a column of their kind."""
+_NO_IDS = re.compile(
+    r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
+)
+"""Static types, by their names in each library, whose values are no ids: several values, or tensors of floats."""
+_LIKE_ANOTHER = ""
+"""What stands for a text that reads as another value: no person has an empty id."""
+LIKE_ANOTHER = -2
+"""The code of a row whose id is such a text; other rows of nobody have -1."""
+RULE = 2
+"""The number of this file's rule, which a registry of persons stores."""
 
 
 def persons_of(ids: Any) -> NDArray[np.intp]:
-    """A number for each person, ``(n,)``; -1 where a row is nobody's.
+    """A number for each person, ``(n,)``; -1 where a row is nobody's, or :data:`LIKE_ANOTHER`.
 
     Large numbers are nobody's in every container, because a gap beside them makes whole numbers floats in some.
 
     Raises:
-        DataError: ids of another shape than ``(n,)``.
+        DataError: ids of another shape than ``(n,)``, or of a type that does not tell persons apart.
     """
     if len(shape := getattr(ids, "shape", (0,))) != 1:
         raise DataError(
             f"persons must be one id for each row, (n,), got an array of {len(shape)} axes; give one column"
         )
-    plain = values_of(ids)
+    plain = typed_ids(ids)
     codes = np.full(len(plain), -1, np.intp)
     if isinstance(plain, np.ndarray):
         with np.errstate(over="ignore", invalid="ignore"):
@@ -72,21 +101,44 @@ def persons_of(ids: Any) -> NDArray[np.intp]:
     for place, value in enumerate(plain):
         result = _person(value)
         if result is not None:
-            codes[place] = known.setdefault(result, len(known))
+            codes[place] = LIKE_ANOTHER if result == _LIKE_ANOTHER else known.setdefault(result, len(known))
     return codes
 
 
-def names_of(ids: Any) -> list[str | None]:
+def typed_ids(ids: Any) -> Any:
+    """The values of a column of ids, as ``transforms.reading.values_of`` gives them; judges its static type alone.
+
+    Raises:
+        DataError: the type holds narrow floats, complex numbers or several values, so that two persons may have one id.
+    """
+    kind = getattr(ids, "dtype", getattr(ids, "type", None))
+    if hasattr(ids, "__array__") or isinstance(ids, array | memoryview):
+        nested = _NO_IDS.match(str(kind)) is not None
+        ids = ids if nested or isinstance(ids, np.ndarray) else array_of(ids)
+        if nested or ids.dtype.names or ids.dtype.kind == "c" or (ids.dtype.kind == "f" and ids.dtype.itemsize < 8):
+            name = kind if nested else ids.dtype
+            raise DataError(f"ids of type {name} do not tell persons apart: give texts, or whole numbers of 64 bits")
+    return values_of(ids)
+
+
+def names_of(ids: Any, rule: int = RULE) -> list[str | None]:
     """The text by which each person is known wherever the id is kept: ``7`` for 007 and 7.0; None where no person is
     said. Two ids have one name exactly where :func:`persons_of` takes them for one person.
 
+    Args:
+        ids: as for :func:`persons_of`.
+        rule: :data:`RULE`, or 1: the names of an earlier version, for who entered a stream under it.
+
     Example:
         >>> from privstats.moments.person_ids import names_of
-        >>> names_of(["007", " anna ", "n/a"]), names_of(np.array([7.0, np.nan]))
-        (['7', 'anna', None], ['7', None])
+        >>> names_of(["007", " anna ", "n/a", "1.5"]), names_of(np.array([7.0, np.nan]))
+        (['7', 'anna', None, None], ['7', None])
     """
-    result = [_person(value) for value in values_of(ids)]
-    return [str(int(each)) if isinstance(each, float) else each for each in result]
+    if rule not in (1, RULE):
+        raise DataError(f"ids are read by rule 1 or {RULE}, got {rule!r}: a newer privstats may know it")
+    read = _person if rule == RULE else _former_person
+    result = [read(value) for value in typed_ids(ids)]
+    return [str(int(each)) if isinstance(each, float) else each or None for each in result]
 
 
 def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
@@ -99,7 +151,7 @@ def persons_held_out(ids: Any, share: float, seed: int) -> NDArray[np.bool_]:
         share: about how many persons are held out.
         seed: fixes which.
     """
-    codes, plain = persons_of(ids), values_of(ids)
+    codes, plain = persons_of(ids), typed_ids(ids)
     result, firsts = np.unique(codes, return_index=True)
     held_out = [
         code >= 0 and _number(_person(plain[first]), seed) < share for code, first in zip(result, firsts, strict=True)
@@ -116,7 +168,7 @@ def _number(person: Reading, seed: int) -> float:
 
 
 def _person(value: Any) -> Reading:
-    """A whole number below 2**53, a text, or None where no person is said."""
+    """A whole number below 2**53, a text, None where no person is said, or :data:`_LIKE_ANOTHER`."""
     try:
         return _read(value)
     except Exception:  # of its own methods: no value may stop the reading of others
@@ -128,7 +180,7 @@ def _read(value: Any) -> Reading:
         case str():
             return _of_text(str.__str__(value))
         case bytes() | bytearray():
-            return _of_text(value.decode("utf-8", "surrogateescape"))  # bytes that are no text differ as texts do
+            return _of_bytes(bytes(value))
         case None | bool() | np.datetime64() | np.timedelta64():  # a span is a whole number to numpy
             return None
         case np.number() | np.bool_():
@@ -165,17 +217,36 @@ def _of_number(value: Any, most: float) -> float | None:
     return None if number is None or number != value else _integer(number, most)
 
 
+def _of_bytes(raw: bytes) -> Reading:
+    text = raw.decode("utf-8", "surrogateescape")  # so that bytes that are no text stay what they are
+    return _of_text(text) if text == text.strip(_BLANKS) or _NO_TEXT.search(text) else None
+
+
 def _of_text(given: str) -> Reading:
-    text = given.rstrip("\0").strip()  # numpy's texts lose what is 0 at their end
-    if len(text) > _LONGEST:
+    if _NO_TEXT.search(given):
+        return given if len(given) <= _LONGEST and LOST not in given else None
+    text = given.strip(_BLANKS)  # numpy's texts lose what is 0 at their end
+    if len(text) > _LONGEST or text in _MISSING or text == UNREADABLE or LOST in text or "\0" in text:
         return None
-    text = unicodedata.normalize("NFC", text).strip()
-    if len(text) > _LONGEST:  # a few characters are several in NFC
+    if text != text.strip() or not unicodedata.is_normalized("NFC", text):
         return None
     if _INTEGER.fullmatch(text):
         return _integer(float(text), 2.0**_DIGITS)
-    nobodys = text in _MISSING or text == UNREADABLE or LOST in text or "\0" in text
-    return None if nobodys or (text != given and _NO_TEXT.search(text)) else text
+    return _LIKE_ANOTHER if _TYPED.fullmatch(text) else text
+
+
+def _former_person(value: Any) -> Reading:
+    """The person whom an earlier version took a text for, with U+FFFD and other blanks; who is one now stays so."""
+    person = _person(value)
+    if person not in (None, _LIKE_ANOTHER):
+        return person
+    if not isinstance(value, str | bytes):
+        return None
+    text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
+    text = unicodedata.normalize("NFC", text.rstrip("\0").strip()[: _LONGEST + 1]).strip()
+    if _INTEGER.fullmatch(text):
+        return _integer(float(text), 2.0**_DIGITS)
+    return None if len(text) > _LONGEST or text in _MISSING or text == UNREADABLE else text
 
 
 def _integer(number: float, most: float) -> float | None:

@@ -20,7 +20,7 @@ from scipy.sparse import issparse
 from privstats.errors import DataError
 from privstats.moments.arrays import is_list, is_tensor, sparse_rows
 from privstats.moments.base import Moments, readonly_array, require_room
-from privstats.moments.clip_report import ClipReport
+from privstats.moments.clip_report import ClipReport, warn_of_ids_like_others
 from privstats.moments.code_rows import Codes
 from privstats.moments.person_sums import Cut, PersonSums, Squares, rows_at_once
 from privstats.moments.readable import LeftOut
@@ -157,7 +157,7 @@ def of_persons(
     Raises:
         DataError: not one id for each row, or records in a container of which no rows can be taken.
     """
-    from privstats.moments.person_ids import persons_of  # of plans of persons alone
+    from privstats.moments.person_ids import LIKE_ANOTHER, persons_of  # of plans of persons alone
 
     if isinstance(persons, str | bytes):
         raise DataError(f"persons must be an id for each row, got a text: give table[{str(persons)!r:.40}]")
@@ -182,6 +182,7 @@ def of_persons(
                 total.add_many(terms, np.repeat(np.arange(len(of_each)), of_each), clip)
             left_out += unread
             advance(len(of_each))
+    warn_of_ids_like_others(int((codes == LIKE_ANOTHER).sum()))
     result = replace(total.moments(clip), persons=int(codes.max(initial=-1)) + 1)
     return result, left_out, int((codes < 0).sum())
 

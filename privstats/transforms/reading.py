@@ -332,12 +332,15 @@ def _numbers(plain: Any, kinds: set[type]) -> NDArray[np.float64] | None:
 def array_of(column: Any) -> NDArray[Any]:
     """A column of any library as numpy's array; a value that numpy cannot hold is :data:`UNREADABLE` in it.
 
-    Such are a text of Arrow that is not UTF-8, and a time of day beyond a day. They leave the others as they are.
+    Such are a text of Arrow that is not UTF-8, and a time of day beyond a day. They leave the others as they are. A
+    column whose type is Arrow's UUID holds UUIDs, and not their bytes.
 
     Raises:
         DataError: the column's type has no values that can be read.
     """
     column = decoded(column)
+    if getattr(getattr(column, "type", None), "extension_name", "") == "arrow.uuid":
+        return np.fromiter(column.to_pylist(), object, len(column))
     try:
         return np.asarray(column)
     except Exception:  # of the library in its own way, and with the value in its words

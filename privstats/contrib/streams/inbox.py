@@ -387,8 +387,14 @@ def _noted(registry: RecordRegistry, batch: Batch) -> bool:
 
 @dataclass(frozen=True)
 class PersonInbox(RecordInbox):
-    """One party's batches of persons, each row beside the name of its person."""
+    """One party's batches of persons, each row beside the name of its person.
 
+    Args:
+        home, stream: as for :class:`RecordInbox`.
+        registry: the party's, which knows who entered under an earlier rule of ids; None before it is opened.
+    """
+
+    registry: PersonRegistry | None = None
     _named: dict[tuple[int, ...], Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def batches(self) -> Mapping[int, Batch]:
@@ -398,7 +404,7 @@ class PersonInbox(RecordInbox):
         for number, batch in super().batches().items():
             key = (*admitted, number)
             if key not in self._named:
-                self._named[key] = _first(batch, seen)[0]
+                self._named[key] = _first(batch, seen, self._names)[0]
             admitted[number] = self._named[key]
             seen.update(admitted[number].names)
         return admitted
@@ -439,12 +445,16 @@ class PersonInbox(RecordInbox):
     def _admitted(self, who: str, batch: Batch, number: int | None) -> Batch:
         batch = super()._admitted(who, batch, number)
         before = [each for at, each in self.batches().items() if number is None or at < number]
-        admitted, remarks = _first(batch, {name for each in before for name in each.names})
+        admitted, remarks = _first(batch, {name for each in before for name in each.names}, self._names)
         if not admitted.ids and not admitted.leave and remarks:
             raise DataError(f"{who} brings nobody new and nobody who leaves: {'; '.join(remarks)}")
         for remark in remarks:
             warnings.warn(f"of {who} {remark}", UnreadableRecordsWarning, stacklevel=4)
         return admitted
+
+    @property
+    def _names(self) -> Callable[[Collection[str]], list[str | None]]:
+        return names_of if self.registry is None else self.registry.names_of
 
     def _check_once(self, who: str, batch: Batch, earlier: Collection[str]) -> None:
         """Nothing is left to refuse: later rows are out, and each id is read as one person."""
@@ -474,20 +484,25 @@ def _rows_of(batch: Batch) -> PersonRows:
     return PersonRows(batch.X, batch.y, batch.ids)
 
 
-def _first(batch: Batch, seen: Collection[str]) -> tuple[Batch, list[str]]:
+def _first(
+    batch: Batch, seen: Collection[str], named: Callable[[Collection[str]], list[str | None]]
+) -> tuple[Batch, list[str]]:
     """The rows of those who were in no batch before, and sentences about the rows that are left out.
 
     Raises:
         DataError: an id in leave says of nobody who that is.
     """
-    names, leave = names_of(list(batch.ids)), names_of(list(batch.leave))
+    names, leave = named(batch.ids), named(batch.leave)
     if None in leave:
         raise DataError("leave holds an id that says of nobody who that is; give whole numbers or texts")
     again = [name for name in names if name in seen]
     rows = [place for place, name in enumerate(names) if name is not None and name not in seen]
     remarks = []
     if unnamed := names.count(None):
-        remarks.append(f"{unnamed} rows say of nobody whose they are, and are left out")
+        remarks.append(
+            f"{unnamed} rows say of nobody whose they are, and are left out: put a letter before ids that are dates, "
+            "times, truths or fractions"
+        )
     if again:
         remarks.append(
             f"{len(again)} rows of {len(set(again))} persons who were brought before are left out: a person enters "

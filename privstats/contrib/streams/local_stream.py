@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from privstats.contrib.streams.inbox import read_batch
-from privstats.contrib.streams.party import inbox, registry_of, waiting
+from privstats.contrib.streams.party import inbox_of, registry_of, waiting
 from privstats.contrib.streams.stream import Stream
 from privstats.course import document
 from privstats.dp import Ledger, Privacy
@@ -159,7 +159,7 @@ def _arrived(path: Path, stream: Stream, epoch: int, changes: Path) -> None:
             f"{changes} holds {strays[0]}, of no party: parties are 0 to {clients - 1}, each with its own <party>.npz; "
             "rename that file, or move it away"
         )
-    inboxes = {party: inbox(path / str(party), stream) for party in bringing}
+    inboxes = {party: inbox_of(Folder.open(path / str(party))) for party in bringing}
     for party, box in inboxes.items():
         source, stored = changes / f"{party}.npz", box.path(epoch)
         batch = read_batch(source)

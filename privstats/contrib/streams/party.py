@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,8 @@ class ChangesPart:
         Raises:
             DataError: a pending record is in no file.
         """
-        registry, inbox = registry_of(self._above), inbox_of(self._above)
+        registry = registry_of(self._above)
+        inbox = inbox_of(self._above, registry)
         inbox.register(registry)
         pending = inbox.pending(registry, self._at)
         if pending.missing:
@@ -235,9 +236,14 @@ def stream_of(folder: Folder) -> Stream:
     return folder.course
 
 
-def inbox_of(folder: Folder) -> RecordInbox:
-    """A party's inbox of records, or of persons."""
-    return inbox(folder.home, stream_of(folder))
+def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordInbox:
+    """A party's inbox of records, or of persons; ``registry`` is the party's where it is open already."""
+    found = inbox(folder.home, stream_of(folder))
+    if not isinstance(found, PersonInbox) or not (_is_client(folder) and _spent(folder)):
+        return found
+    registry = registry or registry_of(folder)
+    assert isinstance(registry, PersonRegistry)  # noqa: S101  of such a stream
+    return replace(found, registry=registry)
 
 
 def inbox(home: Path, stream: Stream) -> RecordInbox:

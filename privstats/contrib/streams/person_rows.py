@@ -30,7 +30,7 @@ from privstats.moments.arrays import (
 )
 from privstats.moments.arrays import values_of as array_of_column
 from privstats.moments.measurement import Unreadable, exact_moments
-from privstats.moments.person_ids import names_of
+from privstats.moments.person_ids import RULE, names_of
 from privstats.moments.persons import Clip, PersonMoments, rows_at
 from privstats.schema import Schema
 from privstats.transforms.reading import array_of, reading, values_of
@@ -44,6 +44,7 @@ class PersonRows:
         X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``; or lists and frames, as ``measure`` takes them.
         persons: by row the name of its person.
         unnamed: rows that were left out because their id says of nobody that they are theirs.
+        rule: the rule of ``person_ids`` by which the names are read again when the rows are measured.
 
     Example:
         >>> rows = ps.moments.PersonRows.of([[0.5, 0.0], [0.0, 0.5], [1.0, 1.0]], [0, 0, 1], ["007", "7", "n/a"])
@@ -55,27 +56,30 @@ class PersonRows:
     y: Any
     persons: tuple[str, ...]
     unnamed: int = 0
+    rule: int = RULE
 
     @classmethod
-    def of(cls, X: Any, y: Any, persons: Any) -> PersonRows:
+    def of(cls, X: Any, y: Any, persons: Any, *, rule: int = RULE) -> PersonRows:
         """Rows beside their ids.
 
         Args:
             X, y: arrays, tensors, nested lists, or frames in memory, whose columns are put into the order of the plan.
             persons: an id for each row, as ``measure`` takes them.
+            rule: give ``registry.rule`` for rows of persons who leave a stream, or are sent again, whose ids an earlier
+                version read otherwise.
 
         Raises:
             DataError: not one id and one label or target for each row, or X or y are no arrays.
         """
         if isinstance(persons, str | bytes):
             raise DataError("persons must be an id for each row, got a text: give the column of ids")
-        X, y, names = _held("X", X), _held("y", y), names_of(persons)
+        X, y, names = _held("X", X), _held("y", y), names_of(persons, rule)
         if not len(X) == len(y) == len(names):
             raise DataError(f"persons has {len(names)} ids, and X or y another number of rows; give one id for each")
         places = [place for place, name in enumerate(names) if name is not None]
         named = tuple(name for name in names if name is not None)
         X, y = rows_at(X, y, np.array(places, np.intp))
-        return cls(X, y, named, len(names) - len(places))
+        return cls(X, y, named, len(names) - len(places), rule)
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
@@ -103,7 +107,7 @@ class PersonRows:
         wanted = set(names)
         places = [place for place, name in enumerate(self.persons) if name in wanted]
         X, y = rows_at(self.X, self.y, np.array(places, np.intp))
-        return PersonRows(X, y, tuple(self.persons[place] for place in places))
+        return PersonRows(X, y, tuple(self.persons[place] for place in places), rule=self.rule)
 
     def without(self, names: Collection[str]) -> PersonRows:
         """The rows of all others."""
@@ -115,9 +119,10 @@ class PersonRows:
         Raises:
             DataError: rows that do not fit the schema.
         """
-        result = exact_moments(
-            schema, self.X, self.y, unreadable=unreadable, persons=list(self.persons), person_clip=clip
-        )
+        names = names_of(list(self.persons), self.rule)
+        codes = {name: code for code, name in enumerate(dict.fromkeys(filter(None, names)))}
+        persons = [codes.get(name) for name in names]
+        result = exact_moments(schema, self.X, self.y, unreadable=unreadable, persons=persons, person_clip=clip)
         assert isinstance(result, PersonMoments)  # noqa: S101  with persons it is
         return result
 

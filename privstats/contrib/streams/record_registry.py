@@ -14,6 +14,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import ClassVar
 
 from privstats import secagg
@@ -25,7 +26,7 @@ from privstats.dp import Ledger, NoPrivacy, Privacy, Spend
 from privstats.errors import DataError, LedgerError
 from privstats.ledger.charges import RoundCharge, prove_excluded_upload
 from privstats.moments import Moments, MomentsDelta, PersonRows
-from privstats.moments.person_ids import names_of
+from privstats.moments.person_ids import RULE, names_of
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.transforms.reading import LOST
@@ -113,7 +114,7 @@ class RecordRegistry:
             register = view.register
         if not register.check:
             with registry._log.changing() as changes:
-                changes.open(check)
+                changes.open(check, RULE if cls.unit == "person" else 1)  # ids of records are read as they are
         elif not hmac.compare_digest(register.check, check):
             raise LedgerError("this registry was made with another secret, under which every record would look new")
         return registry
@@ -457,26 +458,43 @@ class PersonRegistry(RecordRegistry):
 
     unit: ClassVar[str] = "person"
 
+    @cached_property
+    def rule(self) -> int:
+        """The rule by which this registry reads ids; 1 where an earlier version opened it, until the stream ends."""
+        return self._log.register().rule
+
+    def names_of(self, ids: Iterable[str]) -> list[str | None]:
+        """The persons of these ids, as ``person_ids.names_of``; under an earlier rule also who entered by it alone."""
+        names = names_of(list(ids))
+        if self.rule == RULE:
+            return names
+        former = names_of(list(ids), self.rule)
+        inside = {name for name in dict.fromkeys(former) if name is not None and self.state(name) != "new"}
+        return [old if new is None and old in inside else new for new, old in zip(names, former, strict=True)]
+
     def enter(self, rows: PersonRows) -> None:  # type: ignore[override]
         """Add persons to the stream from the next node on, each with all rows that are given.
 
         Raises:
             LedgerError: one has been in before: a person enters once, and rows that came later stay out
-                (``rows.without``). Nothing is written then.
+                (``rows.without``); or is nobody by the present rule of ids, whatever the registry's. Nothing is written
+                then.
         """
-        marks = self._marks(_required(rows))
+        _named(_required(rows).names)
+        marks = self._marks(rows)
         self._enter(list(marks), marks)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
         """The persons that a node must carry, as of records; each by the name that stands for all forms of the id."""
-        return super().pending(node, _named(ids))
+        return super().pending(node, _named(ids, self.rule))
 
     def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
         """The sums that a node carries, for ``session.client``.
 
         Args:
             pending: the result of :meth:`pending`.
-            rows: all rows of its persons, entering and leaving; those of others are not read.
+            rows: all rows of its persons, entering and leaving; those of others are not read. Of a registry that an
+                earlier version opened, ``PersonRows.of(..., rule=registry.rule)``.
 
         Raises:
             DataError: rows of one of them are missing, or are not those with which that person entered.
@@ -488,6 +506,7 @@ class PersonRegistry(RecordRegistry):
         if not wanted:
             return MomentsDelta.nothing(plan.schema, clip)  # type: ignore[arg-type]
         here = PersonRows.of([], [], []) if rows is None else _required(rows).only(wanted)
+        here = replace(here, rule=self.rule)
         self._check_rows(here, wanted)
         entering, leaving = (
             here.only(ids).measured(plan.schema, clip, unreadable) if ids else None
@@ -516,7 +535,7 @@ class PersonRegistry(RecordRegistry):
         }
 
     def _keys(self, ids: Iterable[str]) -> list[bytes]:
-        return super()._keys(ids if isinstance(ids, str) else _named(ids))
+        return super()._keys(ids if isinstance(ids, str) else _named(ids, self.rule))
 
 
 def _required(rows: object) -> PersonRows:
@@ -527,8 +546,8 @@ def _required(rows: object) -> PersonRows:
     return rows
 
 
-def _named(ids: Iterable[str]) -> list[str]:
-    result = names_of(list(ids))
+def _named(ids: Iterable[str], rule: int = RULE) -> list[str]:
+    result = names_of(list(ids), rule)
     if None in result:
         raise LedgerError("an id says of nobody who that is: give whole numbers below 2**53, or texts")
     return [name for name in result if name is not None]

@@ -26,6 +26,7 @@ from privstats.ledger.records import Held, Marked, RegistryAction
 from privstats.ledger.rules import check_node
 
 _NO_NODE = 0
+_CHECK_BYTES = hashlib.sha256().digest_size
 
 
 @dataclass
@@ -36,11 +37,13 @@ class Register:
         ends: by node, its last recorded action: ``"taken"``, ``"left"``, ``"returned"`` or ``"lost"``.
         uploads: by node, the digest of its upload.
         check: the check value of the party's secret; empty before the first change.
+        rule: the rule by which ids of persons are read (``person_ids.RULE``); 1 where an earlier version opened it.
     """
 
     ends: dict[int, RegistryAction] = field(default_factory=dict)
     uploads: dict[int, bytes] = field(default_factory=dict)
     check: bytes = b""
+    rule: int = 1
 
     @classmethod
     def of(cls, log: Log, spend: int) -> Register:
@@ -53,7 +56,9 @@ class Register:
         for number, record in enumerate(log.records, start=1):
             if isinstance(record, Held) and record.spend == spend:
                 if record.action == "opened":
-                    register.check = checked_body(log, number, record)
+                    body = checked_body(log, number, record)
+                    register.check = body[:_CHECK_BYTES]
+                    register.rule = body[_CHECK_BYTES] if len(body) > _CHECK_BYTES else 1
                 elif record.action == "left":
                     register.uploads[record.node] = checked_body(log, number, record)
                 if record.action in ("taken", "left", "returned", "lost"):
@@ -169,9 +174,9 @@ class Changes(View):
 
     at: str
 
-    def open(self, check: bytes) -> None:
-        """Record the check value of the party's secret."""
-        self._write("opened", check)
+    def open(self, check: bytes, rule: int) -> None:
+        """Record the check value of the party's secret, and the rule of ids if it is a later one than the first."""
+        self._write("opened", check + bytes([rule] if rule > 1 else []))
 
     def move(self, state: Literal["entered", "gone"], keys: Iterable[bytes]) -> None:
         """Record that these records are in from here on, or gone."""
