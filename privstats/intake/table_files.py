@@ -6,17 +6,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeAlias
+from urllib.parse import unquote
 
 import numpy as np
+from numpy.typing import NDArray
 
-from privstats.errors import DataError
+from privstats.errors import DataError, PrivstatsError
 from privstats.files.arrays import MOST_BYTES
 from privstats.intake.csv_lines import Dialect, csv_header, csv_lines, lines_at_once
 from privstats.optional_dependencies import load, require
-from privstats.transforms.column_names import place_of
+from privstats.transforms.column_names import place_of, same_names
 from privstats.transforms.reading import array_of
 
 _BUFFER = 1 << 16
@@ -91,8 +95,11 @@ class Csv:
 class Parquet:
     """A Parquet file, or a folder of them.
 
+    Each file of a folder is read with the types that it has itself, and its values are joined as they are read. A cast
+    of all files to the types of the first one would let one record of it decide what all others say.
+
     Attributes:
-        names: of its columns, without an index of pandas.
+        names: of its columns, without an index of pandas; of a folder the columns that any of its files has.
     """
 
     path: Path
@@ -100,32 +107,30 @@ class Parquet:
 
     @classmethod
     def of(cls, path: Path) -> Parquet:
-        """A Parquet file by its schema, of which no record is read."""
+        """A Parquet file by its schema, of which no record is read.
+
+        Raises:
+            DataError: the file or folder is missing, holds no Parquet file, or writes the name of a column in two ways.
+        """
         require("pyarrow", by="a .parquet file")
-        parquet = load("pyarrow.parquet", by="a .parquet file")
         require_file(path)
-        try:
-            schema = parquet.ParquetDataset(path).schema
-        except (OSError, ValueError):
-            raise _no_table(path) from None
-        if len(set(schema.names)) < len(schema.names):
-            raise _no_table(path)
-        index = (schema.pandas_metadata or {}).get("index_columns", [])
-        return cls(path, [name for name in schema.names if name not in index])
+        files = _files(path)
+        names = list(dict.fromkeys(name for file in files for name in (*file.columns, *file.keys)))
+        if len(files) > 1 and (two := same_names(names)):
+            raise DataError(f"the files of {path} have the columns {two[0]!r} and {two[1]!r}; write one of the names")
+        return cls(path, names)
 
     def parts(self, wanted: Sequence[str], *, gaps: bool) -> Iterator[Mapping[str, Any]]:
         """Some columns, some thousand records at a time, whatever the file's groups of rows."""
-        del gaps  # every record of a Parquet file has every column
+        del gaps  # a record of a file without a column has a gap there
         columns, step = list(dict.fromkeys(wanted)), lines_at_once(len(wanted))
-        try:
-            none = True
-            for batch in _batches(self.path, columns, step):
+        none = True
+        for file in _files(self.path):
+            for part in file.parts(columns, step):
                 none = False
-                yield {name: array_of(batch.column(name)) for name in columns}
-            if none:
-                yield {name: np.empty(0) for name in columns}
-        except (OSError, ValueError):
-            raise _no_table(self.path) from None
+                yield part
+        if none:
+            yield {name: np.empty(0) for name in columns}
 
     @staticmethod
     def records(part: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -134,42 +139,129 @@ class Parquet:
 
     def whole(self, wanted: Sequence[str]) -> Table:
         """All records; raises ``DataError`` where their values are more than 16 GiB, which a kilobyte can repeat."""
-        parquet, columns = load("pyarrow.parquet", by="a .parquet file"), list(dict.fromkeys(wanted))
-        try:
-            held = parquet.ParquetDataset(self.path)
-            least = sum(each.metadata.num_rows for each in held.fragments) * len(columns) * _VALUE_BYTES
-            if least > MOST_BYTES:
-                problem = f"{len(columns)} columns hold {least:,} bytes, and at most {MOST_BYTES:,} are read"
-                raise DataError(f"{self.path}: {problem}: give fewer records or columns")
-            table = held.read(columns=columns)
-        except DataError:
-            raise
-        except (OSError, ValueError):
-            raise _no_table(self.path) from None
-        return Table({name: array_of(table.column(name)) for name in wanted}, 0)
+        files, columns = _files(self.path), list(dict.fromkeys(wanted))
+        least = sum(file.records for file in files) * len(columns) * _VALUE_BYTES
+        if least > MOST_BYTES:
+            problem = f"{len(columns)} columns hold {least:,} bytes, and at most {MOST_BYTES:,} are read"
+            raise DataError(f"{self.path}: {problem}: give fewer records or columns")
+        parts = [file.whole(columns) for file in files]
+        return Table({name: _joined([part[name] for part in parts]) for name in wanted}, 0)
 
 
-def _batches(path: Path, columns: list[str], step: int) -> Iterator[Any]:
-    """A file's pages as they are needed, and no group of rows at once; of a folder one file after the other."""
+@dataclass(frozen=True)
+class _ParquetFile:
+    """One Parquet file, by its own schema.
+
+    Attributes:
+        columns: names of its columns, without an index of pandas.
+        stored: names of everything that it stores.
+        keys: values in the names of the folders above the file, such as ``year=2026``: texts, or None.
+        records: how many it holds.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    stored: tuple[str, ...]
+    keys: Mapping[str, str | None]
+    records: int
+
+    @classmethod
+    def of(cls, path: Path, keys: Mapping[str, str | None]) -> _ParquetFile:
+        """Read the schema of a file.
+
+        Raises:
+            DataError: it is no Parquet file, or has two columns of one name.
+        """
+        with _in_a_sentence(path):
+            opened = _opened(path)
+            schema = opened.schema_arrow
+            index = (schema.pandas_metadata or {}).get("index_columns", [])
+            columns = tuple(name for name in schema.names if name not in index)
+            result = cls(path, columns, tuple(schema.names), keys, opened.metadata.num_rows)
+        if len(set(result.stored)) < len(result.stored):
+            raise _no_table(path)
+        return result
+
+    def parts(self, columns: Sequence[str], step: int) -> Iterator[Mapping[str, Any]]:
+        """Pages as they are needed, and no group of rows at once."""
+        with _in_a_sentence(self.path):
+            batches = _opened(self.path).iter_batches(batch_size=step, columns=self._own(columns), use_threads=False)
+        while True:
+            with _in_a_sentence(self.path):
+                batch = next(batches, None)
+                part = None if batch is None else self._part(batch, columns)
+            if part is None:
+                return
+            yield part
+
+    def whole(self, columns: Sequence[str]) -> Mapping[str, Any]:
+        """All records."""
+        with _in_a_sentence(self.path):
+            return self._part(_opened(self.path).read(columns=self._own(columns)), columns)
+
+    def _own(self, columns: Sequence[str]) -> list[str]:
+        return [name for name in columns if name in self.stored]
+
+    def _part(self, table: Any, columns: Sequence[str]) -> dict[str, Any]:
+        """The columns of a table or batch; a column that the file lacks is missing in every record."""
+        own = set(self._own(columns))
+        return {
+            name: array_of(table.column(name)) if name in own else np.full(table.num_rows, self.keys.get(name), object)
+            for name in columns
+        }
+
+
+def _opened(path: Path) -> Any:
+    return load("pyarrow.parquet", by="a .parquet file").ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
+
+
+def _files(path: Path) -> list[_ParquetFile]:
+    """A file, or all files of a folder and of its folders, without hidden ones, in the order of their names.
+
+    Raises:
+        DataError: there is none, or one is no Parquet file.
+    """
     if path.is_file():
-        file = load("pyarrow.parquet", by="a .parquet file").ParquetFile(path, pre_buffer=False, buffer_size=_BUFFER)
-        yield from file.iter_batches(batch_size=step, columns=columns, use_threads=False)
-        return
-    dataset = load("pyarrow.dataset", by="a .parquet file")
-    options = dataset.ParquetFragmentScanOptions(use_buffered_stream=True, buffer_size=_BUFFER, pre_buffer=False)
-    read = dataset.dataset(path, format="parquet", partitioning="hive").to_batches
-    yield from read(
-        columns=columns,
-        batch_size=step,
-        batch_readahead=0,
-        fragment_readahead=1,
-        use_threads=False,
-        fragment_scan_options=options,
-    )
+        return [_ParquetFile.of(path, {})]
+    places = sorted(each.relative_to(path) for each in path.rglob("*") if each.is_file())
+    files = [place for place in places if not any(part.startswith((".", "_")) for part in place.parts)]
+    if not files:
+        raise DataError(f"{path} holds no Parquet file; give a file, or a folder of files")
+    return [_ParquetFile.of(path / place, _keys(place.parent)) for place in files]
 
 
-def _no_table(path: Path) -> DataError:
-    return DataError(f"cannot read {path} as a table with a column per feature")
+def _keys(folders: Path) -> dict[str, str | None]:
+    """The values in names of folders, as Hive writes them."""
+    pairs = [folder.split("=", 1) for folder in folders.parts if "=" in folder]
+    return {unquote(name): None if text == _NO_KEY else unquote(text) for name, text in pairs}
+
+
+_NO_KEY = "__HIVE_DEFAULT_PARTITION__"
+
+
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The values of several files as one array; of objects where the files have different types."""
+    if len({part.dtype for part in parts}) == 1:
+        return np.concatenate(parts)
+    out = np.empty(sum(map(len, parts)), object)
+    for place, value in enumerate(chain(*parts)):
+        out[place] = value
+    return out
+
+
+@contextmanager
+def _in_a_sentence(path: Path) -> Iterator[None]:
+    """What Arrow raises while it reads a file, without Arrow's words: they may hold a record's value."""
+    try:
+        yield
+    except PrivstatsError:
+        raise
+    except Exception as error:
+        raise _no_table(path, f" ({type(error).__name__})") from None
+
+
+def _no_table(path: Path, why: str = "") -> DataError:
+    return DataError(f"cannot read {path} as a table with a column per feature{why}")
 
 
 TableFile: TypeAlias = Csv | Parquet

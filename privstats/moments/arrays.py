@@ -187,14 +187,24 @@ def _is_plain(X: Any) -> bool:
 
 
 def _numbers(X: Any) -> NDArray[Any] | None:
-    """Another library's frame as one array of numbers, where it is one: the same shortcut."""
-    if any(hasattr(kind, "index_type") for kind in getattr(getattr(X, "schema", None), "types", ())):
-        return None
-    try:
-        table = np.asarray(X) if hasattr(X, "__array__") else None
-    except Exception:  # dates beside numbers, or a value that numpy cannot hold
-        return None
-    return table if table is not None and table.ndim == 2 and table.dtype.kind in "fiub" else None
+    """Return another library's frame as one array of numbers; None unless the types of all columns are of numbers.
+
+    The types alone decide. A shortcut that asked the array would read a column of dates in two ways: as numbers beside
+    numbers, and as dates beside a gap in any other column.
+    """
+    types = getattr(X, "dtypes", None)
+    types = getattr(getattr(X, "schema", None), "types", None) if types is None else types
+    names = {str(kind) for kind in types} if isinstance(types, list) else set()
+    return np.asarray(X) if names and names <= _TYPES_OF_NUMBERS else None
+
+
+_TYPES_OF_NUMBERS = frozenset(
+    (
+        *("halffloat", "float", "double", "Float32", "Float64"),
+        *(f"{name}{bits}" for name in ("int", "uint", "Int", "UInt") for bits in (8, 16, 32, 64)),
+    )
+)
+"""Names that Arrow and polars give to the types of columns whose values are all numbers or missing."""
 
 
 def _by_column(X: Any, names: tuple[str, ...] | None, columns: list[Any], gaps: bool) -> NDArray[Any]:

@@ -14,12 +14,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from privstats.errors import DataError, PrivstatsError
 from privstats.moments.arrays import columns_of, is_list
 from privstats.transforms import Cells
 from privstats.transforms.column_names import place_of, places_in, same_names
+from privstats.transforms.reading import array_of, read
 
 _RECORDS = 1 << 14
 """Of one batch: the window in which codes of declared columns are formed."""
@@ -85,17 +87,78 @@ class _LazyFrame(_Source):
 
 
 class _Dataset(_Source):
-    """Of Arrow."""
+    """An Arrow dataset, of which each file is read with the types that it has itself.
+
+    Arrow would cast every file to the types of the first one: a record of the first file would then decide what others
+    say, or that all are refused. A dataset with a filter gives no files, so the caller's own query casts there.
+    """
 
     @property
     def names(self) -> list[str]:
-        return list(self.table.schema.names)
+        names, own = list(self.table.schema.names), list[list[str]]()
+        for part in self._parts:
+            with _in_a_sentence(_path_of(part)):
+                own.append(part.physical_schema.names)
+        if own and set(own[0]) <= set(names):  # else the caller's schema says which columns there are
+            names = list(dict.fromkeys((*names, *chain(*own))))
+        return names
+
+    @property
+    def _parts(self) -> list[Any]:
+        try:
+            return list(self.table.get_fragments())
+        except ValueError:  # it has a filter
+            return []
 
     def batches(self, names: list[str]) -> Generator[Any]:
-        yield from self.table.to_batches(columns=names, batch_size=_RECORDS, batch_readahead=1, use_threads=False)
+        parts = self._parts
+        if not parts:
+            yield from self.table.to_batches(columns=names, batch_size=_RECORDS, batch_readahead=1, use_threads=False)
+        for part in parts:
+            yield from _read(_batches_of_file(part, names), _path_of(part))
 
     def whole(self, names: list[str]) -> Any:
-        return self.table.to_table(columns=names)
+        batches = list(self.batches(names))
+        return sys.modules["pyarrow"].table({name: _joined([batch[name] for batch in batches]) for name in names})
+
+
+def _path_of(part: Any) -> str:
+    return str(getattr(part, "path", None) or "the table")
+
+
+def _batches_of_file(part: Any, names: list[str]) -> Generator[Any]:
+    """Yield some columns of one file of a dataset; a column that the file lacks is missing there.
+
+    Values in the names of folders, such as ``year=2026``, are columns too.
+    """
+    arrow, schema = sys.modules["pyarrow"], part.physical_schema
+    keys = sys.modules["pyarrow.dataset"].get_partition_keys(part.partition_expression)
+    own = [name for name in names if name in schema.names]
+    options = {"batch_size": _RECORDS, "batch_readahead": 1, "use_threads": False}
+    for batch in part.to_batches(schema=schema, columns=own, **options):
+        columns = [
+            batch.column(name) if name in own else arrow.array([keys.get(name)] * batch.num_rows) for name in names
+        ]
+        yield arrow.RecordBatch.from_arrays(columns, names=names)
+
+
+def _joined(parts: list[Any]) -> Any:
+    """Return the values of several files as one Arrow column: as texts where the files have different types."""
+    arrow = sys.modules["pyarrow"]
+    kinds = {part.type for part in parts if part.type != arrow.null()} or {arrow.null()}
+    if len(kinds) > 1:
+        parts, kinds = list(map(_as_texts, parts)), {arrow.string()}
+    (kind,) = kinds
+    return arrow.chunked_array([part if part.type == kind else arrow.nulls(len(part), kind) for part in parts], kind)
+
+
+def _as_texts(column: Any) -> Any:
+    """Return a column as texts that are read as its values are."""
+    readings = read(array_of(column))
+    texts = readings.each(readings.spoken, nothing=None)
+    numbers = [repr(number) if number == number else None for number in readings.numbers.tolist()]
+    arrow = sys.modules["pyarrow"]
+    return arrow.array([text or number for text, number in zip(texts, numbers, strict=True)], arrow.string())
 
 
 _SOURCES: Mapping[tuple[str, str], type[_Source]] = {
@@ -302,7 +365,7 @@ def _is(module: str, name: str, X: Any) -> bool:
 
 
 @contextmanager
-def _in_a_sentence() -> Iterator[None]:
+def _in_a_sentence(table: str = "the table") -> Iterator[None]:
     """What a library raises while it reads, without its words: they may hold a record's value."""
     try:
         yield
@@ -310,8 +373,8 @@ def _in_a_sentence() -> Iterator[None]:
         raise
     except Exception as error:
         raise DataError(
-            f"the table could not be read ({type(error).__name__}): run its query by itself, whose own words say "
-            "where, and may hold a value of a record"
+            f"{table} could not be read ({type(error).__name__}): run its query by itself, whose own words say "
+            "where, and may hold a value of a record; give a folder of files by its path, for queries cast its files"
         ) from None
 
 
@@ -320,11 +383,11 @@ def _read_all(source: _Source, names: list[str]) -> Any:
         return source.whole(names)
 
 
-def _read(batches: Generator[Any]) -> Generator[Any]:
-    """The same batches, with errors of theirs in a sentence."""
+def _read(batches: Generator[Any], table: str = "the table") -> Generator[Any]:
+    """The same batches, with errors of theirs in a sentence that names the table."""
     try:
         while True:
-            with _in_a_sentence():
+            with _in_a_sentence(table):
                 batch = next(batches, None)
             if batch is None:
                 return

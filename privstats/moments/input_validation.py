@@ -24,6 +24,7 @@ from privstats.errors import DataError, RecordError, SchemaError
 from privstats.moments.arrays import (
     FileRows,
     GuardedRows,
+    columns_of,
     densified,
     file_rows,
     host_rows,
@@ -203,6 +204,8 @@ def as_rows(array: Any, field: str) -> Any:
         )
     if isinstance(array, np.ma.MaskedArray):
         raise RecordError(f"{field} is a masked array, whose masked entries have no meaning here; fill it first")
+    if columns_of(array) is not None:  # several targets, of which each column has its own type
+        array = ordered_columns(array, None, gaps=True)
     try:
         return of_list(array) if is_list(array) else array_of(array)
     except ValueError:

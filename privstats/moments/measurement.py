@@ -22,7 +22,7 @@ from privstats.moments.base import Moments
 from privstats.moments.clip_report import warn_if_clipped, warn_of_left_out
 from privstats.moments.code_rows import behind, cells_of, columns_asked, levels_of
 from privstats.moments.grid import feature_grid
-from privstats.moments.input_validation import check_features, dense
+from privstats.moments.input_validation import check_features, count_of, dense
 from privstats.moments.readable import LeftOut, by_record, readable_of
 from privstats.schema import Schema, require_schema
 from privstats.schema.kinds import Kind, kind_of
@@ -260,13 +260,21 @@ def _measured(
     lists = is_list(X) or is_list(y)  # whose shape one record may change
     if y is not None and not lists and not worded:  # nearly always every record can be read
         try:
-            return kind.measure(schema, X, y, values, progress), LeftOut()
+            moments = kind.measure(schema, X, y, values, progress)
+            if not _lacks_records(moments, X):
+                return moments, LeftOut()
         except RecordError:
             pass
     moments, left_out = readable_of(kind)(schema, X, y, values, progress)
     if left_out.records and unreadable == "refuse":
         raise RecordError(left_out.remark(none_left=moments.records == 0))
     return moments, left_out
+
+
+def _lacks_records(moments: Any, X: Any) -> bool:
+    """Whether sums have fewer records than X: rounds add nothing for one that cannot be read, and raise no error."""
+    count = count_of(X)
+    return count is not None and moments.records is not None and moments.records < count
 
 
 def quantize(schema: Schema, X: Any) -> NDArray[np.int64]:

@@ -2,7 +2,8 @@
 
 An id is a text or a whole number. One person are
 
-- whole numbers of one value, as numbers of any type and as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``;
+- whole numbers of one value, as numbers of any type and as texts: ``7``, ``7.0``, ``"007"``, ``" +7. "``, ``"0.7e1"``,
+  ``"0x7"``, because readers of tables make that number of these texts;
 - texts that are equal without the blanks of ASCII, and zeros (U+0000), around them; bytes without such blanks are the
   text that they are in UTF-8; a UUID is its text;
 - bytes that are no text in UTF-8, and that are equal to the last byte.
@@ -54,9 +55,11 @@ _NAMED = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,N
 _MISSING = frozenset(("", *_NAMED.split(",")))
 """As readers of tables write a gap, letter by letter: ``Null`` is a name of people."""
 _BLANKS = " \t\n\v\f\r\0"
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
+_CODED = re.compile("0x[0-9a-f]+|0b[01]+", re.IGNORECASE)
+"""Texts of which readers of tables make numbers: pandas, polars and Arrow by exponents, Arrow and DuckDB by prefixes."""
 _TYPED = re.compile(
-    r"""[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?         # a fraction, or a number with an exponent
-    | [+-]?0[xb][0-9a-f_]+ | [+-]?(?:inf(?:inity)?|nan|epoch)      # whole numbers, infinities and days of DuckDB
+    r"""[+-]?(?:inf(?:inity)?|nan|epoch)                           # infinities, and a day of DuckDB
     | true | false | t | f | yes | no | y | n
     | [+-]?[0-9]+([-/.\\ ])[0-9]{1,2}\1[0-9]{1,2}(?:[T ].*)?       # a date, with or without a time of day
     | [0-9]{1,2}([-/.\\ ])[0-9]{1,2}\2[0-9]+(?:[T ].*)?
@@ -64,7 +67,7 @@ _TYPED = re.compile(
     """,
     re.ASCII | re.DOTALL | re.IGNORECASE | re.VERBOSE,
 )
-"""Texts of which pandas, polars, Arrow or DuckDB make a number, truth, date or time in a column of their kind."""
+"""Texts of which pandas, polars, Arrow or DuckDB make an infinity, truth, date or time in a column of their kind."""
 _NO_IDS = re.compile(
     r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
 )
@@ -232,16 +235,16 @@ def _of_text(given: str) -> Reading:
         return None
     if _INTEGER.fullmatch(text):
         return _integer(float(text), 2.0**_DIGITS)
+    if _DECIMAL.fullmatch(text) or _CODED.fullmatch(text):
+        number = _integer(float(int(text, 0) if _CODED.fullmatch(text) else text), 2.0**_DIGITS)
+        return _LIKE_ANOTHER if number is None else number
     return _LIKE_ANOTHER if _TYPED.fullmatch(text) else text
 
 
 def _former_person(value: Any) -> Reading:
-    """The person whom an earlier version took a text for, with U+FFFD and other blanks; who is one now stays so."""
-    person = _person(value)
-    if person not in (None, _LIKE_ANOTHER):
-        return person
+    """The person whom an earlier version took a value for; it read U+FFFD, other blanks and exponents as they stand."""
     if not isinstance(value, str | bytes):
-        return None
+        return _person(value)
     text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
     text = unicodedata.normalize("NFC", text.rstrip("\0").strip()[: _LONGEST + 1]).strip()
     if _INTEGER.fullmatch(text):

@@ -1,12 +1,15 @@
 """Under a promise no record decides what another one is, nor whether it counts: over every kind, container and file."""
 
 import dataclasses
+import importlib
+import importlib.util
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -300,3 +303,39 @@ def test_a_map_behind_declared_columns_that_loses_a_row_costs_no_other(step):
 
     assert counts([False, True, None, False], [0, 1, 1, 1]).records <= 4
     assert counts([False, False], [0, 1]) == counts([False, False], [0, 1])
+
+
+def _matrices(rows: list[list[float]]) -> dict[str, Any]:
+    """The same rows in containers whose types say that they hold numbers, and as objects."""
+    X = np.array(rows)
+    found: dict[str, Any] = {"list": rows, "array": X, "objects": X.astype(object), "sparse": scipy.sparse.csr_array(X)}
+    for name, of in (
+        ("pandas", "DataFrame"),
+        ("polars", "DataFrame"),
+        ("torch", "tensor"),
+    ):
+        if importlib.util.find_spec(name) is not None:
+            found[name] = getattr(importlib.import_module(name), of)(X)
+    if importlib.util.find_spec("pyarrow") is not None:
+        found["Arrow"] = importlib.import_module("pyarrow").table({str(j): column for j, column in enumerate(X.T)})
+    return found
+
+
+@pytest.mark.parametrize("clip", [None, 2])
+def test_rounds_warn_of_what_they_leave_out_in_every_container(clip: int | None) -> None:
+    """Sums of a round add nothing for a row that is not finite, and raise no error that could be counted."""
+    gradients = ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=100, course_mu=1.0)
+    for schema in (ps.ScoreSchema(4, 1.0), gradients):
+        needs = {name: Values.rounded(np.zeros(shape)) for name, shape in schema.needs.items()}
+        terms: dict[str, Any] = {"published": Published.of(needs), "unreadable": "leave out"}
+        if clip is not None:
+            unit: dict[str, Any] = {"unit": "person", "person_clip": clip, "max_records_per_person": 4}
+            privacy = ps.Privacy(model="central", adjacency="add-remove", epsilon=1.0, delta=1e-5, **unit)
+            terms |= {"persons": list("abbb"), "person_clip": ps.dp.person_clip(schema, privacy)}
+        rows = [[0.5, 0.25, 0.1, 0.0], [float("nan"), 0.5, 0.1, 1.0], [0.5, 0.5, 0.1, 1.0], [0.25, 0.25, 0.1, 0.0]]
+        sums = {}
+        for name, X in _matrices(rows).items():
+            with pytest.warns(UnreadableRecordsWarning, match="1 of the records cannot be read") as warned:
+                sums[name] = ps.measure(schema, X, np.array([0, 1, 1, 0]), **terms)
+            assert len(warned) == 1, name
+        assert all(each == sums["list"] for each in sums.values())

@@ -30,6 +30,7 @@ from tests.mutation.persons_catalogue import PERSONS_MUTANTS
 from tests.mutation.planting import both, everywhere, everywhere_new, member, name_in, square_of
 from tests.mutation.proof_catalogue import PROOF_MUTANTS
 from tests.mutation.readers import READERS
+from tests.mutation.reading_catalogue import READING_MUTANTS
 from tests.mutation.stream_catalogue import STREAM_MUTANTS
 from tests.mutation.updates_catalogue import UPDATES_MUTANTS
 
@@ -322,6 +323,7 @@ MUTANTS: dict[str, Mutant] = {
     **PANEL_MUTANTS,
     **PERSONS_MUTANTS,
     **PROOF_MUTANTS,
+    **READING_MUTANTS,
     **READERS,
     **STREAM_MUTANTS,
     **UPDATES_MUTANTS,

@@ -35,6 +35,8 @@ from privstats.moments.persons import Clip, PersonMoments, rows_at
 from privstats.schema import Schema
 from privstats.transforms.reading import array_of, reading, values_of
 
+_TABLE_AXES = 2  # with more axes each entry of a row is itself a list, which is no number
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonRows:
@@ -128,10 +130,13 @@ class PersonRows:
 
 
 def _held(name: str, values: Any) -> Any:
-    """Arrays of what has one type by itself; lists and frames as they are, for one array would give all values one."""
+    """Arrays of what has one type by itself; lists and frames as they are, for one array would give all values one.
+
+    A list stays a list even where all its values are numbers: its rows have the plan's width or are broken, and the
+    plan comes later. An array would take its width from the rows.
+    """
     if is_list(values):
-        plain = plain_numbers(values)
-        return values if plain is None else plain
+        return values
     if is_tensor(values):
         require_plain(values, name)
         return host_rows(values.cpu())
@@ -148,7 +153,14 @@ def _is_frame(values: Any) -> bool:
     return columns_of(values) is not None and any(hasattr(values, name) for name in ("to_numpy", "to_pylist"))
 
 
+def _plain(values: Any) -> Any:
+    """Return a list of numbers, or of rows of numbers, as an array; anything else as it stands."""
+    plain = plain_numbers(values) if is_list(values) else None
+    return values if plain is None or plain.ndim > _TABLE_AXES else plain
+
+
 def _row_digests(X: Any, y: Any) -> list[bytes]:
+    X, y = _plain(X), _plain(y)  # a shortcut: the digests are those of every value read by itself
     if all(type(each) is np.ndarray and each.dtype.kind in "biuf" for each in (X, y)) and len(X):
         cells = np.column_stack([X.reshape(len(X), -1), y.reshape(len(y), -1)]).astype("<f8")
         return [hashlib.sha256(_encoded(row)).digest() for row in cells]
