@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from privstats.engines.door.connection_limits import network_of
+from privstats.engines.door.connection_limits import address_of, network_of
 from privstats.engines.http.exchange import Refused
 
 _MOST_ADDRESSES = 1 << 16
@@ -28,7 +28,8 @@ def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) 
         >>> peer_of("10.0.0.1", {"forwarded": 'for="[2001:db8::7]:443"'}, ("10.0.0.1",))
         '2001:db8::/64'
     """
-    if address in proxies and (match := _FOR.search(headers.get("forwarded", "").rpartition(",")[2])):
+    last = headers.get("forwarded", "").rpartition(",")[2]
+    if address_of(address) in map(address_of, proxies) and (match := _FOR.search(last)):
         address = match[1] or match[2]
     return network_of(address)
 

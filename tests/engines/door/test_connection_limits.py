@@ -203,8 +203,16 @@ class TestProxies:
         assert limiter.arrive("10.0.0.9") is not None, "a stranger makes room"
         assert ends == [stranger]
         assert limiter.arrive("10.0.0.9") is None
+        assert limiter.status.closed == {"full": 1, "proxy": 1}, "the last one made no room: it was closed itself"
         limiter.leave(through[1])
         assert limiter.status.nodes == 5
+
+    @pytest.mark.parametrize("named", ["2001:db8::9", "2001:DB8:0:0::9"])
+    def test_attack_a_neighbour_of_a_proxy_in_its_64_bits_is_a_stranger(self, clock, named):
+        limiter = ConnectionLimiter(LIMITS, clock, proxies=[named])
+        assert all(limiter.arrive("2001:db8::9") for _ in range(5))
+        assert all(limiter.arrive(f"2001:db8::{k}") for k in range(5))
+        assert (limiter.status.nodes, limiter.status.strangers) == (5, 1)
 
 
 class TestIntroduce:
