@@ -76,9 +76,10 @@ async def _many_of_one_sender(self: Intake, sender: int, *more: Any) -> Any:
 
 
 async def _a_nonce_for_everybody(self: HelperDesk, request: Any, place: int) -> Any:
-    payload = await right_replied(self, request, place)
-    self._nonces[place].append(bytes.fromhex("ab" * 31) + bytes([len(self.heard) % 256]))
-    return payload
+    try:
+        return await right_replied(self, request, place)
+    finally:
+        self._nonces[place].append(bytes.fromhex("ab" * 31) + bytes([len(self.heard) % 256]))
 
 
 HTTP_MUTANTS: dict[str, Mutant] = {

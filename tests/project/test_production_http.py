@@ -1,22 +1,26 @@
 """The files of ``docs/production`` for devices: the compose file's commands, systemd's word, and a real nginx."""
 
 import re
+import select
 import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
+from privstats.engines.door.connection_limits import Limits as DoorLimits
 from privstats.engines.door.ports import free_port
 from privstats.engines.http.device import DeviceRun
 from privstats.engines.http.dial import Dial
+from privstats.engines.http.helper_desk import OFFER
 from privstats.engines.http.intake import REPORT, SIGNATURE
 from privstats.engines.http.settings import Limits
 from tests.engines.http.desk import ORIGIN, study_of_devices
+from tests.engines.http.test_door import until
 from tests.engines.http.test_serve import Helpers, served, waited
 from tests.project.test_production import FOLDER, parsed
 
@@ -62,6 +66,23 @@ def test_systemd_reads_the_unit(tmp_path: Path) -> None:
         ["systemd-analyze", "verify", tmp_path / "privstats-http.service"], capture_output=True, text=True
     )
     assert "privstats-http.service:" not in done.stderr, done.stderr
+
+
+def test_the_proxy_limits_each_client_and_all_to_less_than_the_leader_takes() -> None:
+    """Behind a proxy the leader sees one address, which it must not limit."""
+    text = re.sub(r"#.*", "", (FOLDER / "nginx-http.conf").read_text())
+    limits = {zone: int(number) for zone, number in re.findall(r"limit_conn (\w+) (\d+);", text)}
+    assert 0 < limits["clients"] < limits["all"] < DoorLimits().connections
+    zones = dict(re.findall(r"limit_conn_zone (\S+) zone=(\w+):", text))
+    assert zones == {"$client": "clients", "$server_name": "all"}
+    (connections,) = map(int, re.findall(r"worker_connections (\d+);", text))
+    (files,) = map(int, re.findall(r"worker_rlimit_nofile (\d+);", text))
+    assert 2 * limits["all"] < connections < files
+    (network,) = re.findall(r'"~(\^\S+)" \$network;', text)
+    for one, other in (("2001:db8:1:2::7", "2001:db8:1:2:3:4:5:6"), ("2001:db8::7", "2001:db8::9:0:0:7")):
+        assert re.findall(network, one) == re.findall(network, other) != []
+    assert re.findall(network, "2001:db8:1:2::7") != re.findall(network, "2001:db8:1:3::7")
+    assert not re.findall(network, "192.0.2.7")
 
 
 def configured(place: Path, port: int, leader: int) -> str:
@@ -149,3 +170,29 @@ def test_a_leader_that_is_away_is_a_code_that_a_page_reads_and_the_same_bytes_go
             assert run.send(dial, 0, report) == 201
         server.asked("POST", "/give-up")
         helpers.join()
+
+
+@pytest.mark.ci
+def test_attack_one_client_behind_nginx_holds_its_own_connections_and_no_other_clients(tmp_path: Path) -> None:
+    """4,100 offers that stopped after two bytes took every connection of the leader, for as long as they were held."""
+    study = study_of_devices(tmp_path / "run")
+    (tmp_path / "proxy").mkdir()
+    offer = f"POST /v1/runs/{study.run}/offers/1 HTTP/1.1\r\nhost: leader.example\r\n"
+    offer += f"content-type: {OFFER}\r\ncontent-length: 137\r\n\r\nxx"
+    asked = f"GET /v1/runs/{study.run} HTTP/1.1\r\nhost: leader.example\r\nconnection: close\r\n\r\n"
+    with (
+        served(study, limits=Limits(proxies=("127.0.0.1",))) as server,
+        proxied(tmp_path / "proxy", server.port) as port,
+        ExitStack() as held,
+    ):
+        lines = []
+        for _ in range(300):
+            line = held.enter_context(socket.create_connection(("127.0.0.1", port), 10))
+            line.sendall(offer.encode())
+            lines.append(line)
+        until(lambda: len(select.select(lines, [], [], 0)[0]) == 300 - 256)
+        for line in select.select(lines, [], [], 0)[0]:
+            assert b'"code":"busy"' in line.recv(1 << 16), "nginx has passed 256 to the leader, and no more"
+        other = held.enter_context(socket.create_connection(("127.0.0.1", port), 10, ("127.0.0.2", 0)))
+        other.sendall(asked.encode())
+        assert b'"code":"no_panel"' in server.rest(other)

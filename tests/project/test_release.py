@@ -40,6 +40,9 @@ DATA = {
     "threat_models/py.typed",
 }
 """The files of the packages that are not Python: a new one is listed here before a wheel may hold it."""
+_DIGEST_OF = {name: f"$(find {name} -type f | sort | xargs sha256sum | base64 -w0)" for name in ("dist", "sbom")}
+DIGESTS = [f'echo "sha256={digest}" >> "$GITHUB_OUTPUT"' for digest in _DIGEST_OF.values()]
+CHECKS = [f'test -n "$SHA256" && test "{digest}" = "$SHA256"' for digest in _DIGEST_OF.values()]
 
 
 def read(path: Path) -> Any:
@@ -166,6 +169,9 @@ def test_the_pack_for_readers_has_every_part_and_the_digest_of_each(tmp_path: Pa
     counts = dict(line.split(",") for line in (pack / "tests.csv").read_text("utf-8").splitlines()[1:])
     assert int(counts["tests/secagg"]) > 100
     assert "tests/secagg/vectors/uploads.json" in {name.removeprefix("vectors/") for name in listed}
+    assert ci("build", str(tmp_path / "dist")).returncode == 0, "as .ci/release does"
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    assert listed[wheel.name] == sha256(wheel.read_bytes()).hexdigest()
     again = ci("pack", str(pack))
     assert (again.returncode, again.stderr) == (1, f"{pack} exists: give a folder that does not\n")
 
@@ -206,7 +212,7 @@ def test_what_a_workflow_runs_is_there(name: str) -> None:
             assert words[words.index("-c") + 1] == "constraints.txt"
             for package in words[words.index("constraints.txt") + 1 :]:
                 assert package in ("-e", '".[nightly]"') or f"\n{package}==" in pinned, command
-        else:
+        elif command not in (*DIGESTS, *CHECKS):
             assert command in ("python -m venv .venv", "reuse lint"), (
                 f"{name} runs {command!r}: a file of .ci is tried here"
             )
@@ -240,14 +246,66 @@ def test_only_what_publishes_may_sign() -> None:
         "build": None,
         "materials": "build",
         "attest": ["build", "materials"],
-        "publish": "attest",
+        "publish": ["build", "attest"],
     }
     for name in ("attest", "publish"):  # no code of the project, and none of a tool, beside the right to sign
-        used = [step["uses"].partition("@")[0] for step in jobs[name]["steps"]]
+        assert {step["run"] for step in jobs[name]["steps"] if "run" in step} <= set(CHECKS)
+        used = [step["uses"].partition("@")[0] for step in jobs[name]["steps"] if "uses" in step]
         assert set(used) <= {
             *("actions/download-artifact", "actions/attest-build-provenance", "actions/attest-sbom"),
             "pypa/gh-action-pypi-publish",
         }
+
+
+def digest_of(job: dict[str, Any], place: Path) -> str:
+    """What a job's step of digests gives to later jobs, when it is run in a folder."""
+    (step,) = (step for step in job["steps"] if step.get("run") in DIGESTS)
+    assert job["outputs"] == {"sha256": f"${{{{ steps.{step['id']}.outputs.sha256 }}}}"}
+    output = place / "output"
+    output.unlink(missing_ok=True)
+    subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=place, env={**os.environ, "GITHUB_OUTPUT": output}, check=True
+    )
+    return output.read_text("utf-8").strip().removeprefix("sha256=")
+
+
+def test_attack_an_artefact_that_another_job_has_replaced_is_neither_attested_nor_published(tmp_path: Path) -> None:
+    """Jobs hand files on by a name, which any job of the run may give to other files."""
+    jobs = read(FORGE / "workflows" / "release.yml")["jobs"]
+    for folder in ("dist", "sbom"):
+        (tmp_path / folder).mkdir()
+    wheel, more, bill = tmp_path / "dist" / "a.whl", tmp_path / "dist" / "b.whl", tmp_path / "sbom" / "a.json"
+    wheel.write_bytes(b"built")
+    bill.write_bytes(b"listed")
+    given = {name: digest_of(jobs[name], tmp_path) for name in ("build", "materials")}
+
+    def passes(name: str, **changed: str) -> bool:
+        """Whether a job goes on after its checks, the first steps after those that load files."""
+        loads = [step for step in jobs[name]["steps"] if "download-artifact@" in step.get("uses", "")]
+        checks = [step for step in jobs[name]["steps"] if "run" in step]
+        assert len(loads) == len(checks)
+        assert jobs[name]["steps"][: 2 * len(loads)] == [*loads, *checks]
+        for step in checks:
+            (wanted,) = re.findall(r"^\${{ needs\.(\w+)\.outputs\.sha256 }}$", step["env"]["SHA256"])
+            told = {**os.environ, "SHA256": {**given, **changed}[wanted]}
+            if subprocess.run(["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=told).returncode:
+                return False
+        return True
+
+    assert passes("attest")
+    assert passes("publish")
+    wheel.write_bytes(b"replaced")
+    assert not passes("attest")
+    assert not passes("publish")
+    wheel.write_bytes(b"built")
+    more.write_bytes(b"added")
+    assert not passes("attest")
+    assert not passes("publish")
+    more.unlink()
+    assert not passes("publish", build=""), "no digest is no pass"
+    bill.write_bytes(b"replaced")
+    assert not passes("attest")
+    assert passes("publish"), "which publishes no list"
 
 
 def locked() -> dict[str, tuple[str, str]]:
@@ -275,6 +333,7 @@ def test_a_build_takes_its_tools_by_hash_and_asks_no_index() -> None:
     assert [step["run"] for step in build["steps"] if "run" in step] == [
         "python -m venv .venv",
         '.ci/release "$GITHUB_REF_NAME"',
+        DIGESTS[0],
     ]
 
 
@@ -292,11 +351,13 @@ def test_the_tools_of_a_build_are_whole_without_others() -> None:
 
 @pytest.mark.nightly
 def test_two_builds_are_the_same_bytes_and_a_tool_of_another_hash_is_refused(tmp_path: Path) -> None:
+    built = []
     for place in ("one", "two"):
-        done = ci("build", str(tmp_path / place), "--wheel", SOURCE_DATE_EPOCH="1700000000")
+        done = ci("build", str(tmp_path / place))
         assert done.returncode == 0, done.stderr
-    (one,), (two,) = ((tmp_path / place).iterdir() for place in ("one", "two"))
-    assert one.read_bytes() == two.read_bytes()
+        built.append({path.name: path.read_bytes() for path in (tmp_path / place).iterdir()})
+    assert len(built[0]) == 2
+    assert built[0] == built[1]
     (tmp_path / "other" / ".ci").mkdir(parents=True)
     shutil.copy(ROOT / ".ci" / "build", tmp_path / "other" / ".ci")
     text = (ROOT / "build-lock.txt").read_text("utf-8")

@@ -33,12 +33,15 @@ PATIENCE_SECONDS = 20.0
 BYTES_A_SECOND = 16 << 10
 """The slowest line that is waited for: a piece of 5 MiB in some 6 minutes."""
 
-Why: TypeAlias = Literal["full", "address", "node", "slow", "size", "malformed", "login", "unknown", "descriptors"]
+Why: TypeAlias = Literal[
+    "full", "address", "proxy", "node", "slow", "size", "malformed", "login", "unknown", "descriptors"
+]
 """Why a connection was closed, or a request refused."""
 
 _WORDS: Final[dict[Why, str]] = {
-    "full": "too many in all: some without a known signature make room",
+    "full": "too many in all: for each new one, one without a known signature is closed",
     "address": "too many from one address without a known signature",
+    "proxy": "too many in all, and new ones of a proxy are closed: let the proxy limit the connections of each client",
     "node": "too many, or too many requests at once, of one key",
     "slow": "a handshake, a request or the reading of an answer was held back",
     "size": "a request, or its headers, are larger than its sender may send",
@@ -92,7 +95,7 @@ class AdmittedConnection:
     """One connection.
 
     Attributes:
-        host: its address without the port; of IPv6 the /64, all of which one subscriber has.
+        host: its address without the port; of IPv6 the /64, all of which one subscriber has, but for a proxy's.
         began: when it was accepted.
         until: when it is closed unless something happens.
         node: the known key that signed its last request; None for a stranger.
@@ -112,7 +115,8 @@ class ConnectionLimiter:
     Args:
         limits: how many there may be.
         clock: seconds that never run backwards.
-        proxies: addresses that carry many people's requests: their connections count as signed from the start.
+        proxies: addresses that carry many people's requests: their connections count as signed from the start. An
+            address of IPv6 is this one alone, not its /64.
         names: whether lines of the log name addresses.
 
     Example:
@@ -135,7 +139,7 @@ class ConnectionLimiter:
         names: bool = True,
     ) -> None:
         self._limits, self._clock, self._names = limits, clock, names
-        self._proxies = frozenset(map(network_of, proxies))
+        self._proxies = frozenset(map(address_of, proxies))
         self._nodes: dict[AdmittedConnection, None] = {}
         self._strangers: dict[AdmittedConnection, None] = {}  # both in the order of arrival, as each address' own
         self._of_address: defaultdict[str, dict[AdmittedConnection, None]] = defaultdict(dict)
@@ -156,9 +160,9 @@ class ConnectionLimiter:
 
         Where the places are taken, the oldest stranger leaves; where all have just come, one by chance.
         """
+        if (proxy := address_of(host)) in self._proxies:
+            return self._proxied(proxy)
         host = network_of(host)
-        if host in self._proxies:
-            return self._proxied(host)
         here = self._of_address.get(host, {})
         if len(here) >= self._limits.of_address and not self._make_room(here, "address", host):
             return None
@@ -170,9 +174,11 @@ class ConnectionLimiter:
         return admitted
 
     def _proxied(self, host: str) -> AdmittedConnection | None:
-        full = len(self._nodes) + len(self._strangers) >= self._limits.connections
-        if full and not self._make_room(self._strangers, "full", host):
-            return None
+        if len(self._nodes) + len(self._strangers) >= self._limits.connections:
+            if not self._strangers:
+                self.turn_away("proxy", host)
+                return None
+            self._make_room(self._strangers, "full", host)
         admitted = self._new(host)
         self._nodes[admitted] = None
         return admitted
@@ -257,6 +263,16 @@ class ConnectionLimiter:
         self._strangers[admitted] = self._of_address[admitted.host][admitted] = None
         return True
 
+    def may_stay(self, admitted: AdmittedConnection) -> bool:
+        """Return whether a connection may wait for its next request; a stranger's may while half the places are free.
+
+        Strangers that ask again and again on open connections would take the server's time from newcomers.
+        """
+        if admitted not in self._strangers:
+            return True
+        here, places = len(self._of_address[admitted.host]), self._limits
+        return 2 * here <= places.of_address and 2 * len(self._strangers) <= places.strangers
+
     def allow(self, admitted: AdmittedConnection, size: int = 0) -> None:
         """A connection may go on until ``size`` bytes have passed on a slow line."""
         admitted.until = self._clock() + PATIENCE_SECONDS + size / BYTES_A_SECOND
@@ -284,6 +300,21 @@ class ConnectionLimiter:
         self._last[why] = host
 
 
+def address_of(host: str) -> str:
+    """One address in one spelling; what is no address as it is.
+
+    Example:
+        >>> from privstats.engines.door.connection_limits import address_of
+        >>> address_of("2001:DB8:0::7"), address_of("::ffff:10.0.0.7")
+        ('2001:db8::7', '10.0.0.7')
+    """
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    return str(getattr(address, "ipv4_mapped", None) or address)
+
+
 def network_of(host: str) -> str:
     """What is counted as one address: the /64 of one of IPv6, all of which one subscriber has.
 
@@ -292,13 +323,11 @@ def network_of(host: str) -> str:
         >>> network_of("2001:db8::7"), network_of("::ffff:10.0.0.7")
         ('2001:db8::/64', '10.0.0.7')
     """
+    address = address_of(host)
     try:
-        address = ipaddress.ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
+        return str(ipaddress.IPv6Network((address, 64), strict=False))
+    except ValueError:  # no address of IPv6
+        return address
 
 
 def _take(counted: Counter[K], key: K) -> None:

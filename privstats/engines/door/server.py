@@ -9,6 +9,7 @@ closed once a second.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import socket
 from asyncio import sslproto
@@ -21,6 +22,8 @@ from privstats.engines.door.connection_limits import CONNECTION, AdmittedConnect
 from privstats.engines.network.status_file import ConnectionStatus
 
 _TICK_SECONDS = 1.0
+_ACCEPTS_A_TURN = 64
+"""Newcomers that are accepted before the event loop does its other work, which may be hundreds of requests."""
 _OF_THE_MACHINE = Limits(connections=128, strangers=128, of_address=128)
 _TLS_SECONDS: dict[str, Any] = {"ssl_handshake_timeout": 60, "ssl_shutdown_timeout": 1000}
 """Both end later than the limiter closes, which says why."""
@@ -87,7 +90,9 @@ class DoorServer(uvicorn.Server):
     async def _accept(self, door: socket.socket, limiter: ConnectionLimiter) -> None:
         loop = asyncio.get_running_loop()
         door.setblocking(False)
-        while True:
+        for number in itertools.count(1):
+            if not number % _ACCEPTS_A_TURN:
+                await asyncio.sleep(0)  # or a queue that never empties would keep all other work waiting
             try:
                 connection, address = await loop.sock_accept(door)
             except OSError:  # no descriptors, or a connection that ended in the queue
@@ -98,11 +103,15 @@ class DoorServer(uvicorn.Server):
             if admitted is None:
                 connection.close()
             else:
-                admitted.end = self._begin(self._greet(connection, admitted, limiter)).cancel
-            await asyncio.sleep(0)  # or a queue that never empties would keep every other work waiting
+                admitted.end = connection.close  # until its task runs: a task that never ran would leave it open
+                self._begin(self._greet(connection, admitted, limiter))
 
     async def _greet(self, connection: socket.socket, admitted: AdmittedConnection, limiter: ConnectionLimiter) -> None:
         """TLS, after which the connection is uvicorn's."""
+        task = asyncio.current_task()
+        if task is None or connection.fileno() < 0:  # it has made room for a later one of its turn
+            return
+        admitted.end = task.cancel
         loop, context = asyncio.get_running_loop(), self.config.ssl
         guest = _Guest(self._protocol(admitted), admitted, limiter)
         transport: Any = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
@@ -15,6 +16,10 @@ import msgspec
 Scope: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+CLOSE: Mapping[str, str] = MappingProxyType({"connection": "close"})
+"""The header with which an answer ends its connection."""
 
 PROVED = "privstats.proved"
 """A function in the scope, where a server has one: it hears which key has signed on this connection."""
@@ -162,10 +167,10 @@ CODES: Mapping[str, Problem] = {
 
 
 class Refused(Exception):  # noqa: N818 - an answer that the application turns into a document at once
-    """A refusal with its code in :data:`CODES`."""
+    """A refusal with its code in :data:`CODES`, and further headers of its answer."""
 
-    def __init__(self, code: str) -> None:
-        self.code = code
+    def __init__(self, code: str, headers: Mapping[str, str] = NO_HEADERS) -> None:
+        self.code, self.headers = code, headers
         super().__init__(code)
 
 

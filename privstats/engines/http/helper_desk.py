@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
 
-from privstats.engines.http.exchange import Answer, Refused, Request, problem
+from privstats.engines.http.exchange import Answer, Refused, Request
 from privstats.engines.http.folders import End
 from privstats.engines.http.intake import Intake, deadline, length_of
 from privstats.engines.http.limits import one_at_a_time
@@ -70,12 +70,10 @@ class HelperDesk:
         if kept is not None and kept != data:
             raise Refused("other_offer")
         if kept is None:
-            self._intake.penalties.check(peer)
             try:
                 await self._owner.call(partial(self._run.take_offer, place, data))
-            except Refused:
-                self._intake.penalties.add(peer)
-                raise
+            except Refused as refused:
+                raise Refused(refused.code, self._intake.penalties.add(peer)) from None
         return Answer(201 if kept is None else 200)
 
     async def exchange(self, request: Request, place: int) -> Answer:
@@ -83,9 +81,6 @@ class HelperDesk:
         if place not in self._places:
             raise Refused("stranger")
         payload = await self._replied(request, place)
-        if payload is None:
-            stale = problem("stale_nonce")
-            return Answer(stale.status, stale.body, stale.media, self._nonce(place), stale.code)
         self.heard[place] = self._now()
         request.proved(b"helper %d" % place)
         following = await self._owner.call(partial(self._run.exchange, place, payload))
@@ -96,15 +91,15 @@ class HelperDesk:
             return Answer(200, following.data, END, self._nonce(place))
         return Answer(200, following, MESSAGE, self._nonce(place))
 
-    async def _replied(self, request: Request, place: int) -> bytes | None:
-        """The payload of a reply that this helper signed for one of its nonces; None where it signed none of them.
+    async def _replied(self, request: Request, place: int) -> bytes:
+        """The payload of a reply that this helper signed for one of its nonces; refused with a nonce where it did not.
 
         The signature is verified over the first bytes and the payload's hash, before more is read. An empty body, of a
         helper that has no nonce yet, costs nothing.
         """
         length, hashed = _length(request, REPLY, self._most), request.headers.get(PAYLOAD, "")
         if not length:
-            return None
+            raise Refused("stale_nonce", self._nonce(place))
         peer = self._intake.peer(request)
         if length > _SMALL and not _HASH.fullmatch(hashed):
             raise Refused("too_large")
@@ -116,10 +111,8 @@ class HelperDesk:
                 if length <= _SMALL:
                     await _rest(request, data, length)
                     hashed = sha256(data[REPLY_HEAD_BYTES:]).hexdigest()
-                self._intake.penalties.check(peer)
                 if not self._signed(bytes(data[:REPLY_HEAD_BYTES]), bytes.fromhex(hashed), place):
-                    self._intake.penalties.add(peer)
-                    return None
+                    raise Refused("stale_nonce", {**self._nonce(place), **self._intake.penalties.add(peer)})
                 if length > _SMALL:
                     await self._large(request, data, length, place)
         except TimeoutError:

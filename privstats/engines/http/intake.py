@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from privstats.engines.http.exchange import CODES, Refused, Request
 from privstats.engines.http.folders import Manifest, named
 from privstats.engines.http.limits import BrokenOff, BytesInFlight, Openings, Penalties, one_at_a_time, peer_of
-from privstats.engines.http.owner import Verdict
+from privstats.engines.http.owner import CONFIRMED, Verdict
 from privstats.engines.http.settings import Limits
 from privstats.secagg.protocols import EarlyReports
 from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
@@ -75,7 +75,8 @@ class Intake:
 
     Attributes:
         flight: bodies that are being received.
-        again: those of them whose sender broke one off within the hour, or has its report here: a quarter at most.
+        again: those of them whose sender broke one off within the hour or sent one that was refused, or has its report
+            here: a quarter at most.
         penalties: bad signatures, by address.
     """
 
@@ -121,12 +122,11 @@ class Intake:
             raise Refused("slow") from None
 
     def _verify(self, early: EarlyReports, sender: int, head: bytes, signature: bytes, peer: str) -> None:
-        self.penalties.check(peer)
         try:
             early.check(sender, head, signature)
         except Refusal as refusal:
-            self.penalties.add(peer)
-            raise Refused(refusal.code if refusal.code in CODES else "malformed") from None
+            code = refusal.code if refusal.code in CODES else "malformed"
+            raise Refused(code, self.penalties.add(peer)) from None
 
     async def _rest(
         self, sender: int, request: Request, head: bytes, length: int, signature: bytes, peer: str
@@ -142,12 +142,13 @@ class Intake:
             async with self._room(sender, length, again=kept is not None or self._broken.lately(sender)):
                 body = await _body(request, head, length)
                 if bytes(body[-SIGNATURE_BYTES:]) != signature:
-                    self.penalties.add(peer)
-                    raise Refused("bad_signature")
+                    raise Refused("bad_signature", self.penalties.add(peer))
                 verdict = await self._report(sender, body)
-        if verdict == "bad_body":
-            self._openings.add(sender)
-        return verdict
+                if verdict == "bad_body":
+                    self._openings.add(sender)
+                if verdict not in CONFIRMED:
+                    raise Refused(verdict)
+                return verdict
 
     @asynccontextmanager
     async def _room(self, sender: int, length: int, *, again: bool) -> AsyncIterator[None]:
@@ -158,7 +159,7 @@ class Intake:
             for room in rooms:
                 await room.take(length)
                 taken.append(room)
-            with self._broken.unless_it_ends(sender):
+            with self._broken.unless_taken(sender):
                 yield
         finally:
             for room in taken:

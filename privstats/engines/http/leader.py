@@ -14,7 +14,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
-from privstats.engines.http.exchange import CODES, Answer, Gone, Receive, Refused, Request, Scope, Send, problem
+from privstats.engines.http.exchange import (
+    CLOSE,
+    CODES,
+    NO_HEADERS,
+    Answer,
+    Gone,
+    Receive,
+    Refused,
+    Request,
+    Scope,
+    Send,
+    problem,
+)
 from privstats.engines.http.helper_desk import END, HelperDesk
 from privstats.engines.http.intake import SIGNATURE, Intake, drained
 from privstats.engines.http.owner import AGAIN, TAKEN, Owner
@@ -128,9 +140,8 @@ class Leader:
             return await self._handlers[name](request, number)
         except Refused as refused:
             answer = problem(refused.code)
-            if refused.code != "slow" and await drained(request):
-                return answer
-            return replace(answer, headers={**answer.headers, "connection": "close"})
+            read = refused.code != "slow" and await drained(request)
+            return replace(answer, headers={**answer.headers, **refused.headers, **(NO_HEADERS if read else CLOSE)})
 
     async def _manifest(self, request: Request, _: int) -> Answer:
         if self._run.ended is not None and (end := self._run.end) is not None:
@@ -153,8 +164,6 @@ class Leader:
             if sender >= len(self._run.folder.roster):
                 raise Refused("stranger")
             verdict = await self.intake.take(manifest, sender, request)
-            if verdict not in _STATUS:
-                raise Refused(verdict)
         except Refused as refused:
             raise _after_the_end(refused) if ended else refused from None
         return Answer(_STATUS[verdict])
@@ -189,7 +198,7 @@ class Leader:
 
 def _after_the_end(refused: Refused) -> Refused:
     """What a report is told that is no repeat of a confirmed one; nothing of it follows from who has reported."""
-    return refused if CODES[refused.code].retry else Refused("over")
+    return refused if CODES[refused.code].retry else Refused("over", refused.headers)
 
 
 def _routed(path: str) -> tuple[str, str, int]:

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from privstats.engines.door.connection_limits import network_of
-from privstats.engines.http.exchange import Refused
+from privstats.engines.door.connection_limits import address_of, network_of
+from privstats.engines.http.exchange import CLOSE, NO_HEADERS, Refused
 
 _MOST_ADDRESSES = 1 << 16
 _MOST_OPENINGS, _HOUR = 5, 3600.0
@@ -28,13 +28,17 @@ def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) 
         >>> peer_of("10.0.0.1", {"forwarded": 'for="[2001:db8::7]:443"'}, ("10.0.0.1",))
         '2001:db8::/64'
     """
-    if address in proxies and (match := _FOR.search(headers.get("forwarded", "").rpartition(",")[2])):
+    last = headers.get("forwarded", "").rpartition(",")[2]
+    if address_of(address) in map(address_of, proxies) and (match := _FOR.search(last)):
         address = match[1] or match[2]
     return network_of(address)
 
 
 class Penalties:
     """Bad signatures by address: a bucket that holds as many as it refills in a second.
+
+    A full bucket costs whoever shows the next one its connection. It costs an address nothing, which may be that of a
+    lecture hall or a mobile carrier: good signatures are verified however many bad ones come from there.
 
     Args:
         rate: how many a second.
@@ -45,16 +49,15 @@ class Penalties:
         self._rate, self._clock = rate, clock
         self._used: dict[str, tuple[float, float]] = {}  # how full, and when
 
-    def check(self, peer: str) -> None:
-        """Refuse an address whose bucket is full, before anything is verified for it; raises ``Refused``."""
-        if self._level(peer) > self._rate - 1:
-            raise Refused("rate")
-
-    def add(self, peer: str) -> None:
-        """Count one."""
-        self._used[peer] = self._level(peer) + 1, self._clock()
+    def add(self, peer: str) -> Mapping[str, str]:
+        """Count one, and return further headers of its answer: where the bucket is full, its connection ends."""
+        level = self._level(peer)
+        if level > self._rate - 1:
+            return CLOSE
+        self._used[peer] = level + 1, self._clock()
         if len(self._used) > _MOST_ADDRESSES:
             self._used = {each: used for each, used in self._used.items() if self._level(each) > 0}
+        return NO_HEADERS
 
     def _level(self, peer: str) -> float:
         level, since = self._used.get(peer, (0.0, 0.0))
@@ -82,18 +85,18 @@ class Openings:
 
 
 class BrokenOff:
-    """Senders that have held room for a body within the hour and did not bring it to its end."""
+    """Senders that have held room for a body within the hour without a report that was taken."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._times: dict[int, float] = {}
 
     def lately(self, sender: int) -> bool:
-        """Whether this sender's last body ended early, within the hour."""
+        """Whether this sender's last body ended early or was refused, within the hour."""
         return self._clock() - self._times.get(sender, -math.inf) < _HOUR
 
     @contextmanager
-    def unless_it_ends(self, sender: int) -> Iterator[None]:
+    def unless_taken(self, sender: int) -> Iterator[None]:
         """Count this sender from now on, until the block has come to its end."""
         self._times[sender] = self._clock()
         yield

@@ -20,6 +20,7 @@ from privstats.errors import PrivstatsError
 
 TAKEN, AGAIN = "taken", "again"
 """A report is on the disk; and it was there before. Every other verdict is a code of ``exchange.CODES``."""
+CONFIRMED: Final = frozenset({TAKEN, AGAIN})
 
 Verdict: TypeAlias = str
 T = TypeVar("T")

@@ -100,10 +100,10 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """The answer has time to be taken; then the connection is a stranger's again, where there is room."""
+        """The answer has time to be taken; then the connection is a stranger's again, or ends if places are scarce."""
         super().on_response_complete()
         unread = self._allow_unread()
-        if not unread and not self.transport.is_closing() and not self.limiter.forget(self._admitted):
+        if not unread and not self.transport.is_closing() and not self._may_stay:
             self.transport.close()
 
     def pause_writing(self) -> None:
@@ -122,6 +122,10 @@ class DeadlineProtocol(HttpToolsProtocol):
     @property
     def _answered(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def _may_stay(self) -> bool:
+        return self.limiter.forget(self._admitted) and self.limiter.may_stay(self._admitted)
 
     def _allow_unread(self) -> int:
         unread = self.transport.get_write_buffer_size()

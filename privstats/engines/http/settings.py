@@ -36,7 +36,7 @@ class Limits:
 
     Attributes:
         connections: open ones of one address that have shown no good signature; for one more, one makes room.
-        bad_signatures: a second and address.
+        bad_signatures: a second and address; each further one ends its connection.
         in_flight_mib: bodies of all senders that are being received, in MiB.
         proxies: addresses whose ``Forwarded`` header counts.
     """

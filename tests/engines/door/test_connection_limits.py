@@ -188,6 +188,36 @@ class TestForget:
         assert first.began < clock.seconds
 
 
+class TestMayStay:
+    """Connections that ask again and again left no time for newcomers."""
+
+    def test_a_stranger_waits_for_its_next_request_while_half_the_places_of_its_address_are_free(self, clock):
+        limiter = ConnectionLimiter(Limits(of_address=4, strangers=100), clock)
+        here = [limiter.arrive("10.0.0.1") for _ in range(2)]
+        assert limiter.may_stay(here[0])
+        last = limiter.arrive("10.0.0.1")
+        assert not limiter.may_stay(here[0])
+        assert limiter.may_stay(limiter.arrive("10.0.0.2")), "others at another address do not matter"
+        limiter.leave(last)
+        assert limiter.may_stay(here[0])
+
+    def test_and_half_of_all_places(self, clock):
+        limiter = ConnectionLimiter(Limits(of_address=4, strangers=8), clock)
+        came = [limiter.arrive(f"10.0.0.{k}") for k in range(5)]
+        assert not limiter.may_stay(came[0])
+        limiter.leave(came[4])
+        assert limiter.may_stay(came[0])
+
+    def test_who_has_signed_or_comes_through_a_proxy_may_always(self, clock):
+        limiter = ConnectionLimiter(LIMITS, clock, proxies=["10.0.0.9"])
+        node, proxied = limiter.arrive("10.0.0.1"), limiter.arrive("10.0.0.9")
+        limiter.prove(node, b"key")
+        for k in range(4):
+            limiter.arrive(f"10.0.1.{k}")
+        assert limiter.may_stay(node)
+        assert limiter.may_stay(proxied)
+
+
 class TestProxies:
     def test_a_proxy_is_no_stranger_and_its_connections_are_nobodys(self, clock):
         limiter = ConnectionLimiter(LIMITS, clock, proxies=["10.0.0.9"])
@@ -203,8 +233,16 @@ class TestProxies:
         assert limiter.arrive("10.0.0.9") is not None, "a stranger makes room"
         assert ends == [stranger]
         assert limiter.arrive("10.0.0.9") is None
+        assert limiter.status.closed == {"full": 1, "proxy": 1}, "the last one made no room: it was closed itself"
         limiter.leave(through[1])
         assert limiter.status.nodes == 5
+
+    @pytest.mark.parametrize("named", ["2001:db8::9", "2001:DB8:0:0::9"])
+    def test_attack_a_neighbour_of_a_proxy_in_its_64_bits_is_a_stranger(self, clock, named):
+        limiter = ConnectionLimiter(LIMITS, clock, proxies=[named])
+        assert all(limiter.arrive("2001:db8::9") for _ in range(5))
+        assert all(limiter.arrive(f"2001:db8::{k}") for k in range(5))
+        assert (limiter.status.nodes, limiter.status.strangers) == (5, 1)
 
 
 class TestIntroduce:

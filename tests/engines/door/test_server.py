@@ -9,6 +9,8 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -163,3 +165,26 @@ def test_a_connection_on_a_socket_for_this_machine_may_be_silent(monkeypatch):
         served.until(lambda: served.server._inside.status.strangers == 1)
         (admitted,) = served.server._inside._strangers
         served.until(lambda: admitted.until == math.inf)
+
+
+def test_attack_a_queue_of_newcomers_is_let_in_within_few_turns_and_never_takes_a_whole_one():
+    """One newcomer a turn, while 500 connections asked in each, kept every device out for as long as that went on."""
+    came, number = [], 100
+
+    async def turns():
+        with socket.create_server(("127.0.0.1", 0)) as door:
+            lines = [socket.create_connection(door.getsockname(), 10) for _ in range(number)]
+            limiter = SimpleNamespace(arrive=came.append)  # lets nobody in, and each is closed
+            server = DoorServer(uvicorn.Config(small), door, limiter)
+            accepting, seen = asyncio.create_task(server._accept(door, limiter)), [0]
+            while seen[-1] < number:
+                await asyncio.sleep(0)
+                seen.append(len(came))
+            accepting.cancel()
+            for line in lines:
+                line.close()
+            return seen
+
+    seen = asyncio.run(turns())
+    assert len(seen) <= 2 + math.ceil(number / module._ACCEPTS_A_TURN) < number / 20
+    assert max(later - earlier for earlier, later in pairwise(seen)) <= module._ACCEPTS_A_TURN < number

@@ -24,3 +24,11 @@ PROXY = ("10.0.0.1",)
 )
 def test_only_a_named_proxy_is_believed_and_only_its_last_word(address: str, forwarded: str, peer: str) -> None:
     assert peer_of(address, {"forwarded": forwarded}, PROXY) == peer
+
+
+@pytest.mark.parametrize(
+    ("address", "peer"),
+    [("2001:db8::9", "198.51.100.1"), ("2001:db8::7", "2001:db8::/64"), ("::ffff:10.0.0.1", "198.51.100.1")],
+)
+def test_a_proxy_is_named_by_its_address_in_any_spelling_and_speaks_for_no_neighbour(address: str, peer: str) -> None:
+    assert peer_of(address, {"forwarded": "for=198.51.100.1"}, (*PROXY, "2001:DB8:0::9")) == peer
