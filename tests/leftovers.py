@@ -14,6 +14,7 @@ _OF_LIBRARIES = (
     "PYTEST_",
     *("GRPC_", "RAY_", "PYTHONBREAKPOINT"),  # Flower, when it is imported, and Ray
     "TORCHINDUCTOR_CACHE_DIR",  # torch, at the first compilation
+    "_RJEM_MALLOC_CONF",  # polars, when it is imported
     *(
         "MALLOC_TRIM_THRESHOLD_",
         "MKL_NUM_THREADS",

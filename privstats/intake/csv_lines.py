@@ -25,6 +25,7 @@ Lines = dict[str, list[str | None]]
 _LINES, _FIELDS = 1 << 13, 1 << 18
 _ASCII = string.ascii_letters + string.digits + "\n\r\t ,;|.+-_\"' \\n \\u0041"
 _SEPARATORS = ",;|:\t"
+_BLANKS = " \t\n\v\f\r"  # others may be letters in the file's true encoding, which tell two ids apart
 _DATE = re.compile(r"[0-9]{1,4}([./-])[0-9]{1,2}\1[0-9]{1,4}.*")
 
 
@@ -76,16 +77,16 @@ class Dialect:
         return UNREADABLE if "." in text and isinstance(reading(text), float) else text
 
     def fields(self, line: str) -> list[str] | None:
-        """The fields of one line, stripped; None where it is none of CSV."""
+        """The fields of one line without the blanks of ASCII around them; None where it is none of CSV."""
         if '"' not in line:
             text = line.strip("\r\n")
             fields = text.split(self.separator)
-            return fields if text.split(maxsplit=1) == [text] else list(map(str.strip, fields))  # without white space
+            return fields if text.split(maxsplit=1) == [text] else [each.strip(_BLANKS) for each in fields]
         try:
             (fields,) = csv.reader([line], strict=True, delimiter=self.separator)
         except (csv.Error, ValueError):
             return None
-        return [text.strip() for text in fields]
+        return [text.strip(_BLANKS) for text in fields]
 
 
 def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
@@ -101,7 +102,7 @@ def csv_header(path: Path, dialect: Dialect | None = None) -> list[str]:
             names = how.fields(file.readline().removeprefix(codecs.BOM_UTF8).decode(how.encoding))
     except (OSError, UnicodeError):
         names = None
-    names = None if names is None else [unicodedata.normalize("NFC", name) for name in names]
+    names = None if names is None else [unicodedata.normalize("NFC", name.strip()) for name in names]
     if not names or not all(name and name.isprintable() for name in names):
         raise DataError(f"cannot read {path} as a table with a row of names and a column per feature{_hint(how)}")
     first = {name: place for place, name in reversed(list(enumerate(names, 1)))}

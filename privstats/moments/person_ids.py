@@ -57,7 +57,7 @@ _MISSING = frozenset(("", *_NAMED.split(",")))
 _BLANKS = " \t\n\v\f\r\0"
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?", re.ASCII | re.IGNORECASE)
 _CODED = re.compile("0x[0-9a-f]+|0b[01]+", re.IGNORECASE)
-"""Texts of which readers of tables make numbers: pandas, polars and Arrow by exponents, Arrow and DuckDB by prefixes."""
+"""Texts of which readers of tables make numbers, Arrow and DuckDB by the prefix."""
 _TYPED = re.compile(
     r"""[+-]?(?:inf(?:inity)?|nan|epoch)                           # infinities, and a day of DuckDB
     | true | false | t | f | yes | no | y | n
@@ -118,7 +118,8 @@ def typed_ids(ids: Any) -> Any:
     if hasattr(ids, "__array__") or isinstance(ids, array | memoryview):
         nested = _NO_IDS.match(str(kind)) is not None
         ids = ids if nested or isinstance(ids, np.ndarray) else array_of(ids)
-        if nested or ids.dtype.names or ids.dtype.kind == "c" or (ids.dtype.kind == "f" and ids.dtype.itemsize < 8):
+        narrow = not nested and ids.dtype.kind == "f" and ids.dtype.itemsize < 8 and str(kind) != "Null"  # of polars
+        if nested or narrow or ids.dtype.names or ids.dtype.kind == "c":
             name = kind if nested else ids.dtype
             raise DataError(f"ids of type {name} do not tell persons apart: give texts, or whole numbers of 64 bits")
     return values_of(ids)

@@ -129,6 +129,12 @@ def _parts(rows: Sequence[Row]) -> tuple[dict[str, list[Any]], list[Any], list[A
     return columns, [row.target for row in rows], [row.person for row in rows]
 
 
+def _require_wide(persons: Sequence[Any]) -> None:
+    """Ids of float32 alone make a column of that type, which is refused; no reader of files makes one of its values."""
+    if any(isinstance(person, np.float16 | np.float32) for person in persons):
+        raise NotHeldError
+
+
 def _text(value: Any) -> str:
     """A value as a file of texts has it."""
     if is_gap(value):
@@ -158,13 +164,12 @@ def _plain_targets(values: Sequence[Any]) -> Any:
 
 
 def _plain_ids(values: Sequence[Any]) -> Any:
+    _require_wide(values)
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int} and all(value is None or abs(value) < 1 << 63 for value in values):
         return (
             np.array([np.nan if value is None else value for value in values]) if None in values else np.array(values)
         )
-    if kinds == {np.float32}:
-        return np.array([np.nan if value is None else value for value in values], np.float32)
     return objects(values)
 
 
@@ -210,8 +215,9 @@ def inferred(values: Sequence[Any], *, narrow: bool = False) -> Any:
 def arrow_table(rows: Sequence[Row], table: Table) -> Any:
     """All columns as an Arrow table."""
     columns, targets, persons = _parts(rows)
+    _require_wide(persons)
     features = {name: inferred(columns[name], narrow=place in table.narrow) for place, name in enumerate(FEATURES)}
-    return arrow.table({**features, "y": inferred(targets), "id": inferred(persons, narrow=True)})
+    return arrow.table({**features, "y": inferred(targets), "id": inferred(persons)})
 
 
 # --- lists and arrays
@@ -294,6 +300,7 @@ def _sparse(rows: Sequence[Row], table: Table, folder: Path) -> Held:
 
 def _pandas(rows: Sequence[Row], table: Table, folder: Path) -> Held:
     columns, targets, persons = _parts(rows)
+    _require_wide(persons)
     X = pandas.DataFrame({name: pandas.Series(values) for name, values in columns.items()})
     return Held(X, pandas.Series(targets), pandas.Series(persons))
 

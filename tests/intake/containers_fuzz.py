@@ -115,7 +115,7 @@ _ODD = (
 _ODD_TARGETS = (None, "x", float("nan"), 9, "")
 _ODD_IDS = (
     *(None, "", "n/a", 1.5, "1.5", True, "True", date(2020, 1, 2), "2020-01-02", "A7", 2**60, "M\ufffdn", 77.0, "77"),
-    *("inf", b"\xff\x01", "12:30:00", np.float32(77), "\u00e9", "007x"),
+    *("inf", b"\xff\x01", "12:30:00", np.float32(77), "\u00e9", "007x", "1e5", "0x10"),
 )
 _OBJECT_ID = bytes.fromhex("65a1b2c3aabbccddee1234")
 _IDS: Mapping[str, Callable[[int], Any]] = {
@@ -213,6 +213,12 @@ def known() -> Iterator[Table]:
             "ids that readers take for fractions",
             "mean",
             _rows(*((one, f"12.{place}") for place in range(1, 9))),
+            _rows((other, "A7")),
+        )
+        yield table(
+            "ids that readers take for whole numbers",
+            "mean",
+            _rows(*((one, f"{place}e1") for place in range(1, 9))),
             _rows((other, "A7")),
         )
         yield table("an id that readers take for infinite", "mean", _rows(*[(one, "p1")] * 3), _rows((other, "inf")))

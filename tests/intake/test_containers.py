@@ -1,8 +1,6 @@
 """The law of reading: no record changes what another record adds, in 31 containers (``containers_fuzz``)."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -10,24 +8,8 @@ from tests.intake import containers_fuzz as fuzz
 from tests.intake.containers import CONTAINERS, Table
 from tests.lengths import sized
 
-_OPEN: Mapping[str, str] = {
-    "ids that readers take for fractions": "ids: D16 is open",
-    "an id that readers take for infinite": "ids: D16 is open",
-    "a word next to rows that are not finite": "splits: D24 is open",
-}
 
-
-def _cases() -> list[Any]:
-    """Known tables; those that one open decision still breaks are expected to fail, and must."""
-    cases = []
-    for table in fuzz.known():
-        concerned = table.name in _OPEN and (table.clip is not None or _OPEN[table.name].startswith("splits"))
-        marks = [pytest.mark.xfail(strict=True, reason=_OPEN[table.name])] if concerned else []
-        cases.append(pytest.param(table, id=f"{table.name}, {table.clip or 'record'}", marks=marks))
-    return cases
-
-
-@pytest.mark.parametrize("table", _cases())
+@pytest.mark.parametrize("table", fuzz.known(), ids=lambda table: f"{table.name}, {table.clip or 'record'}")
 def test_a_table_that_once_broke_the_law_breaks_it_nowhere(table: Table, tmp_path: Path) -> None:
     assert fuzz.broken_in(table, tmp_path) == {}
 
@@ -38,7 +20,6 @@ def test_a_few_drawn_tables_keep_the_law(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.xfail(strict=True, reason="ids and splits: D16 and D24 are open")
 @pytest.mark.parametrize("seed", range(4))
 def test_many_drawn_tables_keep_the_law(seed: int, tmp_path: Path) -> None:
     tables = (fuzz.drawn(f"{seed}/{place}") for place in range(sized(100, 1250)))

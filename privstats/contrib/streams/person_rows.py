@@ -123,7 +123,7 @@ class PersonRows:
         """
         names = names_of(list(self.persons), self.rule)
         codes = {name: code for code, name in enumerate(dict.fromkeys(filter(None, names)))}
-        persons = [codes.get(name) for name in names]
+        persons = [None if name is None else codes[name] for name in names]
         result = exact_moments(schema, self.X, self.y, unreadable=unreadable, persons=persons, person_clip=clip)
         assert isinstance(result, PersonMoments)  # noqa: S101  with persons it is
         return result
