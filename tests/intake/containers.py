@@ -263,10 +263,7 @@ def _masked_array(rows: Sequence[Row], table: Table, folder: Path) -> Held:
     columns, targets, persons = _parts(rows)
     X = np.column_stack([_plain_numbers(values) for values in columns.values()])
     gaps = np.column_stack([list(map(is_gap, values)) for values in columns.values()])
-    ids: Any = persons
-    if {type(value) for value in persons if value is not None} == {np.float32}:
-        data = np.array([0 if value is None else value for value in persons], np.float32)
-        ids = np.ma.array(data, mask=[value is None for value in persons])
+    ids = np.ma.array(objects(persons), mask=[value is None for value in persons])
     return Held(np.ma.array(np.where(gaps, 0.0, X), mask=gaps), _plain_targets(targets), ids)
 
 
