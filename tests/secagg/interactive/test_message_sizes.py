@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from privstats.errors import RemoteProtocolError
-from privstats.secagg.interactive import client_steps, messages
+from privstats.secagg.interactive import client as client_machine
+from privstats.secagg.interactive import messages
 from privstats.secagg.interactive.state import STEPS
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, finish, play_until
 from tests.secagg.interactive.inside import inside
@@ -16,8 +17,8 @@ CLIENT = 0
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of all messages that a client has hashed."""
     sizes: list[int] = []
-    real = client_steps.sha256
-    monkeypatch.setattr(client_steps, "sha256", lambda data: sizes.append(len(data)) or real(data))
+    real = client_machine.sha256
+    monkeypatch.setattr(client_machine, "sha256", lambda data: sizes.append(len(data)) or real(data))
     return sizes
 
 

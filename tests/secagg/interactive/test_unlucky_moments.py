@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from privstats.errors import LocalProtocolError, RemoteProtocolError
-from privstats.secagg.interactive import client_steps, messages
+from privstats.secagg.interactive import client as client_machine
+from privstats.secagg.interactive import messages
 from tests.secagg.interactive.cohorts import Cohort, cohort_of, play_until
 from tests.secagg.interactive.inside import inside
 
@@ -70,7 +71,7 @@ def test_an_upload_cannot_be_seen_before_it_may_leave(cohort: Cohort, monkeypatc
     """Another thread that repeats ``answer`` would send the masked vector before the ledger has heard of it."""
     client, seen = cohort.clients[0], []
     opening = play_until(cohort, "mask")[0]
-    module = client_steps
+    module = client_machine
     original = module.sha256
 
     def looked_at(data):
