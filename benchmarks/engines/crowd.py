@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.engines.journal import Sent, journaled
 from benchmarks.measuring import Row, Tables, command
-from tests.engines.http.crowd import Crowd, crowd_of
+from tests.contrib.http.crowd import Crowd, crowd_of
 from tests.javascript.node import LACKS
 
 _RECORDS = 2_000_000  # of all devices: what makes entries 34 bits wide

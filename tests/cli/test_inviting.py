@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 import privstats as ps
-from privstats.cli.http import app
-from privstats.engines.http.settings import Settings
+from privstats.contrib.http.command import app
+from privstats.contrib.http.settings import Settings
 from tests.made import refused
 from tests.plan.devices import devices_plan, sample_devices
 

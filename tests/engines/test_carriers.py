@@ -20,7 +20,7 @@ from privstats.encoding import flatten
 from privstats.engines import loopback
 from privstats.engines.faults import Fault, Network
 from privstats.errors import AggregationError
-from tests.engines.http.desk import Desk, Study, opened, pumped, study_of_devices
+from tests.contrib.http.desk import Desk, Study, opened, pumped, study_of_devices
 
 pytest.importorskip("uvicorn")
 CLIENTS, LEAST = 5, 3

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 import privstats as ps
-from privstats.engines.http.invitations import Invitation, study_of
-from privstats.engines.http.page import Page, page_of
+from privstats.contrib.http.invitations import Invitation, study_of
+from privstats.contrib.http.page import Page, page_of
 from privstats.errors import RemoteProtocolError
 from privstats.secagg import HelperKeys, Identity, Panel, Roster
 from privstats.secagg.upload.helper import Helper

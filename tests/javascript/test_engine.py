@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
-from privstats.engines.http import registrar
-from privstats.engines.http.page import page_of
-from privstats.engines.http.settings import Settings
+from privstats.contrib.http import registrar
+from privstats.contrib.http.page import page_of
+from privstats.contrib.http.settings import Settings
 from privstats.plan.devices import EXACT
 from privstats.schema import COUNT_SCALE
 from privstats.secagg import Identity
 from tests import made
 from tests.browser import Tab, browsing, needs_chromium
-from tests.engines.http.desk import Study
-from tests.engines.http.test_serve import Helpers, Server, served
+from tests.contrib.http.desk import Study
+from tests.contrib.http.test_serve import Helpers, Server, served
 from tests.javascript.node import needs_node, node
 from tests.javascript.study import SCHEMA, serving
 from tests.javascript.test_study import _SCRIPT, ANSWERS

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from privstats.engines.http.device import DeviceRun
-from privstats.engines.http.dial import Dial, Reply
+from privstats.contrib.http.device import DeviceRun
+from privstats.contrib.http.dial import Dial, Reply
 from privstats.errors import PrivstatsError
 from tests.javascript.node import needs_node, node
 from tests.javascript.study import Study

@@ -11,7 +11,7 @@ from tests.javascript.node import CLIENT, needs_node
 
 pytestmark = [pytest.mark.ci, pytest.mark.slow, needs_node]
 ROOT = CLIENT.parents[1]
-VECTORS = ("tests/moments/vectors", "tests/secagg/vectors", "tests/engines/http/vectors")
+VECTORS = ("tests/moments/vectors", "tests/secagg/vectors", "tests/contrib/http/vectors")
 
 
 @dataclass(frozen=True)

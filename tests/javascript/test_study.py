@@ -61,5 +61,5 @@ def test_numbers_from_node_are_summed_as_python_sums_them(tmp_path):
 @pytest.mark.parametrize("name", ["privstats.bundle.js", "page.html", "page.css", "words.json"])
 def test_what_a_page_is_made_of_is_in_the_wheel(name):
     told = (CLIENT.parents[1] / "pyproject.toml").read_text("utf-8")
-    assert f'"clients/javascript/{name}" = "privstats/engines/http/{name}"' in told
+    assert f'"clients/javascript/{name}" = "privstats/contrib/http/{name}"' in told
     assert (CLIENT / name).is_file()

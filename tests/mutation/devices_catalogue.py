@@ -5,14 +5,14 @@ No release shows them: they are about who may send, whom a page names, and what 
 
 from typing import Any
 
-from privstats.engines.http.invitations import Invitation
+from privstats.contrib.http.invitations import Invitation
 from privstats.secagg.upload.signed_statements import box_info
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import everywhere, member, name_in
 
-_REGISTRAR = "tests/engines/http/test_registrar.py::"
+_REGISTRAR = "tests/contrib/http/test_registrar.py::"
 _PLAN = "tests/plan/test_devices.py::"
-_INVITATIONS = "tests/engines/http/test_invitations.py::"
+_INVITATIONS = "tests/contrib/http/test_invitations.py::"
 
 
 def nothing(*_: Any, **__: Any) -> None:
@@ -31,15 +31,15 @@ class _Any:
 DEVICES_MUTANTS: dict[str, Mutant] = {
     "a roster that nobody signed": bug(
         "leader and helpers take a roster without the registrar's signature: a leader's Sybils around one person",
-        name_in("privstats.engines.http.registrar", "verify", lambda right: lambda public, signature, said: True),
+        name_in("privstats.contrib.http.registrar", "verify", lambda right: lambda public, signature, said: True),
         _REGISTRAR + "test_a_party_takes_no_roster_that_its_registrar_did_not_sign"),
     "a roster signed for any plan": bug(
         "the registrar's signature is over the roster alone, so one of another plan passes",
-        name_in("privstats.engines.http.registrar", "_statement", lambda right: lambda plan, roster: roster.digest),
+        name_in("privstats.contrib.http.registrar", "_statement", lambda right: lambda plan, roster: roster.digest),
         _REGISTRAR + "test_a_party_takes_no_roster_that_its_registrar_did_not_sign"),
     "the leader serves the page": bug(
         "the registrar's folder is made for a page on the leader's host, which then reads every answer",
-        name_in("privstats.engines.http.registrar", "_check_page", lambda right: nothing),
+        name_in("privstats.contrib.http.registrar", "_check_page", lambda right: nothing),
         _REGISTRAR + "test_what_would_break_the_promise_is_refused_in_a_sentence"),
     "a code in a query": bug("a link has its code behind a question mark, so that it is in every log on the way",
         member(Invitation, "link", lambda self, page: f"{page}?{self.fragment}"),
@@ -47,14 +47,14 @@ DEVICES_MUTANTS: dict[str, Mutant] = {
     "a place outside of the check": bug(
         "a link's check is over the code alone: a mistyped place is somebody else's",
         name_in(
-            "privstats.engines.http.invitations", "_check_of", lambda right: lambda said: right(said.split(".")[2])
+            "privstats.contrib.http.invitations", "_check_of", lambda right: lambda said: right(said.split(".")[2])
         ),
         _INVITATIONS + "test_a_code_gives_the_frozen_key_and_link",
     ),
     "a study of its plan alone": bug(
         "the page's digest leaves the roster out: one person can be shown a roster of Sybils",
         name_in(
-            "privstats.engines.http.invitations",
+            "privstats.contrib.http.invitations",
             "study_of",
             lambda right: lambda run, plan, roster: right(run, plan, bytes(32)),
         ),
@@ -81,8 +81,8 @@ DEVICES_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.plan.devices", "_check_noise", lambda right: nothing),
         _PLAN + "test_what_no_device_can_be_asked_is_refused_in_a_sentence"),
     "a manifest believed": bug("a device takes plan, ring and numbers of the manifest without the page's digest",
-        name_in("privstats.engines.http.device", "study_of", lambda right: lambda run, plan, roster: _Any()),
-        "tests/engines/http/test_hostile.py::test_a_panel_of_the_registrars_own_keys_well_signed_is_refused"),
+        name_in("privstats.contrib.http.device", "study_of", lambda right: lambda run, plan, roster: _Any()),
+        "tests/contrib/http/test_hostile.py::test_a_panel_of_the_registrars_own_keys_well_signed_is_refused"),
     "a box without its place": bug(
         "boxes are not bound to the sender's index: one device's box counts in every place whose key an adversary has",
         everywhere(box_info, lambda context, sender, receiver: box_info(context, 0, receiver)),

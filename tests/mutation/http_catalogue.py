@@ -5,25 +5,25 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from privstats.engines.http import protocol
-from privstats.engines.http.exchange import Answer, Refused
-from privstats.engines.http.helper_desk import HelperDesk
-from privstats.engines.http.intake import Intake
-from privstats.engines.http.leader import Leader
-from privstats.engines.http.limits import BrokenOff, BytesInFlight
-from privstats.engines.http.owner import Owner
-from privstats.engines.http.protocol import DeadlineProtocol
-from privstats.engines.http.run import LeaderRun
+from privstats.contrib.http import protocol
+from privstats.contrib.http.exchange import Answer, Refused
+from privstats.contrib.http.helper_desk import HelperDesk
+from privstats.contrib.http.intake import Intake
+from privstats.contrib.http.leader import Leader
+from privstats.contrib.http.limits import BrokenOff, BytesInFlight
+from privstats.contrib.http.owner import Owner
+from privstats.contrib.http.protocol import DeadlineProtocol
+from privstats.contrib.http.run import LeaderRun
 from privstats.engines.network.folder import RoundFolder
 from privstats.secagg.upload.deferred import DeferredSums
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member
 
-_LEADER = "tests/engines/http/test_leader.py::"
+_LEADER = "tests/contrib/http/test_leader.py::"
 _SUMS = "tests/engines/test_journal_part_sums.py::"
-_HOSTILE = "tests/engines/http/test_hostile.py::"
-_SERVE = "tests/engines/http/test_serve.py::"
-_DOOR = "tests/engines/http/test_door.py::"
+_HOSTILE = "tests/contrib/http/test_hostile.py::"
+_SERVE = "tests/contrib/http/test_serve.py::"
+_DOOR = "tests/contrib/http/test_door.py::"
 
 right_report, right_exchange, right_rest = Leader._report, LeaderRun.exchange, Intake._rest
 right_take, right_data, right_replied = Intake.take, DeadlineProtocol.data_received, HelperDesk._replied

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from privstats.contrib.http.device import DeviceRun
+from privstats.contrib.http.dial import Dial
+from privstats.contrib.http.helper_desk import OFFER
+from privstats.contrib.http.intake import REPORT, SIGNATURE
+from privstats.contrib.http.settings import Limits
 from privstats.engines.door.connection_limits import Limits as DoorLimits
 from privstats.engines.door.ports import free_port
-from privstats.engines.http.device import DeviceRun
-from privstats.engines.http.dial import Dial
-from privstats.engines.http.helper_desk import OFFER
-from privstats.engines.http.intake import REPORT, SIGNATURE
-from privstats.engines.http.settings import Limits
-from tests.engines.http.desk import ORIGIN, study_of_devices
-from tests.engines.http.test_door import until
-from tests.engines.http.test_serve import Helpers, served, waited
+from tests.contrib.http.desk import ORIGIN, study_of_devices
+from tests.contrib.http.test_door import until
+from tests.contrib.http.test_serve import Helpers, served, waited
 from tests.project.test_production import FOLDER, parsed
 
 yaml = pytest.importorskip("yaml", reason="it comes with Flower")

@@ -30,7 +30,7 @@ DATA = {
     "privstats/py.typed",
     "privstats/cli/plan.toml",
     "privstats/engines/flower/template/app/pyproject.toml",
-    "privstats/engines/http/manifest.schema.json",
+    "privstats/contrib/http/manifest.schema.json",
     *(f"privstats/workflows/rehearsal/{name}" for name in ("rehearsal.html", "north.csv", "south.csv")),
     *(
         f"privstats/workflows/report/{name}.html"

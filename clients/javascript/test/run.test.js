@@ -292,7 +292,7 @@ test("a link is read to its last letter", async () => {
 
 test("links and studies are those of Python, spelling by spelling", async () => {
   const frozen = JSON.parse(
-    await readFile(new URL("../../../tests/engines/http/vectors/invitations.json", import.meta.url), "utf8"),
+    await readFile(new URL("../../../tests/contrib/http/vectors/invitations.json", import.meta.url), "utf8"),
   );
   for (const each of frozen.codes) {
     for (const text of [each.fragment, `#${each.fragment}`, ...each.spellings]) {

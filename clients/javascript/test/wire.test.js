@@ -10,7 +10,7 @@ import { measure } from "../src/measure.js";
 import { runOf } from "../src/plan.js";
 import { reportOf } from "../src/seal.js";
 
-const FROZEN = JSON.parse(readFileSync(new URL("../../../tests/engines/http/vectors/wire.json", import.meta.url)));
+const FROZEN = JSON.parse(readFileSync(new URL("../../../tests/contrib/http/vectors/wire.json", import.meta.url)));
 
 test("the way from a link to a report is that of Python, step by step", async () => {
   const { link, manifest, answers, root, steps, ...pins } = FROZEN;

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from typing import Any, Protocol, TypeVar
 
+from privstats.contrib.http.exchange import Refused
+from privstats.contrib.http.owner import Owner
+from privstats.contrib.http.run import LeaderRun
 from privstats.contrib.parts.part_store import PartStore, StoredPart
-from privstats.engines.http.exchange import Refused
-from privstats.engines.http.owner import Owner
-from privstats.engines.http.run import LeaderRun
 from privstats.engines.journal import JournaledServer
 from privstats.engines.network.folder import RoundFolder
 from privstats.engines.network.operator_log import WarningLine

@@ -15,16 +15,16 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.http.standing import exposition, facts_of, keep, standing_of
 from privstats.contrib.parts import part_sums
 from privstats.contrib.parts.dask import PartTasks, _part_sum
 from privstats.contrib.parts.part_store import PartStore, StoredPart
 from privstats.contrib.parts.part_sums import Cluster
-from privstats.engines.http.standing import exposition, facts_of, keep, standing_of
 from privstats.engines.network.status_file import ConnectionStatus
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.secagg.upload import batching
-from tests.engines.http.desk import Desk, Study, opened, pumped, study_of_devices
-from tests.engines.http.test_kills import killed_at
+from tests.contrib.http.desk import Desk, Study, opened, pumped, study_of_devices
+from tests.contrib.http.test_kills import killed_at
 
 SENDERS = 6
 

@@ -16,6 +16,7 @@ import pytest
 
 uvicorn = pytest.importorskip("uvicorn")
 
+from privstats.contrib.http.protocol import protocol_for  # noqa: E402
 from privstats.engines.door import server as module  # noqa: E402
 from privstats.engines.door.connection_limits import (  # noqa: E402
     BYTES_A_SECOND,
@@ -24,7 +25,6 @@ from privstats.engines.door.connection_limits import (  # noqa: E402
     Limits,
 )
 from privstats.engines.door.server import DoorServer  # noqa: E402
-from privstats.engines.http.protocol import protocol_for  # noqa: E402
 
 LARGE = 16 << 20
 

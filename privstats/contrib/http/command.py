@@ -1,0 +1,351 @@
+"""``privstats http``: who is invited to a run of devices, its leader and its helpers, how they stand, and its close."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import privstats as ps
+from privstats.cli.parts.options import Json, Yes, argument, option
+from privstats.cli.parts.party_facts import show
+from privstats.cli.parts.terminal import say, table_of, terminal
+from privstats.cli.parts.verifying import PassphraseFile, identity_of
+from privstats.errors import LocalProtocolError, PrivstatsError
+
+if TYPE_CHECKING:
+    from privstats.contrib.http.demo import DevicesDemo
+    from privstats.contrib.http.registrar import Run
+    from privstats.contrib.http.run import LeaderRun
+    from privstats.contrib.http.serve import Serving
+
+app = typer.Typer(
+    help="Run a session of devices: each sends one message over HTTPS and is gone.",
+    no_args_is_help=True,
+    rich_help_panel="Run",
+)
+
+LeaderFolder = Annotated[Path, argument("The leader's folder.", "LEADER")]
+AdminPort = Annotated[
+    int | None, option("The administration's port of 127.0.0.1, in place of LEADER/admin.sock.", "PORT")
+]
+
+
+StudyFolder = Annotated[Path, argument("The registrar's folder.", "STUDY")]
+IdentityFile = Annotated[Path, option("The registrar's identity.", "IDENTITY.PEM")]
+Until = Annotated[str | None, option("When the box keys end; 30 days after --closes if left out.", "TIME")]
+_KEYS_LAST = timedelta(days=30)
+
+
+@app.command()
+def new(
+    plan: Annotated[Path, argument("The plan; its table devices says who may send.", "PLAN.TOML")],
+    study: Annotated[Path, argument("The folder to write; it must not exist.", "STUDY")],
+    address: Annotated[str, option("The leader's, as devices dial it.", "https://HOST[:PORT]")],
+    page: Annotated[str, option("The page's, on another party's host.", "https://HOST/PATH")],
+    closes: Annotated[str, option("When no more answers are taken: 2027-03-01T12:00:00Z.", "TIME")],
+    until: Until = None,
+    origin: Annotated[
+        list[str] | None, option("Of a page from which a browser may ask, if not that of --page.", "https://HOST")
+    ] = None,
+) -> None:
+    """Make the registrar's folder for a plan: where devices dial, where the page lies, and when the run closes."""
+    from privstats.contrib.http.registrar import write_study
+    from privstats.contrib.http.settings import Settings
+
+    ends = _time("--closes", closes)
+    last = ends + _KEYS_LAST if until is None else _time("--until", until)
+    origins = tuple(origin or [_origin(page)])
+    write_study(study, ps.Plan.read(plan), Settings(address, ends, last, origins), page)
+    say(f"wrote {study}; `privstats http invite {study} --identity IDENTITY.PEM` draws the codes, once")
+
+
+@app.command()
+def invite(
+    study: StudyFolder,
+    identity: IdentityFile,
+    paper: Annotated[
+        bool, option("Codes to be typed from a letter, which no mail filter reads.", flag="--paper")
+    ] = False,
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Draw a code for each person, write the links, sign the roster, and write a folder for every party: once."""
+    from privstats.contrib.http.registrar import LINKS, write_invitations
+
+    run = write_invitations(study, identity_of(identity, passphrase_file), paper=paper)
+    say(
+        f"wrote {study}/{LINKS}: one line for each of {len(run.roster)} people. Whoever reads it can answer for all of "
+        "them: send each line to one person, and destroy the file, and your list of names, when the mailing ends"
+    )
+    _handed_out(run)
+
+
+@app.command()
+def renew(
+    study: StudyFolder,
+    identity: IdentityFile,
+    closes: Annotated[str | None, option("When the next run closes.", "TIME")] = None,
+    until: Until = None,
+    passphrase_file: PassphraseFile = None,
+) -> None:
+    """Write the next run for the same codes: after one that failed, or for the next question. Each of them counts."""
+    from dataclasses import replace
+
+    from privstats.contrib.http.registrar import renew as next_run
+    from privstats.contrib.http.settings import Settings
+
+    settings = Settings.read(study)
+    if closes is not None:
+        ends = _time("--closes", closes)
+        settings = replace(settings, closes=ends, until=ends + _KEYS_LAST if until is None else _time("--until", until))
+    elif until is not None:
+        raise LocalProtocolError("--until without --closes: give both, or neither for the days of the folder")
+    _handed_out(next_run(study, identity_of(identity, passphrase_file), settings))
+
+
+@app.command()
+def lead(
+    home: LeaderFolder,
+    address: Annotated[str, option("Where to listen.", "HOST:PORT")] = "127.0.0.1:8443",
+    certificate: Annotated[Path | None, option("A folder with server.pem and server.key.", "FOLDER")] = None,
+    behind_proxy: Annotated[bool, option("A proxy on the way ends TLS.", flag="--behind-proxy")] = False,
+    admin_port: AdminPort = None,
+    cluster: Annotated[
+        str | None, option("A Dask scheduler of the leader's own, which sums reports up.", "tls://HOST:PORT")
+    ] = None,
+    store: Annotated[str | None, option("Where the cluster's workers find them: a URL of fsspec.", "URL")] = None,
+) -> None:
+    """Take devices' reports and lead the run to its release, until Ctrl-C; another start resumes from the disk.
+
+    It listens on this machine alone unless --address names an address that devices reach; then it needs --certificate,
+    or --behind-proxy. With --cluster and --store other machines sum the reports up, which are the leader's own.
+    """
+    from privstats.engines.network.operator_log import configure
+    from privstats.files.outside import require_state_folder
+    from privstats.optional_dependencies import require
+
+    require("uvicorn", "httptools", by="privstats http lead")
+    from privstats.contrib.http.run import LeaderRun
+    from privstats.contrib.http.serve import Address, serve
+
+    if (cluster is None) != (store is None):
+        raise PrivstatsError("--cluster and --store go together: workers read the reports from the store")
+    listening = Address(*_host_and_port(address), certificate, behind_proxy)
+    configure()
+    require_state_folder()
+    run = LeaderRun.open(home, defers=cluster is not None)
+    summing = None if cluster is None else _summing(cluster, store, run)
+    started = partial(_started, run, tls=listening.tls is not None)
+    if code := serve(run, listening, started=started, admin_port=admin_port, cluster=summing):
+        raise typer.Exit(code)
+
+
+@app.command("help")
+def serve_helper(
+    home: Annotated[Path, argument("The helper's folder.", "HELPER")],
+    root_certificates: Annotated[
+        Path | None, option("The certificate authority of the leader's certificate, if not a public one.", "CA.PEM")
+    ] = None,
+) -> None:
+    """Serve a run as a helper until its end: it dials the leader, opens no port, and may be away for days."""
+    from privstats.contrib.http.folders import helper_folder
+    from privstats.contrib.http.helper import Dialler
+    from privstats.contrib.http.settings import Settings
+    from privstats.engines.network.operator_log import PARTY, configure
+    from privstats.engines.network.status_file import supervised
+    from privstats.files.outside import require_state_folder
+
+    configure()
+    require_state_folder()
+    folder, settings = helper_folder(home), Settings.read(home)
+    root = None if root_certificates is None else str(root_certificates)
+    with supervised(folder.base, "joined", settings.address) as connected:
+        PARTY.info(Dialler(folder, settings, root, connected=connected).run())
+
+
+@app.command()
+def close(home: LeaderFolder, admin_port: AdminPort = None) -> None:
+    """Take no further reports, if enough are here; without it reports are taken until the time in http.toml."""
+    say(_request(home, "/close", admin_port, lambda run: run.close_reports()) or "reports are closed")
+
+
+@app.command("give-up")
+def give_up(home: LeaderFolder, admin_port: AdminPort = None, yes: Yes = False) -> None:
+    """End the run without a sum, for good: helpers then sign that they answered nothing, and codes may be mailed anew.
+
+    A run that helpers have answered in part ends without a sum too; a new one needs a new run name.
+    """
+    from privstats.contrib.http.folders import leader_folder
+    from privstats.engines.network.folder import Folder
+
+    leader_folder(Folder.open(home))
+    if not yes:
+        typer.confirm("End this run for good? Its run name cannot be used again", abort=True)
+    say(_request(home, "/give-up", admin_port, lambda run: run.give_up()))
+
+
+@app.command()
+def status(
+    home: Annotated[Path, argument("The leader's folder, or a helper's.", "FOLDER")],
+    as_json: Json = False,
+    healthy: Annotated[bool, option("Exit with 1 unless lead, or help, runs here.", flag="--healthy")] = False,
+    ready: Annotated[
+        bool, option("Exit with 1 unless devices can send, or the helper reaches the leader.", flag="--ready")
+    ] = False,
+    admin_port: AdminPort = None,
+) -> None:
+    """Print at which step a run is, how many have reported, and how long each helper has been silent.
+
+    It reads files, takes no lock for longer than a moment, and changes nothing.
+    """
+    from privstats.contrib.http.standing import facts_of
+    from privstats.engines.network.folder_documents import FolderDocuments
+    from privstats.engines.network.folder_status import status_of
+
+    documents = FolderDocuments.read(home)
+    if documents.identity.public != documents.roster.server:
+        status = status_of(home)
+        show(status.facts(), as_json=as_json)
+        alive, open_now = status.alive, status.ready
+    else:
+        facts, held = facts_of(documents.home, documents.roster.run.hex())
+        show(facts, as_json=as_json)
+        alive = held is not None
+        open_now = alive and ready and _is_ready(home, admin_port)
+    if (healthy and not alive) or (ready and not open_now):
+        raise typer.Exit(1)
+
+
+@app.command()
+def page(
+    study: Annotated[Path, argument("The file that names leader, run and study.", "STUDY.JSON")],
+    out: Annotated[Path, argument("The folder to write; it must not exist.", "FOLDER")],
+) -> None:
+    """Write the page on which people answer, as one file, and the headers that its server must send with it.
+
+    It is served by a party of its own: never by the leader or a helper, because who serves it can read every answer.
+    """
+    from privstats.contrib.http.page import write_page
+
+    written = write_page(study, out)
+    say(f"wrote {out}/index.html, headers.json and nginx-headers.conf")
+    say(f"the script's hash is {written.integrity}: the same for every study of this release")
+
+
+@app.command()
+def demo(
+    browser: Annotated[
+        bool, option("Open the last person's page in a browser, and wait for that answer.", flag="--browser")
+    ] = False,
+    seed: Annotated[int, option("Fixes the ages that the demo's people have.")] = 0,
+) -> None:
+    """Run a whole study on this machine: registrar, leader, helper, page, and 200 people who say their age."""
+    import os
+    from tempfile import TemporaryDirectory
+
+    from privstats.optional_dependencies import require
+    from privstats.progress import progress_bar
+
+    require("uvicorn", "httptools", by="privstats http demo")
+    from privstats.contrib.http.demo import PEOPLE, run_devices_demo
+
+    def told(link: str) -> None:
+        say(f"the last person's link, which {'opens now' if browser else 'nobody follows'}: {link}")
+
+    with TemporaryDirectory() as place, progress_bar("people answer", PEOPLE) as advance:
+        result = run_devices_demo(
+            Path(place), browser=browser, entropy=os.urandom, seed=seed, link=told, sent=lambda: advance(1)
+        )
+    show_demo(result)
+
+
+def _summing(cluster: str, store: str | None, run: LeaderRun) -> Any:
+    """The leader's own machines, which sum reports up."""
+    from privstats.plug_ins import of_contrib
+
+    return of_contrib("cluster", "privstats http lead --cluster").at(cluster, store, run.folder)
+
+
+def _started(run: LeaderRun, serving: Serving, *, tls: bool) -> None:
+    from privstats.engines.network.key_agreement import offered
+
+    run.say(f"the leader serves {serving.address}, run {run.folder.roster.run.hex()}")
+    if tls:
+        run.say(f"TLS agrees on keys by {offered()}")
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon or not port.isdecimal():
+        raise PrivstatsError(f"--address must be HOST:PORT, got {address!r}; for example 127.0.0.1:8443")
+    return host, int(port)
+
+
+def _request(home: Path, path: str, admin_port: int | None, act: Any) -> str:
+    """What a running leader says to a request that changes something; done here where none runs."""
+    from privstats.contrib.http.admin import ask
+    from privstats.contrib.http.run import LeaderRun
+    from privstats.engines.network.status_file import supervision
+
+    if supervision(home.absolute(), "served") is None:
+        run = LeaderRun.open(home)
+        try:
+            return act(run) or ""
+        finally:
+            run.close()
+    status, body = ask(home, "POST", path, admin_port)
+    text = body.decode(errors="replace").strip()
+    if status != 200:
+        raise PrivstatsError(text)
+    return text
+
+
+def _is_ready(home: Path, admin_port: int | None) -> bool:
+    from privstats.contrib.http.admin import ask
+
+    return ask(home, "GET", "/readyz", admin_port)[0] == 200
+
+
+def _handed_out(run: Run) -> None:
+    folders = sorted(path.name for path in run.folder.iterdir() if path.is_dir() and path.name != "page")
+    say(f"send {run.folder}/{{{','.join(folders)}}} to their owners, each of whom adds identity.pem")
+    say(f"send {run.folder}/page/study.json to whoever serves the page, and print its digest where people compare it:")
+    say(run.study)
+
+
+def _time(option: str, text: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        raise LocalProtocolError(f"{option} must be a time with an offset, like 2027-03-01T12:00:00Z") from None
+
+
+def _origin(page: str) -> str:
+    """The scheme and host of an address."""
+    return "/".join(page.split("/")[:3])
+
+
+_WIDTH = 30
+
+
+def show_demo(demo: DevicesDemo) -> None:
+    """Print the counts that leader and helper released, and what they were."""
+    counts, most = demo.counts, max(float(demo.counts.shown.max()), 1.0)
+    rows = []
+    for row, cell in enumerate(counts.cells[0]):
+        bar = "\u2588" * round(_WIDTH * float(counts.shown[row]) / most)
+        interval = f"{counts.low[row]:.0f} to {counts.high[row]:.0f}"
+        truth = str(int(demo.truth[row])) if row < len(demo.truth) else "0"
+        rows.append((cell, bar, f"{counts.counts[row]:.0f}", interval, truth))
+    headings = ("age", "", "released", "95 % interval", "truth")
+    terminal().print(table_of(headings, rows, title="How old are you?", left=("age", "")))
+    people = len(demo.release.survivors)
+    say(
+        f"{people} people answered{', the last one in a browser: it is in no truth' if demo.by_browser else ''}; "
+        f"leader and helper each added noise of epsilon {demo.plan.budget().epsilon:.2g}"
+    )
+    say(f"what people compare: {demo.study}")
+    say(f"{demo.seconds:.1f} seconds from the first folder to the signed release")

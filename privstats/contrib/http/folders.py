@@ -1,0 +1,298 @@
+"""The folders of a leader and of a helper, refused before anything is offered where they cannot serve devices.
+
+A folder is :mod:`privstats.engines.network`'s, with ``http.toml`` beside plan and roster. The leader's also holds the
+panel's offers, each checked and kept once, and after the end whose report was on its disk: a device whose answer was
+lost sends its report again, perhaps after the journal has gone with the run. That file holds hashes alone, sealed under
+the folder's key, and no run without a release has one.
+
+What devices need of a run, its manifest, is rendered once, when the panel is complete. It is unsigned: a device
+compares plan and roster with what its page pins, and the offers are signed over the digest of the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from privstats.contrib.http.exchange import Refused
+from privstats.contrib.http.registrar import check_devices
+from privstats.contrib.http.settings import GRACE, Settings
+from privstats.engines.network.folder import Folder, RoundFolder, account_of
+from privstats.engines.network.operator_log import WarningLine
+from privstats.engines.network.statements import session_ended
+from privstats.engines.records import overwrite, read_sealed, write_sealed
+from privstats.errors import LocalProtocolError, NothingToResumeError
+from privstats.files.atomic import atomic_write, read_whole
+from privstats.plan import Plan, document
+from privstats.secagg import Offer, Panel, Roster
+from privstats.secagg.protocols import EarlyReports, protocol_of
+from privstats.secagg.wire import SIGNATURE_BYTES
+
+_ANSWERED, _SENDER_BYTES, _HASH_BYTES = "answered", 4, 32
+_OFFERS = "panel.offers"
+_NO_RELEASE = bytes(32)
+
+
+def leader_folder(folder: Folder) -> RoundFolder:
+    """The folder's one session, after the checks that need no journal; errors as for :meth:`LeaderRun.open`."""
+    session = _checked(folder)
+    if folder.identity.public != folder.roster.server:
+        raise LocalProtocolError(
+            "identity.pem is not the server's on roster.toml: make a roster with this key, or bring the right one"
+        )
+    if session.plan.noise is not None and session.plan.noise.trust.at_release:
+        account_of(session, remedy="keep only the one that is meant in it")
+    return session
+
+
+def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
+    """A helper's folder, after the checks that need no journal.
+
+    Raises:
+        LocalProtocolError: it is no helper's, or of a course, or of a plan whose clients exchange messages.
+        PrivstatsError: one of its files is missing or invalid.
+    """
+    session = _checked(Folder.open(home))
+    helper_place(session)
+    return session
+
+
+def helper_place(folder: RoundFolder) -> int:
+    """The place of the folder's identity on the panel, 1 to h.
+
+    Raises:
+        LocalProtocolError: it has none.
+    """
+    mine = folder.identity.public.hex()
+    if mine not in folder.plan.panel[1:]:
+        raise LocalProtocolError("identity.pem is no helper's of the plan's panel: bring the right one")
+    return folder.plan.panel.index(mine)
+
+
+def _checked(folder: Folder) -> RoundFolder:
+    """The folder's one session, of a plan whose clients send one message."""
+    if not folder.kind.single:
+        raise LocalProtocolError("a device sends one message and is gone: give a plan, a course needs answers")
+    if protocol_of(folder.course.first.masking).machines.early is None:
+        raise LocalProtocolError(
+            'devices send one message: give a plan with protocol = "split", clients of any other exchange several'
+        )
+    session = folder.round(0)
+    check_devices(session.plan, session.roster, session.home)
+    return session
+
+
+def named(report: bytes | bytearray) -> bytes:
+    """What tells a report from another one of its sender: SHA-256 of its last 64 bytes.
+
+    Example:
+        >>> from privstats.contrib.http.folders import named
+        >>> named(b"a body" + bytes(64)) == named(bytes(64))
+        True
+    """
+    return sha256(report[-SIGNATURE_BYTES:]).digest()
+
+
+class Answered:
+    """The senders whose report is here; read from any thread, changed by one.
+
+    Args:
+        home: the folder of the run.
+        key: 32 bytes under which the file is sealed.
+    """
+
+    def __init__(self, home: Path, key: bytes) -> None:
+        self._path, self._key = home / _ANSWERED, key
+        self._names: dict[int, bytes] = {}
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def of(self, sender: int) -> bytes | None:
+        """The name of this sender's report; None where none is here."""
+        return self._names.get(sender)
+
+    def add(self, sender: int, report: bytes | bytearray) -> bool:
+        """Note a report; False where it was noted before."""
+        before, self._names[sender] = self._names.get(sender), named(report)
+        return before != self._names[sender]
+
+    def take(self, tails: Mapping[int, bytes]) -> None:
+        """Begin with what a journal has: the last 64 bytes of each report."""
+        self._names = {sender: named(tail) for sender, tail in tails.items()}
+
+    def keep(self) -> None:
+        """Write the file; on disk when this returns, and the same after a kill."""
+        rows = (sender.to_bytes(_SENDER_BYTES, "big") + name for sender, name in sorted(self._names.items()))
+        write_sealed(self._path, self._key, b"".join(rows))
+
+    def read(self) -> None:
+        """Begin with the file, if there is one.
+
+        Raises:
+            LocalProtocolError: it is damaged, or of another key.
+        """
+        try:
+            data, row = read_sealed(self._path, self._key), _SENDER_BYTES + _HASH_BYTES
+        except NothingToResumeError:
+            return
+        rows = (data[start : start + row] for start in range(0, len(data), row))
+        self._names = {int.from_bytes(each[:_SENDER_BYTES], "big"): each[_SENDER_BYTES:] for each in rows}
+
+    def forget(self) -> None:
+        """Note nobody: a run without a sum leaves no list of who sent."""
+        self._names = {}
+
+
+class PanelOffers:
+    """The offers that are here, by place; place 0 is the leader's own.
+
+    Args:
+        folder: the leader's, of the session.
+        settings: its ``http.toml``.
+        say: called with a line for the operator.
+
+    Raises:
+        LocalProtocolError: the file cannot be read.
+    """
+
+    def __init__(self, folder: RoundFolder, settings: Settings, say: Callable[[str], None]) -> None:
+        self._folder, self._settings, self._say = folder, settings, say
+        self._parameters: Any = folder.plan.masking
+        self._path = folder.home / _OFFERS
+        self._offers = self._stored()
+
+    @property
+    def missing(self) -> list[int]:
+        """The helpers whose offer is missing."""
+        return [place for place in range(1, self._parameters.helpers + 1) if place not in self._offers]
+
+    @property
+    def panel(self) -> Panel | None:
+        """The panel; None until every offer is here."""
+        if len(self._offers) < 1 + self._parameters.helpers:
+            return None
+        identities = tuple(bytes.fromhex(key) for key in self._folder.plan.panel)
+        return Panel(identities, tuple(map(Offer.decode, self._offers.values())))
+
+    def of(self, place: int) -> bytes | None:
+        """The offer of this place that is kept; callable from any thread."""
+        return self._offers.get(place)
+
+    def lead(self, offer: Offer) -> None:
+        """Note the leader's own, which its journal keeps."""
+        self._offers[0] = offer.encode()
+
+    def add(self, place: int, data: bytes) -> bool:
+        """Keep a helper's offer, once; on disk when this returns.
+
+        Returns:
+            Whether it is new.
+
+        Raises:
+            Refused: ``bad_offer``, ``other_offer``, or ``stranger``.
+        """
+        if not 1 <= place <= self._parameters.helpers:
+            raise Refused("stranger")
+        if place in self._offers:
+            if self._offers[place] == data:
+                return False
+            raise Refused("other_offer")
+        self._check(place, data)
+        self._offers[place] = data
+        atomic_write(self._path, b"".join(offer for _, offer in sorted(self._offers.items())))
+        self._say(f"helper {place} has offered its key; missing: {self.missing or 'none'}")
+        return True
+
+    def _stored(self) -> dict[int, bytes]:
+        if not self._path.exists():
+            return {}
+        data = read_whole(self._path, LocalProtocolError, "privstats http lead")
+        size = self._parameters.suite.offer_bytes
+        return {data[start]: data[start : start + size] for start in range(0, len(data), size)}
+
+    def _check(self, place: int, data: bytes) -> None:
+        try:
+            offer = Offer.decode(data)
+            if offer.place != place:
+                raise Refused("bad_offer")
+            identity = bytes.fromhex(self._folder.plan.panel[place])
+            offer.check(identity, self._parameters, self._folder.roster.digest)
+        except LocalProtocolError as error:
+            self._say(WarningLine(f"helper {place}: {error}"))
+            raise Refused("bad_offer") from None
+        if offer.until < (self._settings.closes + GRACE).timestamp():
+            self._say(WarningLine(f"helper {place} offers a key that ends less than {GRACE.days} days after the close"))
+            raise Refused("bad_offer")
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The manifest of a run.
+
+    Attributes:
+        body: its bytes, JSON.
+        etag: the value of the header.
+        early: the check of a report by its first bytes.
+    """
+
+    body: bytes
+    etag: str
+    early: EarlyReports
+
+    @classmethod
+    def of(cls, plan: Plan, roster: Roster, panel: Panel, closes: int) -> Manifest:
+        """The manifest of a complete panel; ``closes`` in seconds since 1970."""
+        masking: Any = plan.masking
+        make = protocol_of(masking).machines.early
+        assert make is not None  # noqa: S101  a panel's protocol
+        early = make(masking, panel.context(masking, roster), roster.publics)
+        fields = {
+            "version": 1,
+            "run": roster.run.hex(),
+            "plan": document.canonical(plan.tables).decode(),
+            "roster": roster.digest.hex(),
+            "panel": [identity.hex() for identity in panel.identities],
+            "offers": [offer.encode().hex() for offer in panel.offers],
+            "clients": masking.clients,
+            "min_survivors": masking.min_survivors,
+            "colluders": masking.colluders,
+            "segments": masking.ring.segments,
+            "noisy_helpers": masking.noisy_helpers,
+            "closes": closes,
+            "report_bytes": early.report_bytes(masking.clients - 1),
+        }
+        body = msgspec.json.encode(fields)
+        return cls(body, f'"{sha256(body).hexdigest()[:32]}"', early)
+
+
+@dataclass(frozen=True)
+class End:
+    """The signed end of a run, as a helper or a device hears it."""
+
+    data: bytes
+
+    @classmethod
+    def of(cls, folder: RoundFolder, release: str, beside: bytes) -> End:
+        """The leader's statement.
+
+        Args:
+            folder: the leader's, of the session.
+            release: SHA-256 of the release's file, in hex; empty where there is none.
+            beside: the offers for which reports of a run without a sum were sealed.
+        """
+        return cls(session_ended(folder.identity, folder.header, bytes.fromhex(release) or _NO_RELEASE, beside))
+
+
+def clear_journal(journal: Path) -> None:
+    """Remove what a process left that died between the end in the history and the removal of the journal."""
+    if journal.exists():
+        for path in filter(Path.is_file, journal.iterdir()):
+            overwrite(path)
+            path.unlink()

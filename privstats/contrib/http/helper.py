@@ -1,0 +1,228 @@
+"""A helper that dials out: it offers its key, asks the leader for its next message, and answers, until the run's end.
+
+Its host opens no port. The plan and the roster come from the helper's own folder; of the leader it takes the offers of
+the panel, which are signed, and messages, which the machine checks. What a kill must not lose is in the journal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from privstats.contrib.http.dial import MOST_MANIFEST, Dial, Reply, UnreachableError
+from privstats.contrib.http.folders import helper_place
+from privstats.contrib.http.helper_desk import END, MESSAGE, NONCE, OFFER, OK, PAYLOAD, REPLY, question_of
+from privstats.contrib.http.settings import Settings
+from privstats.engines.journal import JournaledHelper
+from privstats.engines.network.folder import RoundFolder
+from privstats.engines.network.operator_log import PARTY
+from privstats.engines.network.roles import HelperRole, helper_home
+from privstats.engines.network.statements import read_session_ended, sign_reply
+from privstats.engines.network.status_file import PartyStatus, noted
+from privstats.errors import LocalProtocolError, NothingToResumeError, RemoteProtocolError
+from privstats.secagg import Offer, Panel
+from privstats.secagg.machines import ENDS
+from privstats.secagg.protocols import protocol_of
+
+_PAUSE, _MOST_PAUSE = 1.0, 60.0
+
+
+class _Manifest(msgspec.Struct):
+    """What a helper reads of the leader's manifest."""
+
+    offers: tuple[str, ...]
+
+
+@dataclass
+class Dialler:
+    """One helper of one run.
+
+    Attributes:
+        folder: the helper's, of the session.
+        settings: its ``http.toml``.
+        root_certificates: a file of certificate authorities; the system's when None.
+        sleep: waits that many seconds.
+        say: called with a line for the operator.
+        connected: called with whether the leader answers.
+        pause: seconds between two polls.
+        connect: makes the connection, of the address and ``root_certificates``.
+    """
+
+    folder: RoundFolder
+    settings: Settings
+    root_certificates: str | None = None
+    sleep: Callable[[float], None] = time.sleep
+    say: Callable[[str], None] = PARTY.info
+    connected: Callable[[bool], None] = lambda _: None
+    pause: float = _PAUSE
+    connect: Callable[[str, str | None], Dial] = Dial
+    _said: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._place = helper_place(self.folder)
+        self._parameters: Any = self.folder.plan.masking
+        self._path = f"/v1/runs/{self.folder.roster.run.hex()}"
+        self._most = protocol_of(self._parameters).machines.largest_request(self._parameters)
+        self._nonce = b""
+        self._waits = 0.0
+
+    def run(self) -> str:
+        """Serve the run until its end; killed at any moment, the next call goes on.
+
+        Returns:
+            A sentence for the operator.
+
+        Raises:
+            LocalProtocolError: the leader refuses this helper's offer, or its panel is not the plan's.
+            PrivstatsError: the journal cannot be read or written, was restored, or is in use.
+        """
+        with self.connect(self.settings.address, self.root_certificates) as dial:
+            with self._helper() as helper:
+                if helper.step not in ENDS:
+                    self._offered(dial, helper)
+                    self._bound(dial, helper)
+                end = self._served(dial, helper)
+            return self._ended(dial, end)
+
+    def _helper(self) -> JournaledHelper:
+        folder, home = self.folder, helper_home(self.folder)
+        try:
+            return JournaledHelper.resume(**home)
+        except NothingToResumeError:
+            (folder.home / "sessions").mkdir(mode=0o700, exist_ok=True)
+            return JournaledHelper.offer(**home, place=self._place, until=self.settings.box_keys_end)
+
+    def _offered(self, dial: Dial, helper: JournaledHelper) -> None:
+        """Bring the offer, until the leader has it."""
+        while True:
+            reply = self._answered(dial, "POST", f"{self._path}/offers/{self._place}", helper.offered.encode(), OFFER)
+            if reply.status in (200, 201) or reply.code == "over":
+                return
+            if reply.code in ("other_offer", "bad_offer", "unknown_run", "stranger"):
+                raise LocalProtocolError(f"the leader refuses this helper's offer: {reply.code}, and keeps to it")
+            self._wait(reply.after)
+
+    def _bound(self, dial: Dial, helper: JournaledHelper) -> None:
+        """Bind the key to the panel, once every member has offered; the plan names the members."""
+        while True:
+            reply = self._answered(dial, "GET", self._path, most=MOST_MANIFEST)
+            if reply.status == 200:
+                helper.bind(self._panel(reply.body))
+                return
+            if reply.code == "over":
+                return
+            self._wait(reply.after)
+
+    def _panel(self, manifest: bytes) -> Panel:
+        try:
+            offers = msgspec.json.decode(manifest, type=_Manifest).offers
+            decoded = tuple(Offer.decode(bytes.fromhex(offer)) for offer in offers)
+        except (msgspec.DecodeError, ValueError):
+            raise LocalProtocolError("the leader's manifest does not parse: it runs another version") from None
+        return Panel(tuple(bytes.fromhex(key) for key in self.folder.plan.panel), decoded)
+
+    def _served(self, dial: Dial, helper: JournaledHelper) -> bytes:
+        """Answer message after message; returns the attachment of the signed end."""
+        payload = helper.answer if helper.step in ENDS else b""
+        while True:
+            reply = self._exchanged(dial, payload)
+            media = reply.headers.get("content-type", "")
+            if reply.status == 200 and media == END:
+                beside = read_session_ended(reply.body, self.folder.header, self.folder.roster.server)
+                if beside is not None:
+                    return beside
+                self._once("the leader's end is not signed by the server on the roster")
+            if reply.status == 200 and media == MESSAGE:
+                payload = self._answer(helper, reply.body)
+            elif reply.status in (200, 204):
+                payload = b""
+                self._wait(reply.after)
+            else:
+                self._once(f"the leader answers {reply.status} {reply.code}")
+                self.sleep(max(reply.after, self._slower()))
+
+    def _answer(self, helper: JournaledHelper, message: bytes) -> bytes:
+        """The machine's answer; a message that it refuses is answered with nothing, later and later."""
+        try:
+            answers = helper.receive(message)
+        except RemoteProtocolError as refusal:
+            self._once(f"a message of the leader is refused: {refusal}")
+            self._note(helper.step, "refused", len(message), 0)
+            self.sleep(self._slower())
+            return b""
+        payload = answers[0][1] if answers else b""
+        self._note(helper.step, OK, len(message), len(payload))
+        return payload
+
+    def _exchanged(self, dial: Dial, payload: bytes) -> Reply:
+        """Send a reply under the newest nonce, and take the next one from the answer."""
+        peer, stale = self._parameters.clients + self._place - 1, False
+        while True:
+            question = question_of(self.folder.header, self._nonce)
+            signed = sign_reply(self.folder.identity, peer, question, OK, payload) if self._nonce else b""
+            path, headers = f"{self._path}/helpers/{self._place}", {PAYLOAD: sha256(payload).hexdigest()}
+            reply = self._answered(dial, "POST", path, signed, REPLY, most=self._most, headers=headers)
+            with suppress(ValueError):
+                self._nonce = bytes.fromhex(reply.headers.get(NONCE, self._nonce.hex()))
+            if reply.code != "stale_nonce":
+                return reply
+            if stale:
+                self._once("the leader takes no reply of this helper: identity.pem, plan or roster differ from its own")
+                self.sleep(self._slower())
+            stale = True
+
+    def _answered(
+        self,
+        dial: Dial,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        media: str = "",
+        most: int = 0,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply:
+        """The leader's answer, whenever it comes."""
+        named = {**(headers or {}), **({"content-type": media} if media else {})}
+        while True:
+            try:
+                reply = dial.ask(method, path, body, named, most=most)
+            except UnreachableError as error:
+                self.connected(False)
+                self._once(str(error))
+                self.sleep(self._slower())
+            else:
+                self.connected(True)
+                if reply.status < 400:
+                    self._waits = 0.0
+                return reply
+
+    def _ended(self, dial: Dial, beside: bytes) -> str:
+        """End the helper's part: it signs that it answered nothing where there is no sum, and keeps no key."""
+        statement = HelperRole(self.folder, self._parameters.clients + self._place - 1).session_ended(beside)
+        if statement:
+            self._exchanged(dial, statement)
+        self._note("", OK, 0, len(statement), kind="over")
+        return "the run has ended" + (" without a sum, and this helper has answered nothing" if statement else "")
+
+    def _wait(self, seconds: float) -> None:
+        self.sleep(min(seconds, self.pause) or self.pause)
+
+    def _slower(self) -> float:
+        self._waits = min(max(self.pause, 2 * self._waits), _MOST_PAUSE)
+        return self._waits
+
+    def _once(self, line: str) -> None:
+        if line not in self._said:
+            self._said.add(line)
+            self.say(line)
+
+    def _note(self, step: str, code: str, received: int, sent: int, kind: str = "helper") -> None:
+        run = self.folder.above.roster.run.hex()
+        status = PartyStatus(run, time.time(), 0, step, kind, code, sent=sent, received=received)
+        noted(self.folder.base, run, status)

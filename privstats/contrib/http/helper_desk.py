@@ -1,0 +1,173 @@
+"""The leader's end of the exchange with helpers, which dial out: offers, and one message for each signed reply.
+
+A reply signs the nonce of the last answer, so who cannot sign learns nothing: a batch shows who took part. The last two
+nonces hold, so an answer that was lost costs a poll.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from hashlib import sha256
+
+from privstats.contrib.http.exchange import Answer, Refused, Request
+from privstats.contrib.http.folders import End
+from privstats.contrib.http.intake import Intake, deadline, length_of
+from privstats.contrib.http.limits import one_at_a_time
+from privstats.contrib.http.owner import Owner
+from privstats.contrib.http.run import LeaderRun
+from privstats.engines.network.statements import REPLY_HEAD_BYTES, Header, most_bytes, reply_signer
+
+OFFER, REPLY = "application/vnd.privstats.offer", "application/vnd.privstats.reply"
+MESSAGE, END = "application/vnd.privstats.message", "application/vnd.privstats.end"
+NONCE, PAYLOAD, OK = "privstats-nonce", "privstats-payload", "ok"
+_ASKING = b"privstats/http/1/exchange\0"
+_NONCE_BYTES, _NONCES = 32, 2
+_MOST_OFFER, _SMALL = 2 << 10, 64 << 10
+_POLL_SECONDS = 1
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+def question_of(header: Header, nonce: bytes) -> bytes:
+    """What a helper's reply signs: the run, and the nonce of the leader's last answer."""
+    return _ASKING + header.encode() + nonce
+
+
+class HelperDesk:
+    """Answers helpers.
+
+    Args:
+        run: the leader's run.
+        owner: the thread that calls its journal.
+        intake: bodies that are being received, and bad signatures by address, which are counted together.
+        now: Unix seconds.
+
+    Attributes:
+        heard: when each helper last signed a reply (Unix).
+    """
+
+    def __init__(self, run: LeaderRun, owner: Owner, intake: Intake, now: Callable[[], float]) -> None:
+        self._run, self._owner, self._intake, self._now = run, owner, intake, now
+        self._places = range(1, 1 + run.folder.plan.helpers)
+        self._most = most_bytes(run.folder.plan)
+        self._nonces: dict[int, deque[bytes]] = {
+            place: deque([os.urandom(_NONCE_BYTES)], maxlen=_NONCES) for place in self._places
+        }
+        self._reading: set[int] = set()
+        self.heard: dict[int, float] = {}
+
+    async def offer(self, request: Request, place: int) -> Answer:
+        """Keep a helper's offer; one that is here costs the journal's thread nothing, and a bad one its address."""
+        data = await _body(request, OFFER, _MOST_OFFER)
+        if self._run.ended is not None:
+            raise Refused("over")
+        if place not in self._places:
+            raise Refused("stranger")
+        kept, peer = self._run.offered(place), self._intake.peer(request)
+        if kept is not None and kept != data:
+            raise Refused("other_offer")
+        if kept is None:
+            try:
+                await self._owner.call(partial(self._run.take_offer, place, data))
+            except Refused as refused:
+                raise Refused(refused.code, self._intake.penalties.add(peer)) from None
+        return Answer(201 if kept is None else 200)
+
+    async def exchange(self, request: Request, place: int) -> Answer:
+        """Take a helper's reply, and answer with its next message."""
+        if place not in self._places:
+            raise Refused("stranger")
+        payload = await self._replied(request, place)
+        self.heard[place] = self._now()
+        request.proved(b"helper %d" % place)
+        following = await self._owner.call(partial(self._run.exchange, place, payload))
+        self._nonces[place].append(os.urandom(_NONCE_BYTES))
+        if following is None:
+            return Answer(204, headers={**self._nonce(place), "retry-after": str(_POLL_SECONDS)})
+        if isinstance(following, End):
+            return Answer(200, following.data, END, self._nonce(place))
+        return Answer(200, following, MESSAGE, self._nonce(place))
+
+    async def _replied(self, request: Request, place: int) -> bytes:
+        """The payload of a reply that this helper signed for one of its nonces; refused with a nonce where it did not.
+
+        The signature is verified over the first bytes and the payload's hash, before more is read. An empty body, of a
+        helper that has no nonce yet, costs nothing.
+        """
+        length, hashed = _length(request, REPLY, self._most), request.headers.get(PAYLOAD, "")
+        if not length:
+            raise Refused("stale_nonce", self._nonce(place))
+        peer = self._intake.peer(request)
+        if length > _SMALL and not _HASH.fullmatch(hashed):
+            raise Refused("too_large")
+        try:
+            async with deadline(length):
+                data = bytearray()
+                while len(data) < REPLY_HEAD_BYTES and (piece := await request.chunks()):
+                    data += piece
+                if length <= _SMALL:
+                    await _rest(request, data, length)
+                    hashed = sha256(data[REPLY_HEAD_BYTES:]).hexdigest()
+                if not self._signed(bytes(data[:REPLY_HEAD_BYTES]), bytes.fromhex(hashed), place):
+                    raise Refused("stale_nonce", {**self._nonce(place), **self._intake.penalties.add(peer)})
+                if length > _SMALL:
+                    await self._large(request, data, length, place)
+        except TimeoutError:
+            raise Refused("slow") from None
+        payload = bytes(data[REPLY_HEAD_BYTES:])
+        if sha256(payload).hexdigest() != hashed:
+            raise Refused("bad_signature")
+        return payload
+
+    async def _large(self, request: Request, data: bytearray, length: int, place: int) -> None:
+        """Read the rest of a reply whose signature holds, one of each helper at a time."""
+        with one_at_a_time(self._reading, place):
+            await self._intake.flight.take(length)
+            try:
+                await _rest(request, data, length)
+            finally:
+                self._intake.flight.give_back(length)
+
+    def _signed(self, head: bytes, payload: bytes, place: int) -> bool:
+        folder = self._run.folder
+        peer = len(folder.roster) + place - 1
+        for nonce in self._nonces[place]:
+            question = sha256(question_of(folder.header, nonce)).digest()
+            if reply_signer(head, payload, question, OK, folder.publics) == peer:
+                return True
+        return False
+
+    def _nonce(self, place: int) -> dict[str, str]:
+        """The newest nonce; a refusal makes none, or strangers could use up the helper's."""
+        return {NONCE: self._nonces[place][-1].hex()}
+
+
+def _length(request: Request, media: str, most: int) -> int:
+    if request.headers.get("content-type", "") != media or "content-encoding" in request.headers:
+        raise Refused("wrong_media")
+    length = length_of(request)
+    if length > most:
+        raise Refused("too_large")
+    return length
+
+
+async def _rest(request: Request, data: bytearray, length: int) -> None:
+    """Read a body to its end."""
+    while len(data) <= length and (piece := await request.chunks()):
+        data += piece
+    if len(data) != length:
+        raise Refused("wrong_length")
+
+
+async def _body(request: Request, media: str, most: int) -> bytes:
+    """A small body, whole."""
+    length, data = _length(request, media, most), bytearray()
+    try:
+        async with deadline(length):
+            await _rest(request, data, length)
+    except TimeoutError:
+        raise Refused("slow") from None
+    return bytes(data)

@@ -1,0 +1,214 @@
+"""A report on its way from a connection to the journal: early refusals, one buffer of its exact length, one verdict.
+
+Nothing is said of a sender to who has not shown its signature: it is verified over the report's first bytes, before
+anybody is told that a report of this sender is here, and before more of the body is read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+
+from privstats.contrib.http.exchange import CODES, Refused, Request
+from privstats.contrib.http.folders import Manifest, named
+from privstats.contrib.http.limits import BrokenOff, BytesInFlight, Openings, Penalties, one_at_a_time, peer_of
+from privstats.contrib.http.owner import CONFIRMED, Verdict
+from privstats.contrib.http.settings import Limits
+from privstats.secagg.protocols import EarlyReports
+from privstats.secagg.wire import SIGNATURE_BYTES, Refusal
+
+REPORT = "application/vnd.privstats.report"
+SIGNATURE = "privstats-signature"
+_SMALL = 64 << 10
+"""Bytes of a body that is read before its signature is known, and of what is dropped after a refusal."""
+_SECONDS, _BYTES_PER_SECOND = 30.0, 64 << 10
+_DRAIN_SECONDS = 2.0
+_PART_OF_AGAIN = 4
+_HEX = re.compile(r"[0-9a-f]{128}")
+_DIGITS = re.compile(r"[0-9]{1,12}")
+
+
+def length_of(request: Request) -> int:
+    """The body's length by its header; raises ``Refused`` without one, as of a chunked body."""
+    text = request.headers.get("content-length", "")
+    if not text or "transfer-encoding" in request.headers:
+        raise Refused("length_required")
+    if not _DIGITS.fullmatch(text):
+        raise Refused("bad_request")
+    return int(text)
+
+
+def deadline(length: int) -> asyncio.Timeout:
+    """The time for a body of this length, absolute: a byte now and then does not extend it."""
+    return asyncio.timeout(_SECONDS + length / _BYTES_PER_SECOND)
+
+
+async def drained(request: Request) -> bool:
+    """Read and drop what still comes for a short time, so that a client which is sending sees the answer.
+
+    Returns:
+        Whether the body has ended.
+    """
+    dropped = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while dropped < _SMALL:
+                piece = await request.chunks()
+                if not piece:
+                    return True
+                dropped += len(piece)
+    return False
+
+
+class Intake:
+    """Takes reports.
+
+    Args:
+        report: gives the verdict on a report, once what it rests on is on the disk: ``Owner.report``.
+        heard: what ``folders.named`` says of a sender's report on the disk; None where none is there.
+        limits: see there.
+        full: whether the disk has no room for another report.
+        clock: monotonic seconds.
+
+    Attributes:
+        flight: bodies that are being received.
+        again: those of them whose sender broke one off within the hour or sent one that was refused, or has its report
+            here: a quarter at most.
+        penalties: bad signatures, by address.
+    """
+
+    def __init__(
+        self,
+        report: Callable[[int, bytearray], Awaitable[Verdict]],
+        heard: Callable[[int], bytes | None],
+        limits: Limits,
+        *,
+        full: Callable[[], bool] = lambda: False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._report, self._heard, self._limits, self._full = report, heard, limits, full
+        most = limits.in_flight_mib << 20
+        self.flight, self.again = BytesInFlight(most), BytesInFlight(most // _PART_OF_AGAIN)
+        self.penalties, self._openings = Penalties(limits.bad_signatures, clock), Openings(clock)
+        self._broken = BrokenOff(clock)
+        self._sending: set[int] = set()
+
+    def peer(self, request: Request) -> str:
+        """The address to which a request's bad signature counts."""
+        return peer_of(request.address, request.headers, self._limits.proxies)
+
+    async def take(self, manifest: Manifest, sender: int, request: Request) -> Verdict:
+        """The verdict on a request's report.
+
+        Raises:
+            Refused: with a code, before or after the body was read.
+            Gone: the client went.
+        """
+        early = manifest.early
+        length = _checked_length(request, early.report_bytes(sender))
+        signature = _told_signature(request, length)
+        try:
+            async with deadline(length):
+                head = await _first(request, length if signature is None else early.head_bytes(sender))
+                peer = self.peer(request)
+                shown = bytes(head[-SIGNATURE_BYTES:]) if signature is None else signature
+                self._verify(early, sender, head, shown, peer)
+                request.proved(b"sender %d" % sender)
+                return await self._rest(sender, request, head, length, shown, peer)
+        except TimeoutError:
+            raise Refused("slow") from None
+
+    def _verify(self, early: EarlyReports, sender: int, head: bytes, signature: bytes, peer: str) -> None:
+        try:
+            early.check(sender, head, signature)
+        except Refusal as refusal:
+            code = refusal.code if refusal.code in CODES else "malformed"
+            raise Refused(code, self.penalties.add(peer)) from None
+
+    async def _rest(
+        self, sender: int, request: Request, head: bytes, length: int, signature: bytes, peer: str
+    ) -> Verdict:
+        """Read on, for a key of the roster, one body at a time."""
+        self._openings.check(sender)
+        kept = self._heard(sender)
+        if kept not in (None, named(signature)):
+            raise Refused("already_here")
+        with one_at_a_time(self._sending, sender):
+            if self._full():
+                raise Refused("busy")
+            async with self._room(sender, length, again=kept is not None or self._broken.lately(sender)):
+                body = await _body(request, head, length)
+                if bytes(body[-SIGNATURE_BYTES:]) != signature:
+                    raise Refused("bad_signature", self.penalties.add(peer))
+                verdict = await self._report(sender, body)
+                if verdict == "bad_body":
+                    self._openings.add(sender)
+                if verdict not in CONFIRMED:
+                    raise Refused(verdict)
+                return verdict
+
+    @asynccontextmanager
+    async def _room(self, sender: int, length: int, *, again: bool) -> AsyncIterator[None]:
+        """Room for a body in the block; that of a sender that comes again is in the share of all such."""
+        rooms = (self.again, self.flight) if again else (self.flight,)
+        taken: list[BytesInFlight] = []
+        try:
+            for room in rooms:
+                await room.take(length)
+                taken.append(room)
+            with self._broken.unless_taken(sender):
+                yield
+        finally:
+            for room in taken:
+                room.give_back(length)
+
+
+def _checked_length(request: Request, wanted: int) -> int:
+    """The length of a report, which its sender's place decides."""
+    if request.headers.get("content-type", "") != REPORT or "content-encoding" in request.headers:
+        raise Refused("wrong_media")
+    length = length_of(request)
+    if length != wanted:
+        raise Refused("too_large" if length > wanted else "wrong_length")
+    return length
+
+
+def _told_signature(request: Request, length: int) -> bytes | None:
+    """The signature that a request names beforehand; a small report may come without."""
+    signature = request.headers.get(SIGNATURE)
+    if signature is None and length <= _SMALL:
+        return None
+    if signature is None or not _HEX.fullmatch(signature):
+        raise Refused("bad_signature")
+    return bytes.fromhex(signature)
+
+
+async def _first(request: Request, size: int) -> bytes:
+    """The body's first bytes, at least ``size``, with what came in the same pieces."""
+    pieces, have = [], 0
+    while have < size:
+        piece = await request.chunks()
+        if not piece:
+            raise Refused("wrong_length")
+        pieces.append(piece)
+        have += len(piece)
+    return b"".join(pieces)
+
+
+async def _body(request: Request, head: bytes, length: int) -> bytearray:
+    """The body, in one buffer of its length."""
+    body = bytearray(length)
+    end = 0
+    piece = head
+    while piece:
+        if end + len(piece) > length:
+            raise Refused("wrong_length")
+        body[end : end + len(piece)] = piece
+        end += len(piece)
+        piece = await request.chunks()
+    if end != length:
+        raise Refused("wrong_length")
+    return body

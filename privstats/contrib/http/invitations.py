@@ -1,0 +1,192 @@
+"""Codes and links of invited people, and the one digest by which their page knows its study.
+
+A code is an identity: 16 bytes, from which its device derives an Ed25519 key that is on the roster. Pure functions, for
+the registrar; a client in another language repeats them (``tests/contrib/http/vectors``).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from base64 import b32decode, b32encode
+from dataclasses import dataclass, field
+from hashlib import sha256
+from secrets import compare_digest
+
+from privstats.errors import LocalProtocolError
+from privstats.secagg import Identity
+from privstats.secagg.keys import Entropy, draw, hkdf
+
+CODE_BYTES = 16
+
+_DOMAIN = b"privstats/devices/1/"
+_VERSION = "1"
+_LETTERS, _CHECK_LETTERS = 26, 4
+_MOST_CHARACTERS = 4096
+_LARGEST_INDEX = (1 << 32) - 1
+_LONGEST_RUN = 255
+_DIGEST_BYTES = 32
+_FRAGMENT = re.compile(r"(\d{1,10})\.([A-Z2-7]{26})\.([A-Z2-7]{4})", re.ASCII)
+
+
+def draw_code(entropy: Entropy = os.urandom) -> bytes:
+    """16 bytes of ``entropy``: whoever has them can answer in that person's place, once a run, and can read nothing.
+
+    Raises:
+        LocalProtocolError: ``entropy`` gave another number of bytes.
+
+    Example:
+        >>> from privstats.contrib.http.invitations import draw_code
+        >>> len(draw_code())
+        16
+    """
+    return draw(entropy, CODE_BYTES)
+
+
+def identity_of(code: bytes) -> Identity:
+    """The identity of a code: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes.
+
+    Raises:
+        LocalProtocolError: the code has not 16 bytes.
+
+    Example:
+        >>> from privstats.contrib.http.invitations import identity_of
+        >>> identity_of(bytes(16)).public == identity_of(bytes(16)).public
+        True
+    """
+    if not isinstance(code, bytes) or len(code) != CODE_BYTES:
+        raise LocalProtocolError(f"a code has {CODE_BYTES} bytes: draw_code() draws one")
+    return Identity(hkdf(code, b"", _DOMAIN + b"identity", 32))
+
+
+@dataclass(frozen=True)
+class Invitation:
+    """One person's place on the roster and code; neither is shown by the repr.
+
+    Args:
+        index: the place, 0 to 2^32 - 1.
+        code: 16 bytes.
+
+    Raises:
+        LocalProtocolError: one of them is of another kind or size.
+
+    Example:
+        >>> from privstats.contrib.http.invitations import Invitation
+        >>> Invitation(7, bytes(16)).fragment
+        '1.7.AAAAAAAAAAAAAAAAAAAAAAAAAA.DKCA'
+        >>> Invitation.read("1.7.aaaaaa-aaaaaaaaaa-aaaaaaaaaa.dkca") == Invitation(7, bytes(16))
+        True
+    """
+
+    index: int = field(repr=False)
+    code: bytes = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if type(self.index) is not int or not 0 <= self.index <= _LARGEST_INDEX:
+            raise LocalProtocolError(f"an invitation's index is a whole number from 0 to {_LARGEST_INDEX}")
+        if not isinstance(self.code, bytes) or len(self.code) != CODE_BYTES:
+            raise LocalProtocolError(f"a code has {CODE_BYTES} bytes: draw_code() draws one")
+
+    @property
+    def letters(self) -> str:
+        """The code in base32 (RFC 4648), 26 letters without padding."""
+        return b32encode(self.code).decode().rstrip("=")
+
+    @property
+    def fragment(self) -> str:
+        """What stands behind the ``#`` of the link: ``1.<index>.<code>.<check>``.
+
+        The check, 20 bits of a SHA-256, finds a mistyped letter; it protects against nobody.
+        """
+        text = f"{_VERSION}.{self.index}.{self.letters}"
+        return f"{text}.{_check_of(text)}"
+
+    @property
+    def identity(self) -> Identity:
+        """The signing key that follows from the code."""
+        return identity_of(self.code)
+
+    def link(self, page: str) -> str:
+        """The address to send: a browser keeps what stands behind ``#`` out of every request and Referer.
+
+        Args:
+            page: the page's address, without a fragment or a query.
+
+        Raises:
+            LocalProtocolError: it has one, or is no https address (http on this machine alone).
+
+        Example:
+            >>> from privstats.contrib.http.invitations import Invitation
+            >>> Invitation(7, bytes(16)).link("https://survey.example/").partition("#")[0]
+            'https://survey.example/'
+        """
+        if not re.fullmatch(r"(https://|http://(localhost|127\.0\.0\.1)[:/])[^\s#?]+", page):
+            raise LocalProtocolError(
+                "the page's address must begin with https:// and have neither # nor ?: a code goes behind the #, and a "
+                "query would be in logs"
+            )
+        return f"{page}#{self.fragment}"
+
+    @classmethod
+    def read(cls, text: str) -> Invitation:
+        """The invitation of a link, of a fragment, or of one typed from paper: case, blanks and hyphens do not count.
+
+        Raises:
+            LocalProtocolError: it is none, or a letter is wrong; the error shows nothing of the text.
+
+        Example:
+            >>> from privstats.contrib.http.invitations import Invitation
+            >>> Invitation.read("1.7.AAAAAAAAAAAAAAAAAAAAAAAAAB.DKCA")
+            Traceback (most recent call last):
+                ...
+            privstats.errors.LocalProtocolError: this is no invitation, or a letter of it is wrong: compare it with the
+            message that you were sent
+        """
+        if not isinstance(text, str) or len(text) > _MOST_CHARACTERS:
+            raise _unread()
+        typed = re.sub(r"[\s-]", "", text.rpartition("#")[2])
+        plain = typed.upper() if typed.isascii() else ""  # the capital of a dotless i is an I
+        version, _, rest = plain.partition(".")
+        match = _FRAGMENT.fullmatch(rest) if version == _VERSION else None
+        if match is None or (match[1][0] == "0" and match[1] != "0") or int(match[1]) > _LARGEST_INDEX:
+            raise _unread()
+        invitation = cls(int(match[1]), b32decode(match[2] + "=" * 6))
+        if not compare_digest(invitation.fragment, plain):  # also a last letter with bits to spare
+            raise _unread()
+        return invitation
+
+
+def study_of(run: bytes, plan: bytes, roster: bytes) -> str:
+    """The one digest that a page carries: SHA-256 over the run's name, the plan's digest and the roster's, in hex.
+
+    With it the page holds the panel, its organisations' names and every number of the promise, so no link and no leader
+    can show one person another plan, panel or roster.
+
+    Args:
+        run: the roster's run, 1 to 255 bytes.
+        plan: the plan's digest, 32 bytes.
+        roster: the roster's digest, 32 bytes.
+
+    Raises:
+        LocalProtocolError: one of them has another size.
+
+    Example:
+        >>> from privstats.contrib.http.invitations import study_of
+        >>> study_of(b"run", bytes(32), bytes(32)) == study_of(b"runs", bytes(32), bytes(32))
+        False
+    """
+    if not 1 <= len(run) <= _LONGEST_RUN:
+        raise LocalProtocolError(f"a run's name has 1 to {_LONGEST_RUN} bytes")
+    if len(plan) != _DIGEST_BYTES or len(roster) != _DIGEST_BYTES:
+        raise LocalProtocolError(f"the digests of plan and roster have {_DIGEST_BYTES} bytes each")
+    return sha256(_DOMAIN + b"study\0" + bytes([len(run)]) + run + plan + roster).hexdigest()
+
+
+def _check_of(text: str) -> str:
+    return b32encode(sha256(_DOMAIN + b"link\0" + text.encode()).digest()).decode()[:_CHECK_LETTERS]
+
+
+def _unread() -> LocalProtocolError:
+    return LocalProtocolError(
+        "this is no invitation, or a letter of it is wrong: compare it with the message that you were sent"
+    )

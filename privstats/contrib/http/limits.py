@@ -1,0 +1,168 @@
+"""What one unauthenticated host, or one sender, may cost: buckets by address, bytes in flight, openings by key.
+
+Counted in one event loop, in memory; no decision about a report's content is made here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from privstats.contrib.http.exchange import CLOSE, NO_HEADERS, Refused
+from privstats.engines.door.connection_limits import address_of, network_of
+
+_MOST_ADDRESSES = 1 << 16
+_MOST_OPENINGS, _HOUR = 5, 3600.0
+_FOR = re.compile(r'(?i)(?:^|;)\s*for="?(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?"?\s*(?:;|$)')
+
+
+def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) -> str:
+    """The address that is counted: a client's, or what a named proxy says in ``Forwarded``; of IPv6 the network /64.
+
+    Example:
+        >>> from privstats.contrib.http.limits import peer_of
+        >>> peer_of("10.0.0.1", {"forwarded": 'for="[2001:db8::7]:443"'}, ("10.0.0.1",))
+        '2001:db8::/64'
+    """
+    last = headers.get("forwarded", "").rpartition(",")[2]
+    if address_of(address) in map(address_of, proxies) and (match := _FOR.search(last)):
+        address = match[1] or match[2]
+    return network_of(address)
+
+
+class Penalties:
+    """Bad signatures by address: a bucket that holds as many as it refills in a second.
+
+    A full bucket costs whoever shows the next one its connection. It costs an address nothing, which may be that of a
+    lecture hall or a mobile carrier: good signatures are verified however many bad ones come from there.
+
+    Args:
+        rate: how many a second.
+        clock: monotonic seconds.
+    """
+
+    def __init__(self, rate: int, clock: Callable[[], float]) -> None:
+        self._rate, self._clock = rate, clock
+        self._used: dict[str, tuple[float, float]] = {}  # how full, and when
+
+    def add(self, peer: str) -> Mapping[str, str]:
+        """Count one, and return further headers of its answer: where the bucket is full, its connection ends."""
+        level = self._level(peer)
+        if level > self._rate - 1:
+            return CLOSE
+        self._used[peer] = level + 1, self._clock()
+        if len(self._used) > _MOST_ADDRESSES:
+            self._used = {each: used for each, used in self._used.items() if self._level(each) > 0}
+        return NO_HEADERS
+
+    def _level(self, peer: str) -> float:
+        level, since = self._used.get(peer, (0.0, 0.0))
+        return max(0.0, level - self._rate * (self._clock() - since))
+
+
+class Openings:
+    """Bodies that did not open, by sender: five an hour, counted after the signature, so nobody locks out another."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._times: dict[int, deque[float]] = {}
+
+    def check(self, sender: int) -> None:
+        """Refuse a sender that has used up its openings; raises ``Refused``."""
+        times = self._times.get(sender)
+        while times and self._clock() - times[0] >= _HOUR:
+            times.popleft()
+        if times is not None and len(times) >= _MOST_OPENINGS:
+            raise Refused("rate")
+
+    def add(self, sender: int) -> None:
+        """Count one."""
+        self._times.setdefault(sender, deque()).append(self._clock())
+
+
+class BrokenOff:
+    """Senders that have held room for a body within the hour without a report that was taken."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._times: dict[int, float] = {}
+
+    def lately(self, sender: int) -> bool:
+        """Whether this sender's last body ended early or was refused, within the hour."""
+        return self._clock() - self._times.get(sender, -math.inf) < _HOUR
+
+    @contextmanager
+    def unless_taken(self, sender: int) -> Iterator[None]:
+        """Count this sender from now on, until the block has come to its end."""
+        self._times[sender] = self._clock()
+        yield
+        del self._times[sender]
+
+
+class BytesInFlight:
+    """Bytes of bodies that are being received: what passes the limit waits, in order, and is not read meanwhile.
+
+    Args:
+        most: bytes; one body may pass it alone.
+        seconds: how long a body waits before it is refused.
+    """
+
+    def __init__(self, most: int, seconds: float = 10.0) -> None:
+        self._most, self._seconds = most, seconds
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.held = 0
+
+    async def take(self, size: int) -> None:
+        """Wait for room.
+
+        Raises:
+            Refused: ``busy``: there was none in time.
+        """
+        if not self._waiting and self._fits(size):
+            self.held += size
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((size, turn))
+        try:
+            async with asyncio.timeout(self._seconds):
+                await turn
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():
+                self.give_back(size)
+            else:
+                self._waiting.remove((size, turn))
+                self._admit()
+            if isinstance(error, TimeoutError):
+                raise Refused("busy") from None
+            raise
+
+    def give_back(self, size: int) -> None:
+        """Make room."""
+        self.held -= size
+        self._admit()
+
+    def _fits(self, size: int) -> bool:
+        return self.held == 0 or self.held + size <= self._most
+
+    def _admit(self) -> None:
+        while self._waiting and self._fits(self._waiting[0][0]):
+            size, turn = self._waiting.popleft()
+            if not turn.done():
+                self.held += size
+                turn.set_result(None)
+
+
+@contextmanager
+def one_at_a_time(busy: set[int], sender: int) -> Iterator[None]:
+    """Hold a sender's one place; raises ``Refused`` where another request has it."""
+    if sender in busy:
+        raise Refused("in_progress")
+    busy.add(sender)
+    try:
+        yield
+    finally:
+        busy.discard(sender)

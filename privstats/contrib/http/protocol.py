@@ -1,0 +1,176 @@
+"""uvicorn's protocol with what it lacks: a deadline and a size for a header, and one request at a time.
+
+A header that has not ended in time is answered with 408, whatever byte came last: the server's own limit for idle
+connections begins anew with every byte. A request that begins before the answer to the one before ends its connection:
+uvicorn would keep as many as fit into 256 KiB, and their answers. How many connections there are, and how long an
+answer may be left unread, is the door's (``engines/door``); the body's deadline is the application's.
+
+The application names no server: under Granian 2.8 forty devices were confirmed and summed exactly, and a slow header
+was held for longer than 14 seconds. So a leader is served by this one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from privstats.contrib.http.exchange import PROVED
+from privstats.engines.door.connection_limits import (
+    CONNECTION,
+    MOST_HEADER_BYTES,
+    AdmittedConnection,
+    ConnectionLimiter,
+    Why,
+)
+
+HEADER_SECONDS = 10.0
+
+
+class DeadlineProtocol(HttpToolsProtocol):
+    """One connection."""
+
+    limiter: ConnectionLimiter
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._admitted: AdmittedConnection = self.app_state[CONNECTION]
+        self._deadline: asyncio.TimerHandle | None = None
+        self._in_header, self._header_bytes, self._ended = True, 0, False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Start the first header's deadline."""
+        super().connection_made(transport)
+        self._set_deadline(HEADER_SECONDS)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop its clock."""
+        self._set_deadline(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Feed the parser: of a header no more than it may have; nothing more after a request that is refused."""
+        self._unset_keepalive_if_required()
+        if self._in_header and self._deadline is None and self._answered:  # the first byte after an answer
+            self._set_deadline(HEADER_SECONDS)
+            if not self.limiter.forget(self._admitted):
+                self._end()
+        while data and not self._ended and not self.transport.is_closing():
+            piece, data = data, b""
+            if self._in_header:
+                left = MOST_HEADER_BYTES - self._header_bytes
+                piece, data = piece[:left], piece[left:]
+                self._header_bytes += len(piece)
+            self._feed(piece)
+            if self._in_header and self._header_bytes >= MOST_HEADER_BYTES:
+                self._refuse("size", 431)
+
+    def _feed(self, piece: bytes) -> None:
+        try:
+            self.parser.feed_data(piece)
+        except httptools.HttpParserUpgrade:  # to what is not spoken here; the request itself is answered
+            self._end()
+        except httptools.HttpParserError:
+            self._refuse("malformed", 400)
+
+    def on_message_begin(self) -> None:
+        """A request begins; before the answer to the last one it is none."""
+        if not self._answered:
+            raise ValueError("one request at a time")
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """The header has come: the application's deadlines hold, and it says when the request has shown something."""
+        self._set_deadline(None)
+        self._in_header, self._header_bytes = False, 0
+        self._admitted.until = math.inf
+        self.scope[PROVED] = partial(self.limiter.prove, self._admitted)  # type: ignore[literal-required]
+        super().on_headers_complete()
+        if any(name == b"transfer-encoding" for name, _ in self.headers):
+            self._end_chunked()
+
+    def on_message_complete(self) -> None:
+        """The next byte begins another request."""
+        self._in_header = True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """The answer has time to be taken; then the connection is a stranger's again, or ends if places are scarce."""
+        super().on_response_complete()
+        unread = self._allow_unread()
+        if not unread and not self.transport.is_closing() and not self._may_stay:
+            self.transport.close()
+
+    def pause_writing(self) -> None:
+        """The answer is not taken as it comes: it has a deadline."""
+        self._allow_unread()
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """It is the server's turn again, unless all has been said."""
+        if self._answered:
+            self._allow_unread()
+        else:
+            self._admitted.until = math.inf
+        super().resume_writing()
+
+    @property
+    def _answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    @property
+    def _may_stay(self) -> bool:
+        return self.limiter.forget(self._admitted) and self.limiter.may_stay(self._admitted)
+
+    def _allow_unread(self) -> int:
+        unread = self.transport.get_write_buffer_size()
+        self.limiter.allow(self._admitted, unread)
+        return unread
+
+    def _refuse(self, why: Why, status: int) -> None:
+        """Count what is no request, and end; who waits for an answer to the one before has it first."""
+        self.limiter.turn_away(why, self._admitted.host)
+        if self._answered or (self.cycle.more_body and not self.cycle.response_started):
+            self._last_word(status)
+        self._end()
+
+    def _end(self) -> None:
+        """Read no further; a request that has come whole is answered, and the last."""
+        self._ended = True
+        self._set_deadline(None)
+        self.flow.pause_reading()
+        if self._answered or self.cycle.more_body:
+            self._allow_unread()
+            self.transport.close()
+        else:
+            self.cycle.keep_alive = False
+
+    def _end_chunked(self) -> None:
+        """Feed no byte more of a body without a length, for its trailers would be headers without an end."""
+        self._ended, self.cycle.keep_alive = True, False
+
+    def _last_word(self, status: int) -> None:
+        """An answer without the application's word."""
+        line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}"
+        self.transport.write(f"{line}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".encode())
+
+    def _set_deadline(self, seconds: float | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self._late)
+
+    def _late(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing():
+            self._last_word(408)
+            self._end()
+
+
+def protocol_for(limiter: ConnectionLimiter) -> type[DeadlineProtocol]:
+    """The class of a server's connections, which share a limiter."""
+    return type("Connection", (DeadlineProtocol,), {"limiter": limiter})

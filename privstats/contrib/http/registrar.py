@@ -1,0 +1,278 @@
+"""The registrar: it invites people, signs the roster for one plan, and hands every party a folder of its own.
+
+It is apart from leader, helpers and page. Its folder holds plan, settings and the page's address; the codes, in one
+file that is written once and is to be destroyed after the mailing; and one folder a run, with a folder for each party.
+Writes files only; keeps public keys only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from privstats.contrib.http.invitations import Invitation, draw_code, study_of
+from privstats.contrib.http.settings import FILE, Limits, Settings
+from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
+from privstats.files.atomic import read_whole, write_new
+from privstats.files.signing import verify
+from privstats.plan import Devices, Plan
+from privstats.progress import track
+from privstats.secagg import Identity, Roster
+from privstats.secagg.keys import Entropy, draw, require_identity
+
+LINKS = "links.txt"
+"""One link a line, in the order of the roster: whoever reads it can answer for everybody."""
+
+_PLAN, _SIGNATURE, _PAGE, _STUDY = "plan.toml", "roster.signature", "page.txt", "study.json"
+_ROSTER, _LARGE_ROSTER, _LARGE = "roster.toml", "roster.bin", 10_000
+_STATEMENT = b"privstats/devices/1/roster\0"
+_OWNER_ONLY = 0o700
+_RUN_BYTES = 16
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_GROUP = 4
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the registrar wrote for one run.
+
+    Attributes:
+        folder: with ``leader``, ``helper-1`` and so on, to which each owner adds ``identity.pem``, and ``page``.
+        roster: of the run.
+        study: what the page carries, 64 hex digits: print it where people can compare it.
+        number: 1 for the first run; the plan's ``most_runs`` is the last.
+    """
+
+    folder: Path
+    roster: Roster
+    study: str
+    number: int
+
+
+def write_study(folder: str | os.PathLike[str], plan: Plan, settings: Settings, page: str) -> None:
+    """Make the registrar's folder: the plan, what the carrier needs to know, and the page's address.
+
+    Args:
+        folder: it must not exist.
+        plan: with a table ``[devices]``.
+        settings: the leader's address, the pages' origins, and the days.
+        page: the page's address, without ``#`` and ``?``, on another host than the leader's.
+
+    Raises:
+        PlanError: the plan has no ``[devices]``.
+        LocalProtocolError: the page is the leader's, or not among the origins.
+        PrivstatsError: the folder exists, or cannot be written.
+
+    Example:
+        >>> from datetime import UTC, datetime
+        >>> from privstats.contrib.http import registrar
+        >>> from privstats.contrib.http.settings import Settings
+        >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
+        >>> trier = ps.secagg.Identity.generate(os.urandom)
+        >>> people = {"organisations": ("Ulm", "Bonn"), "registrar": "Trier", "page": "Kiel", "most_runs": 1}
+        >>> devices = ps.plan.Devices(
+        ...     **people, registrar_key=trier.public.hex(), exact="the leader is trusted with the sum"
+        ... )
+        >>> schema, cohort = ps.ClassSchema(2, 2, "NA", 1.0), ps.Cohort(5, 4, 5, colluders=1)
+        >>> made = {"privacy": ps.NoPrivacy(), "protocol": "split", "panel": panel, "devices": devices}
+        >>> plan = ps.Plan(schema=schema, cohort=cohort, **made)
+        >>> day = {"closes": datetime(2027, 3, 1, tzinfo=UTC), "until": datetime(2027, 3, 20, tzinfo=UTC)}
+        >>> settings = Settings("https://leader.example", **day, origins=("https://survey.example",))
+        >>> registrar.write_study("survey", plan, settings, "https://survey.example/")
+        >>> run = registrar.write_invitations("survey", trier)
+        >>> sorted(path.name for path in run.folder.iterdir())
+        ['helper-1', 'leader', 'page', 'roster.toml']
+    """
+    _devices(plan)
+    _check_page(page, settings)
+    home = Path(folder)
+    if home.exists():
+        raise PrivstatsError(f"{home} exists; name another folder, or move that one away first")
+    _make(home)
+    for name, text in ((_PLAN, plan.to_toml()), (FILE, settings.to_toml()), (_PAGE, f"{page}\n")):
+        write_new(home / name, text.encode())
+
+
+def write_invitations(
+    folder: str | os.PathLike[str], identity: Identity, *, paper: bool = False, entropy: Entropy = os.urandom
+) -> Run:
+    """Draw a code for each person, once, and write links, the signed roster, and every party's folder.
+
+    Args:
+        folder: as :func:`write_study` made it.
+        identity: the registrar's, whose key is in the plan.
+        paper: write the codes in groups of four letters, to be typed, in place of links: no mail filter reads paper.
+        entropy: where codes and the run's name come from.
+
+    Raises:
+        LocalProtocolError: another identity than the plan's, or codes were drawn here before.
+        PrivstatsError: a file is missing or invalid, or cannot be written.
+
+    Guarantee:
+        What this writes holds the codes in :data:`LINKS` alone, which its owner alone may read.
+    """
+    home, plan = Path(folder), Plan.read(Path(folder) / _PLAN)
+    _check_registrar(plan, identity)
+    if (home / LINKS).exists() and not _run_folder(home, 1).exists():
+        raise LocalProtocolError(
+            f"drawing codes in {home} was interrupted before anything could be handed out: remove {LINKS}, and invite"
+        )
+    if (home / LINKS).exists() or _run_folder(home, 1).exists():
+        raise LocalProtocolError(
+            f"codes were drawn in {home} before: two mailings give one person two codes, and the promise of one; "
+            "`renew` writes the next run for the same codes, and another survey takes another folder"
+        )
+    places = range(plan.cohort.clients)
+    people = [Invitation(place, draw_code(entropy)) for place in track("drawing codes", places)]
+    publics = tuple(each.identity.public for each in people)
+    roster = Roster(publics, server=bytes.fromhex(plan.panel[0]), run=draw(entropy, _RUN_BYTES))
+    write_new(home / LINKS, _letter(people, _page_of(home), paper=paper).encode())
+    return _write_run(home, plan, roster, identity, Settings.read(home), 1)
+
+
+def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings | None = None) -> Run:
+    """Write the next run for the same codes: after a run that failed, or for the next question.
+
+    Each counts, also one that is said to have failed: leader and a helper may have finished it alone.
+
+    Args:
+        folder: in which codes were drawn.
+        identity: the registrar's.
+        settings: with the days of the next run; those of the folder where it is left out.
+
+    Raises:
+        LocalProtocolError: another identity, no codes, or as many runs as the plan's ``most_runs``.
+        PrivstatsError: a file is missing or invalid, or cannot be written.
+    """
+    home, plan = Path(folder), Plan.read(Path(folder) / _PLAN)
+    _check_registrar(plan, identity)
+    number, most = 1, _devices(plan).most_runs
+    while _run_folder(home, number).exists():
+        number += 1
+    if number == 1:
+        raise LocalProtocolError(f"no codes were drawn in {home}: invite people first")
+    if number > most:
+        raise LocalProtocolError(
+            f"people were told of at most most_runs={most}, and {number - 1} were written: a further run breaks what "
+            "their page said; make another plan, and invite other people"
+        )
+    settings = Settings.read(home) if settings is None else settings
+    _check_page(_page_of(home), settings)
+    first = _run_folder(home, 1)
+    roster = Roster.load(first / (_ROSTER if (first / _ROSTER).exists() else _LARGE_ROSTER)).renewed()
+    return _write_run(home, plan, roster, identity, settings, number)
+
+
+def check_devices(plan: Plan, roster: Roster, folder: str | os.PathLike[str]) -> None:
+    """Refuse a party's roster that the registrar did not sign for this plan; nothing is checked without ``[devices]``.
+
+    Leader and helpers call it before they offer a key: a roster of the leader's own making would surround one person
+    with its Sybils.
+
+    Args:
+        plan: the party's.
+        roster: the party's.
+        folder: the party's, with ``roster.signature``.
+
+    Raises:
+        LocalProtocolError: the signature is missing or another's, or the roster does not fit the plan.
+    """
+    devices = plan.devices
+    if devices is None:
+        return
+    text = read_whole(Path(folder) / _SIGNATURE, LocalProtocolError, "the registrar")
+    if not verify(bytes.fromhex(devices.registrar_key), _signature(text), _statement(plan, roster)):
+        raise LocalProtocolError(
+            f"this roster is not the one that the registrar, {devices.registrar!r}, signed for this plan: take "
+            f"plan, roster and {_SIGNATURE} from the registrar itself, never from the leader"
+        )
+    panel = tuple(bytes.fromhex(key) for key in plan.panel)
+    if len(roster) != plan.cohort.clients or roster.server != panel[0] or {*panel} & {*roster.publics}:
+        raise LocalProtocolError("the registrar signed a roster that does not fit the plan: ask it for another one")
+
+
+def _write_run(home: Path, plan: Plan, roster: Roster, identity: Identity, settings: Settings, number: int) -> Run:
+    run = _run_folder(home, number)
+    shared = {_PLAN: plan.to_toml(), _SIGNATURE: identity.sign(_statement(plan, roster)).hex() + "\n"}
+    study = study_of(roster.run, bytes.fromhex(plan.digest), roster.digest)
+    pinned = {"leader": settings.address, "run": roster.run.hex(), "study": study}
+    public = replace(settings, origins=(), limits=Limits())
+    homes = {"leader": shared | {FILE: settings.to_toml()}, "page": {_STUDY: json.dumps(pinned) + "\n"}}
+    homes |= {f"helper-{place}": shared | {FILE: public.to_toml()} for place in range(1, len(plan.panel))}
+    _make(run)
+    for name, files in homes.items():
+        _make(run / name)
+        for file, text in files.items():
+            write_new(run / name / file, text.encode())
+    for folder in (*(run / name for name in homes if name != "page"), run):
+        roster.save(folder / (_ROSTER if len(roster) <= _LARGE else _LARGE_ROSTER))
+    return Run(run, roster, study, number)
+
+
+def _letter(people: list[Invitation], page: str, *, paper: bool) -> str:
+    if not paper:
+        return "".join(f"{each.link(page)}\n" for each in people)
+    return "".join(f"{_typed(each.fragment)}\n" for each in people)
+
+
+def _typed(fragment: str) -> str:
+    """A fragment as people copy it from paper: the code in groups of four letters."""
+    version, index, letters, check = fragment.split(".")
+    groups = (letters[place : place + _GROUP] for place in range(0, len(letters), _GROUP))
+    return f"{version}.{index}.{'-'.join(groups)}.{check}"
+
+
+def _devices(plan: Plan) -> Devices:
+    if plan.devices is None:
+        raise PlanError("this plan has no table [devices], which says who may send: add it, see docs/plan.md")
+    return plan.devices
+
+
+def _check_registrar(plan: Plan, identity: Identity) -> None:
+    if require_identity(identity).public.hex() != _devices(plan).registrar_key:
+        raise LocalProtocolError("this identity is not the registrar's of the plan, devices.registrar_key: give that")
+
+
+def _check_page(page: str, settings: Settings) -> None:
+    """Refuse a page that the leader serves, by its host: another port of it is the same machine."""
+    Invitation(0, bytes(_RUN_BYTES)).link(page)  # raises where a fragment has no place behind it
+    theirs, ours = urlsplit(page), urlsplit(settings.address)
+    host, other = ((each.hostname or "").rstrip(".") for each in (theirs, ours))
+    if host == other and (host not in _LOOPBACK or theirs.port == ours.port):
+        raise LocalProtocolError(
+            "the page has the leader's host, and who serves the page reads every answer: serve it from a host of the "
+            "party that the plan's devices.page names"
+        )
+    origin = f"{theirs.scheme}://{theirs.netloc}"
+    if origin not in settings.origins and settings.origins != ("*",):
+        raise LocalProtocolError(f"{FILE}: origins lacks the page's, {origin}: its browser could not ask; add it")
+
+
+def _page_of(home: Path) -> str:
+    return read_whole(home / _PAGE, LocalProtocolError, "privstats http new").decode("ascii", "replace").strip()
+
+
+def _statement(plan: Plan, roster: Roster) -> bytes:
+    return _STATEMENT + bytes.fromhex(plan.digest) + roster.digest
+
+
+def _signature(text: bytes) -> bytes:
+    """The 64 bytes, or none of them where the file holds something else."""
+    try:
+        return bytes.fromhex(text[:1024].decode("ascii"))
+    except ValueError:
+        return b""
+
+
+def _run_folder(home: Path, number: int) -> Path:
+    return home / f"run-{number}"
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=_OWNER_ONLY)
+    except OSError as error:
+        raise PrivstatsError(f"cannot make {folder}: {error.strerror}; name another folder") from None

@@ -1,0 +1,376 @@
+"""The leader's folder of one run: the panel's offers, the journal of its session, and the end, through any kill.
+
+It knows no HTTP and no clock but the one that it is given; ``owner`` calls it in one thread, so no two calls meet. What
+a kill must not lose is in two files of its own kind, the panel's offers and the journal, and in the folder's history.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from privstats import session
+from privstats.contrib.http.exchange import CODES, Refused
+from privstats.contrib.http.folders import Answered, End, Manifest, PanelOffers, clear_journal, leader_folder, named
+from privstats.contrib.http.owner import AGAIN, TAKEN, Verdict
+from privstats.contrib.http.settings import Settings
+from privstats.engines.journal import JournaledLeader, JournaledServer
+from privstats.engines.network.folder import RELEASE, Folder, RoundFolder
+from privstats.engines.network.operator_log import WarningLine, log_line, reason_of
+from privstats.engines.network.session_end import EndedSession, KeptStatements, SessionEnd, SessionHistory
+from privstats.errors import (
+    AggregationError,
+    LocalProtocolError,
+    NothingToResumeError,
+    PrivstatsError,
+    RemoteProtocolError,
+    SessionEndedError,
+)
+from privstats.files.atomic import read_whole
+from privstats.secagg import Panel
+from privstats.secagg.machines import ENDS
+
+_HOME = "leader"
+_GRACE_SECONDS = 60.0
+_MOST_STATEMENT = 256
+
+
+@dataclass
+class Step:
+    """The current step, for those who watch.
+
+    Attributes:
+        name: of the machine's step; ``offer`` before the panel is complete.
+        since: when it was opened (Unix).
+    """
+
+    name: str = "offer"
+    since: float = 0.0
+
+
+@dataclass
+class LeaderRun:
+    """A leader's run; made with :meth:`open`.
+
+    Attributes:
+        folder: the leader's, of the session.
+        settings: its ``http.toml``.
+        now: Unix seconds.
+        say: called with a line for the operator.
+        defers: whether others sum settled parts up: ``part_sums``. The step of their checks then waits for the sums.
+        manifest: what devices need; None until the panel is complete.
+        ended: the run's end; None before.
+        trouble: why the sum is not released, in a sentence; empty otherwise.
+        refusals: refused messages of helpers, by code.
+        step: the current step.
+    """
+
+    folder: RoundFolder
+    settings: Settings
+    now: Callable[[], float] = time.time
+    say: Callable[[str], None] = log_line
+    defers: bool = False
+    manifest: Manifest | None = None
+    ended: EndedSession | None = None
+    trouble: str = ""
+    refusals: Counter[str] = field(default_factory=Counter)
+    step: Step = field(default_factory=Step)
+
+    def __post_init__(self) -> None:
+        self._leader: JournaledLeader | None = None
+        self._server: JournaledServer | None = None
+        self._parameters: Any = self.folder.plan.masking
+        self._offers = PanelOffers(self.folder, self.settings, self.say)
+        self._answered = Answered(self._run_home, self.folder.key)
+        self._closing = False
+
+    @classmethod
+    def open(cls, home: str | os.PathLike[str], **named: Any) -> LeaderRun:
+        """Take up the run of a folder where it stands: before its offers, in its journal, or at its end.
+
+        Raises:
+            LedgerError: the plan's noise is the leader's, and its ledger has no account to charge.
+            LocalProtocolError: the folder is no leader's, holds a course, or a plan whose clients exchange messages.
+            PrivstatsError: its files are invalid, restored from a backup, or in use.
+        """
+        run = cls(leader_folder(Folder.open(home)), Settings.read(home), **named)
+        run._begin()
+        return run
+
+    def close(self) -> None:
+        """Release the folder's locks; the run goes on from the disk."""
+        for journal in (self._server, self._leader):
+            if journal is not None:
+                journal.close()
+        self._server = self._leader = None
+
+    def heard(self, sender: int) -> bytes | None:
+        """What ``folders.named`` says of this sender's report on the disk; callable from any thread."""
+        return self._answered.of(sender)
+
+    @property
+    def journal(self) -> JournaledServer | None:
+        """The journal, for the one thread that calls it; None before the panel is complete and after the end."""
+        return self._server
+
+    @property
+    def reports(self) -> int:
+        """Senders whose report is on the disk; after the end those in the release."""
+        return len(self.ended.survivors) if self.ended is not None else len(self._answered)
+
+    @property
+    def end(self) -> End | None:
+        """The signed end, as everybody may hear it; None before."""
+        return None if self.ended is None else self._signed_end(b"")
+
+    @property
+    def release(self) -> bytes | None:
+        """The file of the release; None before, or without one."""
+        if self.ended is None or not self.ended.release:
+            return None
+        return read_whole(self.folder.home / RELEASE, LocalProtocolError, "privstats http lead")
+
+    @property
+    def statements(self) -> bytes:
+        """Signed statements about the end for ``session.free``; empty where they prove nothing yet."""
+        return KeptStatements(self.folder.home).proof
+
+    @property
+    def offering(self) -> list[int]:
+        """The helpers whose offer is missing."""
+        if self._server is not None or self.ended is not None:
+            return []
+        return self._offers.missing
+
+    def offered(self, place: int) -> bytes | None:
+        """The offer of this place that is kept; callable from any thread."""
+        return self._offers.of(place)
+
+    def take_offer(self, place: int, data: bytes) -> bool:
+        """Keep a helper's offer, once; with the last one the run begins.
+
+        Returns:
+            Whether it is new.
+
+        Raises:
+            Refused: ``bad_offer``, ``other_offer``, ``over``, or ``stranger``.
+        """
+        if self.ended is not None:
+            raise Refused("over")
+        if not self._offers.add(place, data):
+            return False
+        self._lead()
+        return True
+
+    def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
+        """A verdict on each report; when this returns, all that it accepted is on the disk."""
+        if self._server is None:
+            return [self._verdict_without_journal(sender, data) for sender, data in reports]
+        known = [(sender, data) for sender, data in reports if sender < self._parameters.clients]
+        refusals = iter(self._server.receive_many(known))
+        verdicts = [
+            self._verdict(sender, data, next(refusals)) if sender < self._parameters.clients else "stranger"
+            for sender, data in reports
+        ]
+        if len(self._answered) == self._parameters.clients or self._closing:
+            self.tick()
+        return verdicts
+
+    def exchange(self, place: int, payload: bytes) -> bytes | End | None:
+        """Take a helper's message, if any, and return what it is to answer next; None where there is nothing yet."""
+        if payload and self.ended is None and self._server is not None:
+            self._take(place, payload)
+        elif payload and self.ended is not None and self.ended.panel and len(payload) <= _MOST_STATEMENT:
+            KeptStatements(self.folder.home).add({place: payload}, tuple(map(bytes.fromhex, self.ended.panel)))
+        self.tick()
+        if self.ended is not None:
+            return self._signed_end(b"".join(map(bytes.fromhex, self.ended.panel)))
+        peer = self._peer(place)
+        if self._server is None or peer not in self._server.outbox.clients or not self._server.awaits(peer):
+            return None
+        return self._server.outbox.to(peer)
+
+    def waits_for(self, place: int) -> bool:
+        """Whether a helper has something to answer now."""
+        server, peer = self._server, self._peer(place)
+        return server is not None and peer in server.outbox.clients and server.awaits(peer)
+
+    def tick(self) -> None:
+        """Close each step that may be closed; release the sum and keep the end where it is reached."""
+        while self._server is not None and self._closed_one(self._server):
+            pass
+        name = "offer" if self._server is None else self._server.step
+        name = "over" if self.ended is not None else name
+        if name != self.step.name or not self.step.since:
+            self.step = Step(name, self.now())
+
+    def close_reports(self) -> None:
+        """Take no further reports, as the operator asks.
+
+        Raises:
+            PrivstatsError: the run has not begun or has ended, or too few have reported; nothing changes.
+        """
+        server = self._running()
+        if server.step == server.steps[0]:
+            abort = server.step_status().abort
+            if abort is not None:
+                raise PrivstatsError(f"reports stay open: {abort}")
+        self._closing = True
+        self.tick()
+
+    def give_up(self) -> str:
+        """End the run without a sum, for good; helpers then sign that they answered nothing.
+
+        Raises:
+            SessionEndedError: it ended before.
+            NothingToResumeError: it has not begun.
+        """
+        server = self._running()
+        server.abandon()
+        self._keep(SessionEnd(self.folder, self.say).without_sum(server, "it was given up"))
+        return self.sentence
+
+    @property
+    def sentence(self) -> str:
+        """The run's end, for the operator; empty before."""
+        return "" if self.ended is None else self.ended.sentence(self.folder.name)
+
+    def _begin(self) -> None:
+        folder, known = self.folder, SessionHistory(self.folder.home)
+        self.ended = known.of(folder.session)
+        if self.ended is not None:
+            clear_journal(self._run_home / "server")
+            self._answered.read()
+            self._show(self._offers.panel)
+            self.tick()
+            return
+        if (folder.home / RELEASE).exists() and not (self._run_home / "server").exists():
+            raise PrivstatsError(f"{folder.name}/{RELEASE} is of another run: move it away first")
+        self._leader = self._member()
+        if self._leader.state != "leading":
+            self._offers.lead(self._leader.offered)
+        self._lead()
+        self.tick()
+
+    @property
+    def _run_home(self) -> Path:
+        return self.folder.home / _HOME / self.folder.roster.digest.hex()
+
+    def _member(self) -> JournaledLeader:
+        folder = self.folder
+        named: dict[str, Any] = {"identity": folder.identity, "parameters": self._parameters, "roster": folder.roster}
+        try:
+            return JournaledLeader.resume(folder.home / _HOME, folder.key, **named)
+        except NothingToResumeError:
+            return JournaledLeader.offer(folder.home / _HOME, folder.key, until=self.settings.box_keys_end, **named)
+
+    def _lead(self) -> None:
+        """Begin the run, or resume it, once every offer is here."""
+        panel = self._offers.panel
+        if self._leader is None or panel is None:
+            return
+        folder = self.folder
+        self._server = self._leader.lead(
+            panel, lambda keys: session.server(folder.plan, folder.roster, keys=keys, panel=panel)
+        )
+        self._server.defer(self.defers)
+        clients = self._parameters.clients
+        self._answered.take({sender: tail for sender, tail in self._server.heard.items() if sender < clients})
+        self._show(panel)
+
+    def _show(self, panel: Panel | None) -> None:
+        """Render what devices need of this panel, and by which their reports are known."""
+        if panel is not None:
+            closes = int(self.settings.closes.timestamp())
+            self.manifest = Manifest.of(self.folder.plan, self.folder.roster, panel, closes)
+
+    def _verdict(self, sender: int, data: bytes | bytearray, refusal: RemoteProtocolError | None) -> Verdict:
+        if refusal is None:
+            return TAKEN if self._answered.add(sender, data) else AGAIN
+        if refusal.code == "not_expected":
+            return "over" if self._server is None or self._server.step in ENDS else "closed"
+        return refusal.code if refusal.code in CODES else "malformed"
+
+    def _verdict_without_journal(self, sender: int, data: bytes | bytearray) -> Verdict:
+        if self.ended is None:
+            return "no_panel"
+        return AGAIN if self._answered.of(sender) == named(data) else "over"
+
+    def _take(self, place: int, payload: bytes) -> None:
+        try:
+            self._running().receive(self._peer(place), payload)
+        except RemoteProtocolError as refusal:
+            self.refusals[refusal.code] += 1
+            if refusal.code != "not_expected":  # an answer that comes again, after its step
+                self.say(WarningLine(f"helper {place}: {refusal.code} at step {refusal.step}"))
+
+    def _closed_one(self, server: JournaledServer) -> bool:
+        """Close the current step if it may be closed; False where nothing more can be done now."""
+        if server.step in ENDS:
+            self._finish(server)
+            return False
+        first = server.step == server.steps[0]
+        if server.panel is not None and server.panel.ended:
+            server.abandon()
+            return True
+        if first and not (self._due or len(self._answered) == self._parameters.clients):
+            return False
+        status = server.step_status()
+        if status.waiting_for and (status.abort is not None or not first):
+            return False
+        if self.defers and not first and server.unsummed:
+            return False
+        try:
+            server.end_step()
+        except AggregationError as error:
+            self._keep(SessionEnd(self.folder, self.say).without_sum(server, str(error)))
+            return False
+        asked = len(status.answered) + len(status.waiting_for)
+        self.say(f"step {status.step}: {len(status.answered)} of {asked} answered")
+        return True
+
+    @property
+    def _due(self) -> bool:
+        """Whether reports are no longer taken as soon as enough are here."""
+        return self._closing or self.now() >= self.settings.closes.timestamp() + _GRACE_SECONDS
+
+    def _finish(self, server: JournaledServer) -> None:
+        end = SessionEnd(self.folder, self.say)
+        if server.step == "failed":
+            self._keep(end.without_sum(server, "it failed, or was given up"))
+            return
+        try:
+            self._answered.keep()
+            _, ended = end.with_release(server)
+        except PrivstatsError as error:
+            if reason_of(error) != self.trouble:
+                self.trouble = reason_of(error)
+                self.say(WarningLine(f"the sum is here and not released: {self.trouble}"))
+        else:
+            self.trouble = ""
+            self._keep(ended)
+
+    def _keep(self, ended: EndedSession) -> None:
+        self.ended = ended
+        if not ended.release:
+            self._answered.forget()
+        self.close()
+        self.say(self.sentence)
+
+    def _running(self) -> JournaledServer:
+        if self.ended is not None:
+            raise SessionEndedError(f"{self.sentence}. A new one needs a new run name")
+        if self._server is None:
+            raise NothingToResumeError(f"the run has not begun: offers are missing of helpers {self.offering}")
+        return self._server
+
+    def _signed_end(self, beside: bytes) -> End:
+        return End.of(self.folder, "" if self.ended is None else self.ended.release, beside)
+
+    def _peer(self, place: int) -> int:
+        return int(self._parameters.clients) + place - 1

@@ -1,0 +1,225 @@
+"""How a leader's run stands: ``status.json`` of its folder, the operator's facts, and Prometheus text.
+
+It holds steps, places of helpers, codes, times and numbers: who has reported is in the journal alone. ``serve`` writes
+it, the command line and the administration's address read it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from privstats.contrib.http.leader import Leader
+from privstats.contrib.http.owner import Owner
+from privstats.contrib.http.run import LeaderRun
+from privstats.engines.network.key_agreement import offered
+from privstats.engines.network.metrics import certificate_days, connections_of, family, gauge
+from privstats.engines.network.status_file import STATUS, ConnectionStatus, Supervision, read_status, supervision
+from privstats.files.atomic import atomic_write
+
+_IDLE = ("offer", "over")
+
+
+class HelperStanding(msgspec.Struct, frozen=True):
+    """One helper: whether its offer is here, when it last signed a reply (Unix, 0 for never), and if it must answer."""
+
+    place: int
+    offered: bool
+    heard: float
+    due: bool
+
+
+class Standing(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as its leader's process sees it.
+
+    Attributes:
+        run: the roster's run name, in hex.
+        process: of the leader.
+        updated, began: the time of this state, and of the process (Unix).
+        step, since: the current step and when it was opened (Unix): ``offer``, the machine's steps, ``over``.
+        reports, clients, least: senders on the disk, of how many, and how many the plan needs.
+        closes, until: when reports are no longer taken, and when the box keys end (Unix).
+        helpers: one each.
+        answers: requests by status.
+        refused: refusals by code, the machine's of helpers too.
+        received, sent: bytes of bodies.
+        in_flight: bytes of bodies that are being received.
+        groups, grouped, seconds: groups that were written, their reports, and the seconds that they took.
+        unsummed: settled parts whose sum is still to come from other machines.
+        connections: open ones at the public door, and what it turned away.
+        trouble: why the sum is not released; empty otherwise.
+        ended: the end of the run in a sentence; empty before.
+    """
+
+    run: str
+    process: int
+    updated: float
+    began: float
+    step: str
+    since: float
+    reports: int
+    clients: int
+    least: int
+    closes: float
+    until: float
+    helpers: tuple[HelperStanding, ...]
+    answers: dict[str, int]
+    refused: dict[str, int]
+    received: int
+    sent: int
+    in_flight: int
+    groups: int
+    grouped: int
+    seconds: float
+    trouble: str
+    ended: str
+    unsummed: int = 0
+    connections: ConnectionStatus | None = None
+
+
+def standing_of(
+    run: LeaderRun, leader: Leader, owner: Owner, connections: ConnectionStatus, began: float, now: float
+) -> Standing:
+    """The standing; called in the owner's thread, as it asks the journal."""
+    return Standing(
+        process=os.getpid(),
+        updated=now,
+        began=began,
+        connections=connections,
+        refused=dict(sorted((leader.seen.refused + run.refusals).items())),
+        **_of_run(run, leader.helpers.heard),
+        **_of_carrier(leader, owner),
+    )
+
+
+def _of_run(run: LeaderRun, heard: Mapping[int, float]) -> dict[str, Any]:
+    """Of the journal and its settings; by place, when each helper was heard last."""
+    offering, plan, settings = set(run.offering), run.folder.plan, run.settings
+    places = range(1, 1 + plan.helpers)
+    return {
+        "run": run.folder.roster.run.hex(),
+        "step": run.step.name,
+        "since": run.step.since,
+        "reports": run.reports,
+        "clients": plan.cohort.clients,
+        "least": plan.cohort.min_survivors,
+        "closes": settings.closes.timestamp(),
+        "until": settings.until.timestamp(),
+        "helpers": tuple(
+            HelperStanding(place, place not in offering, heard.get(place, 0.0), run.waits_for(place))
+            for place in places
+        ),
+        "trouble": run.trouble,
+        "ended": run.sentence,
+        "unsummed": 0 if run.journal is None else len(run.journal.unsummed),
+    }
+
+
+def _of_carrier(leader: Leader, owner: Owner) -> dict[str, Any]:
+    """What the application counted, and the thread that writes."""
+    seen, sizes = leader.seen, owner.sizes
+    return {
+        "answers": {str(status): count for status, count in sorted(seen.answers.items())},
+        "received": seen.received,
+        "sent": seen.sent,
+        "in_flight": leader.intake.flight.held,
+        "groups": sizes.groups,
+        "grouped": sizes.reports,
+        "seconds": sizes.seconds,
+    }
+
+
+def keep(home: Path, standing: Standing) -> None:
+    """Replace the folder's ``status.json``; raises ``PrivstatsError`` where it cannot be written."""
+    atomic_write(home / STATUS, msgspec.json.format(msgspec.json.encode(standing)), durable=False)
+
+
+def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, Any], Supervision | None]:
+    """Names and values for the operator, and the process that leads, if one does.
+
+    Args:
+        home: the leader's folder.
+        run: the roster's run name, in hex.
+        now: Unix seconds; the time when None.
+    """
+    now = time.time() if now is None else now
+    held, standing = supervision(home, "served"), read_status(home, Standing)
+    served = "no" if held is None else f"by process {held.process}, {held.address}"
+    begun = {"role": "leader", "run": run, "served": served, "tls_key_agreement": str(offered())}
+    if standing is None or standing.run != run:
+        return {**begun, "step": "not begun"}, held
+    facts: dict[str, Any] = {
+        **begun,
+        "step": standing.step,
+        "step_since": _time(standing.since),
+        "reports": f"{standing.reports:,} of {standing.clients:,}, {standing.least:,} are needed",
+        "closes": _time(standing.closes),
+        "box_keys_end": _time(standing.until),
+        "helpers": [_helper(each, now) for each in standing.helpers],
+        "refused": dict(standing.refused),
+        "bytes_received": standing.received,
+        "updated": _time(standing.updated),
+    }
+    sentences = {"trouble": standing.trouble, "ended": standing.ended}
+    waiting = {"parts_without_sum": standing.unsummed} if standing.unsummed else {}
+    return facts | waiting | {name: text for name, text in sentences.items() if text}, held
+
+
+def exposition(standing: Standing, held: Supervision | None, now: float) -> str:
+    """The standing in Prometheus' text format, version 0.0.4; labels hold steps, places and codes."""
+    return "".join(f"{line}\n" for line in _lines(standing, held, now))
+
+
+def _lines(status: Standing, held: Supervision | None, now: float) -> Iterator[str]:
+    yield from gauge("up", "Whether the leader serves.", held is not None)
+    yield from certificate_days(held, now)
+    yield from gauge("session_running", "Whether the run has begun and not ended.", status.step not in _IDLE)
+    yield from gauge("step_open_seconds", "Seconds since the current step was opened.", now - status.since)
+    yield from gauge("http_reports", "Senders whose report is on the disk.", status.reports)
+    yield from gauge("http_parts_without_sum", "Settled parts whose sum is still to come.", status.unsummed)
+    yield from family("received_bytes_total", "counter", "Bytes received.", {"": status.received})
+    yield from family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent})
+    yield from connections_of(status.connections)
+    yield from family("http_requests_total", "counter", "Requests by status.", _labelled("code", status.answers))
+    yield from family("http_refused_total", "counter", "Refusals by code.", _labelled("code", status.refused))
+    yield from gauge("http_in_flight_bytes", "Bytes of bodies that are being received.", status.in_flight)
+    sizes = {"_sum": status.grouped, "_count": status.groups}
+    yield from _summary("http_group_size", "Reports of a group with one wait for the disk.", sizes)
+    times = {"_sum": status.seconds, "_count": status.groups}
+    yield from _summary("http_group_seconds", "Seconds of a group, its wait for the disk included.", times)
+    silent = {str(each.place): now - (each.heard or status.began) for each in status.helpers}
+    text = "Seconds since a helper last signed a reply to this process."
+    yield from family("http_helper_silent_seconds", "gauge", text, _labelled("place", silent))
+    due = {str(each.place): float(each.due) for each in status.helpers}
+    yield from family("http_helper_due", "gauge", "Whether a helper has something to answer.", _labelled("place", due))
+
+
+def _summary(name: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
+    yield f"# HELP privstats_{name} {text}"
+    yield f"# TYPE privstats_{name} summary"
+    for suffix, value in values.items():
+        yield f"privstats_{name}{suffix} {value:.15g}"
+
+
+def _labelled(label: str, values: Mapping[str, float]) -> dict[str, float]:
+    return {f'{label}="{name}"': value for name, value in values.items()}
+
+
+def _helper(helper: HelperStanding, now: float) -> dict[str, Any]:
+    heard = f"{now - helper.heard:,.0f} s ago" if helper.heard else "not since the leader started"
+    return {
+        "who": f"helper {helper.place}",
+        "offer": "here" if helper.offered else "missing",
+        "heard": heard,
+        "must_answer": helper.due,
+    }
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds") if seconds else ""

@@ -1,0 +1,98 @@
+"""The leader's application: the sum is exact, one thread calls the journal, and no helper is asked twice."""
+
+import asyncio
+import threading
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.contrib.http.intake import REPORT, SIGNATURE
+from privstats.engines.journal import JournaledServer
+from privstats.engines.network.folder import Folder
+from privstats.errors import LocalProtocolError
+from tests.contrib.http.desk import Desk, Helpers, one_pass, opened, pumped, study_of_devices
+
+
+def test_a_run_is_exact_and_every_device_hears_that_its_report_is_on_the_disk(tmp_path: Path) -> None:
+    study = study_of_devices(tmp_path)
+    with Desk(study.leader) as desk, Helpers(study, lambda: desk) as helpers:
+        run = opened(desk, study)
+        for index in (0, 1, 3, 4, 5):
+            report = run.report(study.moments(index), index, study.identities[index])
+            assert desk.put(study, index, report).status == 201
+            assert desk.put(study, index, report).status == 200
+        desk.call(desk.run.close_reports)
+        helpers.join()
+        assert desk.run.ended is not None, desk.lines
+        assert desk.run.ended.survivors == (0, 1, 3, 4, 5)
+    release = ps.Release.load(study.leader / "release.safetensors", signed_by=study.roster.server)
+    assert release.survivors == (0, 1, 3, 4, 5)
+    assert np.array_equal(release.vector, study.exact(release.survivors))
+
+
+def test_all_calls_of_the_journal_are_one_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report during a helper's poll once found the journal busy, and was answered with a failure."""
+    callers: Counter[str] = Counter()
+
+    def counted(name: str) -> None:
+        real = getattr(JournaledServer, name)
+
+        def call(self, *arguments, **named):
+            callers[threading.current_thread().name] += 1
+            return real(self, *arguments, **named)
+
+        monkeypatch.setattr(JournaledServer, name, call)
+
+    study = study_of_devices(tmp_path, 24)
+    with Desk(study.leader) as desk, Helpers(study, lambda: desk) as helpers:
+        run = opened(desk, study)
+        reports = [run.report(study.moments(index), index, study.identities[index]) for index in range(24)]
+        for name in ("receive", "receive_many", "end_step", "step_status", "_leaving", "release", "awaits"):
+            counted(name)
+        path = f"/v1/runs/{study.run}/reports"
+
+        async def crowd() -> Counter[int]:
+            asked = (
+                desk.asked("PUT", f"{path}/{index}", data, {"content-type": REPORT, SIGNATURE: data[-64:].hex()})
+                for index, data in enumerate(reports)
+            )
+            return Counter([reply.status for reply in await asyncio.gather(*asked)])
+
+        assert desk.does(crowd()) == {201: 24}
+        helpers.join()
+        assert desk.run.ended is not None
+        assert not [line for line in desk.lines if "failed" in line]
+    assert set(callers) == {"privstats-owner"}
+
+
+def test_a_helper_that_has_answered_waits_for_the_others(tmp_path: Path) -> None:
+    """The machine's outbox still lists it: who took that for a question asked it without an end."""
+    study = study_of_devices(tmp_path, 4)
+    with Desk(study.leader) as desk:
+        pumped(study, desk)
+        run = opened(desk, study)
+        for index in range(4):
+            desk.put(study, index, run.report(study.moments(index), index, study.identities[index]))
+        while desk.run.step.name != "reveal":
+            for place in (1, 2):
+                one_pass(study, desk, place)
+        assert desk.call(lambda: [desk.run.waits_for(place) for place in (1, 2)]) == [True, False]
+        assert desk.call(lambda: desk.run.exchange(2, b"")) is None
+        one_pass(study, desk, 1)
+        assert desk.run.ended is not None
+
+
+def test_a_folder_with_the_roster_in_bytes_is_the_same_run(tmp_path: Path) -> None:
+    study = study_of_devices(tmp_path)
+    for home in (study.leader, study.helper(1)):
+        study.roster.save(home / "roster.bin")
+        with pytest.raises(LocalProtocolError, match=r"holds roster\.toml and roster\.bin: keep the one"):
+            Folder.open(home)
+        (home / "roster.toml").unlink()
+        assert Folder.open(home).roster == study.roster
+    (study.leader / "roster.bin").unlink()
+    with pytest.raises(LocalProtocolError, match=r"has no roster\.toml"):
+        Folder.open(study.leader)
