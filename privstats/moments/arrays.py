@@ -42,9 +42,13 @@ def is_list(values: Any) -> bool:
 
 
 def values_of(column: Any) -> Any:
-    """One column of any container as an array; a masked one stays so, and of a list it is of objects where need be."""
+    """One column of any container as an array; a masked one stays so, and of a list it is of objects where need be.
+
+    A list within a list is one value, which says nothing, even if it holds one number.
+    """
     if is_list(column):
-        return rectangle(column, 1)[:, 0]
+        plain = plain_numbers(column)
+        return plain if plain is not None and plain.ndim == 1 else np.fromiter(column, object, len(column))
     if is_tensor(column):
         require_plain(column, "a column")
         return host_rows(column.cpu())

@@ -222,6 +222,8 @@ def known() -> Iterator[Table]:
             _rows((other, "A7")),
         )
         yield table("an id that readers take for infinite", "mean", _rows(*[(one, "p1")] * 3), _rows((other, "inf")))
+    yield Table("a list as one value of a column", "counts", None, _rows(([0.5, "a", 0.25], "p1")),
+        _rows(([[1], "b", 0.25], "zoe")))  # fmt: skip
     lost = (-float("nan"), float("inf"), float("nan"))
     infinite = [Row([lost[place % 3], place / 8, 0.5], place % 2, f"p{place}") for place in range(24)]
     yield Table("a word next to rows that are not finite", "cells", None, infinite, _rows(([0.5, "word", 0.5], "zoe")))
