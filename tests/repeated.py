@@ -3,7 +3,8 @@
     python -m tests.repeated --times 20 TEST...
 
 A plugin of pytest, too: with PRIVSTATS_TIMES set, ``-p tests.repeated`` runs each test that often. The number of the
-repetition ends the test's id, so that each repetition draws other noise (``tests/drawing.py``).
+repetition ends the test's id, so that each repetition draws other noise (``tests/drawing.py``). Repetitions share the
+fixtures of their module: a test that uses up such a fixture fails from its second repetition on.
 """
 
 import argparse
