@@ -64,11 +64,11 @@ _LONG, _SHORT = 30, 40
 
 @dataclass(frozen=True)
 class Module:
-    """A module's name, its tree, and the numbers of its lines of code."""
+    """A module's name, its text and tree, and whether it is a package."""
 
     name: str
+    text: str
     tree: ast.Module
-    code: frozenset[int]
     is_room: bool
 
     @classmethod
@@ -77,8 +77,12 @@ class Module:
         text = path.read_text(encoding="utf8")
         parts = path.relative_to(root).with_suffix("").parts
         is_room = parts[-1] == "__init__"
-        tree = ast.parse(text)
-        return cls(".".join(parts[:-1] if is_room else parts), tree, _numbers(text, tree), is_room)
+        return cls(".".join(parts[:-1] if is_room else parts), text, ast.parse(text), is_room)
+
+    @cached_property
+    def code(self) -> frozenset[int]:
+        """The numbers of its lines of code."""
+        return _numbers(self.text, self.tree)
 
     @property
     def lines(self) -> int:

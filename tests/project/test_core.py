@@ -27,8 +27,13 @@ _SLACK = 0.02
 
 
 @pytest.fixture(scope="module")
-def values() -> dict[str, int]:
-    return measured(Graph.read(), read_budget()) | run()
+def graph() -> Graph:
+    return Graph.read()
+
+
+@pytest.fixture(scope="module")
+def values(graph: Graph) -> dict[str, int]:
+    return measured(graph, read_budget()) | run()
 
 
 def test_what_a_promise_rests_on_is_within_its_budget(values, capsys) -> None:
@@ -55,12 +60,12 @@ def test_the_command_for_the_tests_of_the_core_names_all_of_them(page: str) -> N
     assert command[2].split(",") == [room for room in rooms if (ROOT / "tests" / f"test_{room}.py").is_file()]
 
 
-def test_the_core_imports_the_core_alone() -> None:
+def test_the_core_imports_the_core_alone(graph: Graph) -> None:
     """Also inside functions, and through names of lazy rooms; and what lists of support name."""
     needs("importlinter")
     import grimp
 
-    graph, rooms = Graph.read(), read_budget()["core"]
+    rooms = read_budget()["core"]
     imports = grimp.build_graph(PACKAGE, exclude_type_checking_imports=True, cache_dir=None)
     core = core_of(graph, read_budget())
     support = graph.below(f"{PACKAGE}.{name}" for name in rooms["support"]) | {PACKAGE}
@@ -72,17 +77,16 @@ def test_the_core_imports_the_core_alone() -> None:
     assert not leaving, "move what is needed into the core, or pass in what it does"
 
 
-def test_the_noise_of_a_plan_is_drawn_in_one_place() -> None:
-    graph = Graph.read()
+def test_the_noise_of_a_plan_is_drawn_in_one_place(graph: Graph) -> None:
     outside = {name for name in graph.modules if not name.startswith(f"{PACKAGE}.dp.")}
     sources = {f"{PACKAGE}.dp.mechanisms", f"{PACKAGE}.dp.samplers"}
     named = {name for name in outside if graph.edges[name] & sources} | (importers(graph, sources) & outside)
     assert named - {f"{PACKAGE}.dp"} == drawers(graph) == {f"{PACKAGE}.session.noise"}
 
 
-def test_keys_of_parties_are_used_in_one_place() -> None:
+def test_keys_of_parties_are_used_in_one_place(graph: Graph) -> None:
     """Of who signs and who agrees on masks. A TLS certificate of an engine, and what seals a file, are other keys."""
-    named = importers(Graph.read(), KEYS)
+    named = importers(graph, KEYS)
     assert {name for name in named if not name.startswith(f"{PACKAGE}.secagg.")} == {f"{PACKAGE}.files.signing"}
 
 

@@ -316,6 +316,30 @@ def test_a_plan_file_that_would_keep_its_reader_busy_is_refused(kind: str) -> No
         check(BUSY[kind], TEXT)
 
 
+RATIO = ps.EffectSchema(6, 1.0, outcome=(0.0, 1.0), probability=0.3, measure="ratio")
+GRADIENTS = ps.GradientSchema(4, 3, residual_norm=0.3, expected_records=9, course_mu=1.0)
+
+
+@pytest.mark.parametrize(
+    ("schema", "without", "more"),
+    [
+        (RATIO, "probability", {"trim": Fraction(1, 10)}),  # a ratio of an observational study has no bound
+        (RATIO, "", {"outcome_names": ["pain", "sleep"]}),  # nor has a ratio of several outcomes
+        (GRADIENTS, "", {"target_bound": 1}),
+        (GRADIENTS, "classes", {}),
+    ],
+)
+def test_keys_that_exclude_or_need_one_another_are_refused(schema: Any, without: str, more: dict[str, Any]) -> None:
+    """Tables that the library refuses to build; nothing but these keys is wrong with them."""
+    published = ps.schema.public_values.Published("0" * 64)
+    plan = ps.Plan(schema=schema, cohort=COHORT, privacy=made.promise(), published=published)
+    tables = json.loads(json.dumps(plan.tables), parse_float=Fraction)
+    _check_whole(tables, tables["schema"], tables["privacy"])
+    changed = {key: value for key, value in tables["schema"].items() if key != without} | more
+    with pytest.raises(Refused, match="^plan: what it says of a record does not go together"):
+        _check_whole({**tables, "schema": changed}, changed, tables["privacy"])
+
+
 class Counted(int):
     """A whole number that counts how often it is hashed."""
 

@@ -209,6 +209,35 @@ def test_a_cluster_that_never_answers_ends_no_run(study: Study, monkeypatch) -> 
     assert sum("summed by the leader itself" in line for line in lines) == SENDERS // 2
 
 
+class _StopsWhenRead(Future[bytes]):
+    """A task's sum; its leader's process ends as the sum arrives."""
+
+    def __init__(self, summed: bytes, stop: Callable[[], None]) -> None:
+        super().__init__()
+        self.set_result(summed)
+        self._stop = stop
+
+    def result(self, timeout: float | None = None) -> bytes:
+        self._stop()
+        return super().result(timeout)
+
+
+def test_a_sum_that_arrives_while_the_process_ends_is_added_to_no_journal(study: Study) -> None:
+    """Another process may have opened the journal by then."""
+
+    def submit(part: StoredPart, ring: Any, keys: bytes) -> Future[bytes]:
+        return _StopsWhenRead(_part_sum(part, ring.segments, keys), desk.sums._stopping.set)
+
+    tasks = SimpleNamespace(submit=submit, close=lambda: None)
+    with Desk(study.leader, cluster=cluster_of(study, tasks)) as desk:
+        reported(study, desk)
+        pumped(study, desk)
+        desk.sums._thread.join(60)
+        assert not desk.sums._thread.is_alive()
+        assert desk.call(lambda: set(desk.run.journal.unsummed)) == {0, 1, 2}
+    assert objects(study) == []
+
+
 def test_the_step_of_checks_waits_for_sums_and_another_start_goes_on_without_a_cluster(study: Study) -> None:
     with Desk(study.leader, cluster=cluster_of(study, Silent())) as desk:
         reported(study, desk)

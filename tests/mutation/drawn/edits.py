@@ -67,15 +67,15 @@ class Edit:
 
 def edits_of(source: str) -> list[Edit]:
     """All edits of a module, in order of place; each leaves a module that compiles."""
-    lines = source.encode().splitlines(keepends=True)
+    data = source.encode()
     begins = [0]
-    for line in lines:
+    for line in data.splitlines(keepends=True):
         begins.append(begins[-1] + len(line))
     found = []
     for node, after in _changes(ast.parse(source)):
         start = begins[node.lineno - 1] + node.col_offset
         stop = begins[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        before = source.encode()[start:stop].decode()
+        before = data[start:stop].decode()
         found.append(Edit(node.lineno, node.end_lineno or node.lineno, before, after, start, stop))
     return sorted(found, key=lambda edit: (edit.start, -edit.stop, edit.after))
 

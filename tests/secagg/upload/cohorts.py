@@ -148,23 +148,33 @@ class Uploads:
         return messages.decode(memoryview(data), kind, self.parameters, self.context)
 
 
-def uploads_of(
-    clients: int = 6, min_survivors: int = 4, colluders: int = 1, helpers: int = 2, label: str = "uploads", **other
-) -> Uploads:
-    """A cohort with solved parameters."""
-    ring: Ring = other.pop("ring", RING)
-    noisy = other.pop("noisy_helpers", False)
-    parameters = UploadParameters.solve(
+def parameters_of(
+    clients: int = 6,
+    min_survivors: int = 4,
+    colluders: int = 1,
+    helpers: int = 2,
+    ring: Ring = RING,
+    noisy_helpers: bool = False,
+) -> UploadParameters:
+    """The solved parameters of a cohort, without its keys and values."""
+    return UploadParameters.solve(
         clients=clients,
         min_survivors=min_survivors,
         colluders=colluders,
         helpers=helpers,
         ring=ring,
         plan_digest=PLAN,
-        noisy_helpers=noisy,
+        noisy_helpers=noisy_helpers,
         **SUITE,
     )
-    return Uploads(parameters, label, **other)
+
+
+def uploads_of(
+    clients: int = 6, min_survivors: int = 4, colluders: int = 1, helpers: int = 2, label: str = "uploads", **other
+) -> Uploads:
+    """A cohort with solved parameters."""
+    solved = {name: other.pop(name) for name in ("ring", "noisy_helpers") if name in other}
+    return Uploads(parameters_of(clients, min_survivors, colluders, helpers, **solved), label, **other)
 
 
 def batch_of(run: Uploads, place: int, senders: tuple[int, ...], *, part: int = 0, **change) -> bytes:

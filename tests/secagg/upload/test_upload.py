@@ -22,7 +22,7 @@ from privstats.secagg.upload.parameters import UploadParameters
 from privstats.secagg.upload.state import ClientState
 from tests.contrib.proofs.proved import proved_of
 from tests.faults import interrupted
-from tests.secagg.upload.cohorts import refused, uploads_of
+from tests.secagg.upload.cohorts import parameters_of, refused, uploads_of
 from tests.secagg.upload.inside import inside
 
 KEY = b"k" * 32
@@ -375,9 +375,9 @@ def test_a_plan_of_many_clients_says_what_their_reports_are_in_all(monkeypatch, 
 
 
 def test_bytes_times_and_disks_of_a_million_are_in_plain_units() -> None:
-    run = uploads_of(clients=1_000, ring=Ring(((125_205, 35),)), min_survivors=500, helpers=1)
-    (fact,) = [fact for fact in replace(run.parameters, clients=1_000_000).facts() if "Gbit/s" in fact]
-    size, total, disk = ("550,244", 550, 633) if run.parameters.suite.redrawn else ("548,020", 548, 630)
+    solved = parameters_of(clients=1_000, ring=Ring(((125_205, 35),)), min_survivors=500, helpers=1)
+    (fact,) = [fact for fact in replace(solved, clients=1_000_000).facts() if "Gbit/s" in fact]
+    size, total, disk = ("550,244", 550, 633) if solved.suite.redrawn else ("548,020", 548, 630)
     assert fact == (
         f"1,000,000 reports of {size} bytes are {total} GB for the leader to receive, 73 minutes of a line of "
         f"1 Gbit/s, and at most {disk} GB of its disk"
