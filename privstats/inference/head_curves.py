@@ -216,8 +216,8 @@ def calibration_error(
     gaps = np.stack([right - low * records, right - high * records])
     most = float(np.abs(gaps).max(axis=0).sum())
     least = float(np.where(gaps[0] * gaps[1] > 0, np.abs(gaps).min(axis=0), 0.0).sum())
-    ends = np.clip([(least - slack) / (total + z * spread), (most + slack) / (total - room)], 0.0, 1.0)
-    return Interval(min(value, 1.0), float(ends[0]), float(ends[1]), bool(ends[1] < 1))
+    edge = np.clip([(least - slack) / (total + z * spread), (most + slack) / (total - room)], 0.0, 1.0)
+    return Interval(min(value, 1.0), float(edge[0]), float(edge[1]), bool(edge[1] < 1))
 
 
 def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha: float = 0.05) -> Interval:

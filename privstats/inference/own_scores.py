@@ -104,7 +104,7 @@ class OwnRecords:
     def share(self, hits: NDArray[np.bool_], rows: NDArray[np.bool_], z: float) -> Interval:
         """The share of hits among some rows, by Wilson's interval."""
         part, total = float((hits & rows).sum()), float(rows.sum())
-        moves = hits - (part / total if total else 0.0)
+        moves = hits.astype(np.float64) - (part / total if total else 0.0)
         return ratio(part, total, (1, 1), 0.0, z * math.sqrt(self.inflation(moves, rows)))
 
     def flagged(self, threshold: float, z: float) -> tuple[Interval, Interval]:
