@@ -205,7 +205,8 @@ class RefinedSoftmax(ClassHead):
         onehot = np.eye(C)[index]
         sums = NoisyClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
         rounds = recipes.advised_rounds(math.inf) if self.rounds is None else self.rounds
-        recipe = recipes.SoftmaxRecipe(C, d, n, math.inf, rounds, recipes.EXACT_CLIP)
+        clip = recipes.EXACT_CLIP if C == _PAIR else recipes.GRADIENT_CLIP
+        recipe = recipes.SoftmaxRecipe(C, d, n, math.inf, rounds, clip)
         whitening = softmax.SoftmaxWhitening.of(sums, recipe.floor if self.module is None else 1.0)
         U = whitening.rows(X)
         _warn(n, d)
@@ -287,6 +288,7 @@ def _of_modules() -> HeadError:
     return HeadError("rounds of a module read no class means; leave public out, or refine without a module")
 
 
+_PAIR = 2
 _NO_CALIBRATION: tuple[float, tuple[float, Any]] = 1.0, (1.0, 0.0)
 
 
