@@ -83,6 +83,38 @@ def inference_readers() -> Cells:
     return [head, *lines]
 
 
+def rare_outcome() -> Cells:
+    """docs/heads_numbers.md: the AUC of a rare outcome by the bins of its score."""
+    head = ["outcome", "bins", "AUC pooled", "AUC", "width", "width told before", "covered"]
+    lines = []
+    for title, rows in titled("inference.rare_outcome"):
+        for place, row in enumerate(rows):
+            numbers = [f"{row[name]:.3f}" for name in ("AUC pooled", "AUC", "width", "width told before")]
+            lines.append([title if not place else "", row["bins"], *numbers, f"{100 * row['covered']:.0f} %"])
+    return [head, *lines]
+
+
+def three_hospitals() -> Cells:
+    """docs/heads_numbers.md: a score over three hospitals beside scikit-learn on their pooled records."""
+    head = ["measure", "over all", "95 % interval", "scikit-learn, pooled"]
+    head += ["own file of one", "95 % interval", "scikit-learn, that file", "scikit-learn's model, pooled"]
+    lines = []
+    (rows,) = [rows for title, rows in titled("inference.three_hospitals") if title.startswith("a score")]
+    for row in rows:
+        cells = [row["measure"], _or_none(row, "over all"), _between(row, "low", "high"), f"{row['pooled']:.4f}"]
+        cells += [_or_none(row, "own file"), _between(row, "own low", "own high"), f"{row['own, scikit-learn']:.4f}"]
+        lines.append([*cells, f"{row['pooled model']:.4f}"])
+    return [head, *lines]
+
+
+def _or_none(row: Row, name: str) -> str:
+    return "-" if row[name] is None else f"{row[name]:.4f}"
+
+
+def _between(row: Row, low: str, high: str) -> str:
+    return "-" if row[low] is None else f"{row[low]:.3f} to {row[high]:.3f}"
+
+
 def inference_head_scores() -> Cells:
     """docs/heads_numbers.md: the score of a head against its population, and against the same records pooled."""
     head = ["head", "measure", "epsilon", "told", "told and missed", "missed the pooled number", "half width"]
@@ -335,7 +367,7 @@ TABLES: Tables = {
     "inference_missing": Table(_MISSING, "a fourth missing", _OBSERVED),
     "inference_missing_elsewhere": Table(_MISSING, "other worlds", {"world": "{world}"} | _OBSERVED),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
-    **by_name(inference_head_scores, inference_persons, frame_columns),
+    **by_name(inference_head_scores, inference_persons, frame_columns, rare_outcome, three_hospitals),
     "inference_arms": Table("inference.by_arm", "both measures and both arms", _ARMS),
     "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
     **by_name(inference_leaving, inference_stretched, inference_risks),

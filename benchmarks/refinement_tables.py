@@ -59,6 +59,25 @@ def refinement_accuracy() -> Cells:
     return lines
 
 
+def refinement_clips() -> Cells:
+    """The clip of residuals of a fit on exact rows, and of rounds on embeddings under noise."""
+    clips = ("clip 0.3", "clip 0.5", "clip 0.7", "clip 1", "logistic regression")
+    lines = [["rows", "data", "classes", "epsilon", *clips]]
+    for _, rows in titled("refinement.clips"):
+        for row in rows:
+            about = [row.get("rows", "embedding"), row["data"], str(row["classes"]), f"{row.get('epsilon', 'none')}"]
+            lines.append([*about, *(_clip(row, way) for way in clips)])
+    return lines
+
+
+def _clip(row: Row, way: str) -> str:
+    """AUC of two classes or accuracy of more, and the log loss."""
+    if way not in row:
+        return "-"
+    spread = row[f"{way}, se"]
+    return f"{row[way]:.3f}" + (f" ± {spread:.3f}" if spread is not None else "") + f", {row[f'{way}, loss']:.3f}"
+
+
 def refinement_standing() -> Cells:
     """Ours before and after a mean first, and both tuned peers; what :func:`standing` or :func:`gained` finds lost is
     bold."""
@@ -372,7 +391,7 @@ _MODULES: Mapping[str, Shown] = {
 
 TABLES: Tables = {
     **by_name(refinement_standing, refinement_accuracy, refinement_regression, refinement_rounds, refinement_floor),
-    **by_name(refinement_tables, refinement_of_parties),
+    **by_name(refinement_tables, refinement_of_parties, refinement_clips),
     **by_name(heads_threads, heads_pooling),
     "refinement_few": Table("refinement.few_records", "accuracy from few records", _FEW),
     "refinement_small": Table("refinement.small_cohorts", "test MSE of regressions of small cohorts", _SMALL),

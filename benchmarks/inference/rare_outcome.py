@@ -1,6 +1,6 @@
-"""How wide the interval of an AUC is for a rare outcome: bins of equal width, of the margin, and cut by the sums.
+"""How wide the interval of an AUC is for a rare outcome: bins of equal width, of the margin, and by the head.
 
-    python -m benchmarks.inference.rare_outcome
+    python -m benchmarks.inference.rare_outcome --save
 
 A head of a noisy release at epsilon 3 is scored on other records, through the public calls.
 """
@@ -25,9 +25,9 @@ CASES = ((0.05, 4_000, 1.0), (0.05, 4_000, 3.0), (0.07, 3_000, 2.0), (0.3, 3_000
 SLOPES = np.array([0.7, 0.6, 0.4, 0.3, 0.2])
 TRAINED = 3_000
 WAYS: dict[str, dict[str, Any]] = {
-    "20 bins of equal width": {},
+    "20 bins of equal width": {"equal_bins": True},
     "60 bins of the margin": {"score": "margin", "reach": 8.0, "score_bins": 60},
-    "20 bins by the releases": {"releases": True},
+    "20 bins that follow the head (the default)": {},
 }
 
 
@@ -48,7 +48,7 @@ def _row(name: str, way: dict[str, Any], share: float, records: int, epsilon: fl
         plan = ps.Plan(schema=schema, cohort=ps.Cohort(CLIENTS, CLIENTS, TRAINED), privacy=promise(3.0))
         release = ran(plan, dealt(X, y, CLIENTS), seeded(run))
         head = ps.heads.LDA().fit_release(release)
-        scoring = ps.Scoring(head, **({"releases": [release]} if "releases" in way else way))
+        scoring = ps.Scoring(head, **way)
         scored = scoring.plan(cohort=ps.Cohort(CLIENTS, CLIENTS, records), privacy=promise(epsilon))
         T, t = _drawn(records, share, chance)
         auc = ps.inference.head_score(ran(scored, dealt(T, t, CLIENTS), seeded(1_000 + run))).auc["1"]

@@ -196,6 +196,8 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
         console.print(f"declared: {escape(claim)}; all else is exploratory", soft_wrap=True)
     if remark := getattr(course, "remark", ""):
         console.print(f"warning: {escape(remark)}", soft_wrap=True)
+    if refused := _refused(course):
+        console.print(f"WARNING: nothing can be read from its last release, for {escape(refused)}", soft_wrap=True)
     console.print(f"\ndigest: {course.digest}", soft_wrap=True)
     if promise is None or promise.holds(course.mu):
         say(f"{path} holds together.")
@@ -221,7 +223,15 @@ def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
         "delta": total.delta,
         "first": course.first.digest,
         "promise": None if promise is None else asdict(promise),
+        "unreadable": _refused(course),
     }
+
+
+def _refused(course: Written) -> str:
+    """Return why no reader takes the last release of a course, as ``plan check`` says of a plan."""
+    from privstats.workflows.readers import unread_statistics
+
+    return unread_statistics(course.priced[-1]).refused
 
 
 @app.command(name="next", hidden=True)  # machines do it by themselves: for scripts that have none

@@ -35,14 +35,13 @@ class Split:
     split: Annotated[float | None, option("Score what this split kept out of the sums; give the same share.")] = None
     seed: Annotated[int, option("The split's.")] = 0
     persons: Annotated[
-        str | None, option("The split's: the column by which it kept a patient's rows together.", "COLUMN")
+        str | None,
+        option("The column of patient ids: a split kept their rows together, and intervals are per patient.", "COLUMN"),
     ] = None
 
     def file(self, dialect: Dialect, path: Path, target: str | None) -> RecordFile:
         """A file of which these are scored."""
         held_out = self.split is not None
-        if self.persons is not None and not held_out:
-            raise PlanError("--persons says by which column a split kept rows together: add --split, or leave it out")
         return dialect.file(path, target, split=self.split, seed=self.seed, kept_out=held_out, persons=self.persons)
 
 
@@ -54,11 +53,14 @@ class Bins:
     release: Annotated[
         list[Path] | None,
         option(
-            "Of two classes: the releases that the head was made from, or their folder. Bins then lie where its "
-            "scores do, at no price; of a rare outcome they tell far more.",
+            "The releases that the head was made from, or their folder, where its file is older and does not hold "
+            "where its scores lie: bins of two classes follow these, at no price.",
             "RELEASE",
         ),
     ] = None
+    equal: Annotated[
+        bool, option("Bins of equal width, though the head holds where its scores lie.", flag="--equal-bins")
+    ] = False
     margin: Annotated[float | None, option("Count margins up to this one instead of probabilities.", "REACH")] = None
     by_class: Annotated[
         bool, option("Of more than two classes: a ROC curve for each, at the price of its table.", flag="--by-class")
@@ -80,6 +82,10 @@ def score(
         list[Path] | None, argument("Your own records: CSV, Parquet, or npz with X and y.", "FILE...")
     ] = None,
     target: Target = None,
+    threshold: Annotated[
+        list[float] | None,
+        option("Of own files and two classes: print sensitivity and specificity from this probability on; repeat."),
+    ] = None,
     figure: Annotated[
         Path | None, option("Draw it too (.svg, .png, .pdf): ROC curves, calibration, confusion.", "FILE")
     ] = None,
@@ -98,8 +104,11 @@ def score(
     if (plan is None) == (not files):
         raise PlanError("give files of your own records to score, or --plan SCORE.TOML for a plan over all parties")
     if plan is None:
-        _score_files(scoring, [split.file(dialect, each, target) for each in files or ()], figure, as_json=as_json)
+        named = [split.file(dialect, each, target) for each in files or ()]
+        _score_files(scoring, named, tuple(threshold or ()), figure, as_json=as_json)
         return
+    if threshold:
+        raise PlanError("--threshold is of own files: the counts of a plan are read at the edges of its bins")
     if figure is not None:
         raise PlanError(
             "--figure draws a score, and a plan has none yet: privstats table RELEASE --figure draws its own"
@@ -111,7 +120,13 @@ def _scoring(head: Path, bins: Bins) -> ps.Scoring:
     sources = None if bins.release is None else [ps.Release.load(each) for each in _releases_at(bins.release)]
     scale: dict[str, Any] = {} if bins.margin is None else {"score": "margin", "reach": bins.margin}
     return ps.Scoring(
-        ps.heads.load(head), bins.bins, by_class=bins.by_class, labels=bins.labels, releases=sources, **scale
+        ps.heads.load(head),
+        bins.bins,
+        by_class=bins.by_class,
+        labels=bins.labels,
+        releases=sources,
+        equal_bins=bins.equal,
+        **scale,
     )
 
 
@@ -143,24 +158,36 @@ def _require_terms(given: Mapping[str, Any]) -> None:
         )
 
 
-def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path | None, *, as_json: bool) -> None:
+def _score_files(
+    scoring: ps.Scoring,
+    named: Sequence[RecordFile],
+    thresholds: tuple[float, ...],
+    figure: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     import numpy as np
 
     from privstats import inference
     from privstats.encoding import flatten
-    from privstats.inference.head_scores import with_exact_areas
+    from privstats.inference.head_scores import score_of_own_records
+    from privstats.inference.own_scores import OwnRecords
     from privstats.intake.split_notes import require_same_split
 
     for file in named:
         require_same_split(file, scoring.head.provenance_.plan, scoring.head.provenance_.course)
     measured, scored = zip(*(_own_sums(scoring, file) for file in named), strict=True)
     schema, total = scoring.schema, sum(measured[1:], measured[0])
+    if thresholds and (schema.classes != 2 or not all(0 < each < 1 for each in thresholds)):
+        raise PlanError("--threshold is a probability above 0 and below 1 of the second of two classes")
     if not total.records:
         raise PlanError("no record is left to score; check --split, and that the columns are those of the head")
     plan = scoring.plan(cohort=ps.Cohort(2, 2, total.records), privacy=ps.NoPrivacy())
     score = inference.head_score(ps.Release(plan, flatten(total), (0, 1)))
-    places, shares = (np.concatenate(each) for each in zip(*scored, strict=True))
-    score = with_exact_areas(score, schema.labels, places, shares)
+    y, shares, ids = (np.concatenate(each) for each in zip(*scored, strict=True))
+    persons = any(file.persons is not None for file in named)
+    own = OwnRecords(y, shares, ids if persons else None, thresholds)
+    score = score_of_own_records(score, schema.labels, own)
     if figure is not None:
         score.plot(figure)
     if as_json:
@@ -172,20 +199,28 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path 
         say(
             "these records must have had no part in the head: with --split those that a split kept out are scored alone"
         )
-    if any(file.persons is not None for file in named):
-        say("intervals take all rows as independent: where a patient has several rows, they are too narrow")
+    if own.persons is not None:
+        say(f"intervals are of {len(set(own.persons.tolist())):,} patients, whose rows count together")
     say("exact numbers of your own records: they stay on this screen, and over all parties --plan asks for noise")
 
 
 def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:
-    """Return the exact counts of a file's scores, and the label and scores of each record; warn of those left out."""
+    """Return the exact counts of a file's scores, and each record's label, scores and id; warn of those left out."""
+    import numpy as np
+
     from privstats.heads.scoring import own_shares
-    from privstats.intake.from_file import records_in
+    from privstats.intake.from_file import persons_in, records_in
     from privstats.moments import exact_moments
     from privstats.workflows.simulate import begun_warnings
 
-    X, y = records_in(file, scoring.schema, "leave out", whole=True)
+    ids: Any = None
+    if file.persons is None:
+        X, y = records_in(file, scoring.schema, "leave out", whole=True)
+    else:
+        X, y, ids = persons_in(file, scoring.schema, "leave out")
     terms: Any = {"published": scoring.published, "unreadable": "leave out"}
     with begun_warnings(Path(file.path).name):
         moments = exact_moments(scoring.schema, X, y, **terms)
-    return moments, own_shares(scoring, X, y)
+    places, shares, known = own_shares(scoring, X, y)
+    whose = np.full(len(known), None, object) if ids is None else np.asarray(ids, object)
+    return moments, (places, shares, whose[known])

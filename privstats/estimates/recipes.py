@@ -18,6 +18,8 @@ GRADIENT_CLIP = 0.3
 """c where rows are not those of ``Cells``: a record's residual ``p - e_y`` is shortened to this norm."""
 CELL_CLIPS: Mapping[float, float] = {0.0: GRADIENT_CLIP, 12.0: 0.5, 25.0: 0.7, 100.0: 1.0}
 """c of rows of ``Cells``, by the s from which it is taken (docs/raw_tables_numbers.md has how they were found)."""
+EXACT_CLIP = 1.0
+"""c of two classes without noise, where a clip protects nobody (docs/refinement_numbers.md has the table)."""
 GRADIENT_SHARES: Mapping[str, float] = {"g": 0.99, "kappa": 0.01}
 """Shares of a round's mu^2: the gradient's, and that of kappa, the number from which the curvature follows."""
 

@@ -217,8 +217,9 @@ def _evaluation(scores: Mapping[str, float] | Scored) -> Iterator[str]:
 
 
 def _picture(found: Any) -> Iterator[str]:
-    """A reliability diagram in letters: of each probability of the predicted class, how often it is right."""
-    yield "Reliability: right (#) where the model is as sure as its bin says (the bar ends at | where it should)."
+    """Draw a reliability diagram in letters: how often a class occurs where its probability lies in each bin."""
+    what = f"share of {found.label}" if found.label else "right"
+    yield f"Reliability: {what} (#) where the model is as sure as its bin says (the bar ends at | where it should)."
     yield ""
     yield "```text"
     for low, high, records, right in zip(found.edges[:-1], found.edges[1:], found.records, found.right, strict=True):
@@ -226,7 +227,7 @@ def _picture(found: Any) -> Iterator[str]:
         bar = list("#" * round(_WIDTH * min(max(right.value, 0.0), 1.0)) if right.told else "?")
         bar += " " * (_WIDTH + 1 - len(bar))
         bar[place] = "|"
-        yield f"{low:.2f} to {high:.2f}  {''.join(bar)}  {max(records, 0):,.0f} records"
+        yield f"{low:.3f} to {high:.3f}  {''.join(bar)}  {max(records, 0):,.0f} records"
     yield "```"
 
 

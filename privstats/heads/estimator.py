@@ -32,6 +32,7 @@ from privstats.heads.persistence import Stored
 from privstats.heads.private import Labels, Promise, PublicRecords, Records, arrays, owners_terms, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, OfOneRelease, Provenance, sources
 from privstats.heads.registry import Bounds, Entry, check_dimension, check_parameters
+from privstats.heads.released_scores import forget, remember
 from privstats.heads.rules import LinearRule, Preprocessing, Rule, local, rows_of, take_columns
 from privstats.moments.input_validation import places_of
 from privstats.release import Release
@@ -227,6 +228,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         self._build(evidence if known is None else replace(evidence, public=known.means))
         if calibrate is not None:
             calibrate()
+        remember(self, evidence)
         provenance = Provenance.of(used.releases)  # last: where no rule follows, an earlier one is still there
         self.provenance_ = provenance if known is None else msgspec.structs.replace(provenance, public=known.digest)
         return self
@@ -361,6 +363,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
 
     def _adopt(self, rule: Rule) -> None:
         self.rule_ = rule
+        forget(self)
 
     @property
     def coef_(self) -> Array:
@@ -430,8 +433,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
                 was made from (``prevalence_``), by which a rare class is found. None: the more probable one.
 
         Raises:
-            HeadError: a threshold that is not above 0 and below 1, of more than two classes, or of a head from a file,
-                which holds no prevalence.
+            HeadError: a threshold that is not above 0 and below 1, of more than two classes, or the prevalence of a
+                head from an older file or of no release.
 
         Warns:
             OneClassWarning: all rows get one class, and its means, probabilities or priors speak for others too.

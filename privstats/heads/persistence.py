@@ -1,6 +1,7 @@
 """Head files: the rule as safetensors, everything else as JSON in the header. No pickle, no code.
 
-A restored head predicts as the saved one; attributes that only describe the fit are not kept.
+A restored head predicts as the saved one; attributes that only describe the fit are not kept. Of two classes and a
+release the file carries where the scores lie (``released_scores``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from privstats.files.envelope import Content, Format, PathLike, Version, full_co
 from privstats.files.signing import Signer, Verifier
 from privstats.heads.provenance import UNKNOWN, Assumed, Provenance
 from privstats.heads.registry import HEADS, head_class
+from privstats.heads.released_scores import POINTS, ReleasedScores, released_scores
 from privstats.heads.rules import Preprocessing, Rule, rule_of, take_columns
 from privstats.tables import register
 from privstats.transforms import from_builtins, to_builtins
@@ -23,6 +25,8 @@ from privstats.transforms import from_builtins, to_builtins
 _KNOWN = "known."
 _KNOWLEDGE = ("priors", "prototypes")
 """Facts about the classes that a personal head needs; a head that has none leaves them out."""
+_SCORES = ReleasedScores._fields
+"""Facts about the scores of a head of two classes that was made from a release; files of others leave them out."""
 _HEADS: dict[str, type[Stored]] = {}
 
 
@@ -131,6 +135,8 @@ def content_of(head: Any) -> Content:
             "labels and parameters must be numbers, strings, booleans or lists of them to be saved; rename the classes"
         ) from None
     known = {_KNOWN + name: getattr(head, name + "_") for name in _KNOWLEDGE if hasattr(head, name + "_")}
+    if (scores := released_scores(head)) is not None:
+        known |= {_KNOWN + name: getattr(scores, name) for name in _SCORES}
     return Content(manifest, {**head.rule_.arrays(), **known})
 
 
@@ -147,7 +153,10 @@ def head_of(content: Content, path: PathLike) -> Any:
     cls = _class_of(manifest.head, path)  # before the rule: a head of another package may bring one of its own
     try:
         tensors = dict(content.tensors)
-        known = {name: tensors.pop(_KNOWN + name) for name in _KNOWLEDGE if _KNOWN + name in tensors}
+        known, scores = (
+            {name: tensors.pop(_KNOWN + name) for name in names if _KNOWN + name in tensors}
+            for names in (_KNOWLEDGE, _SCORES)
+        )
         rule = rule_of(manifest.rule, tensors)
         head = cls(**manifest.parameters)
         transform = from_builtins(manifest.transform)
@@ -156,6 +165,7 @@ def head_of(content: Content, path: PathLike) -> Any:
         )
         _check_fit(manifest, rule)
         _check_known(manifest, known)
+        _check_scores(manifest, scores)
         _restore(head, manifest, rule, preprocessing)
     except HeadError:
         raise
@@ -163,6 +173,9 @@ def head_of(content: Content, path: PathLike) -> Any:
         raise _damaged(path) from None
     for name, values in known.items():
         setattr(head, name + "_", values)
+    if scores:
+        head._released_scores = ReleasedScores(**scores)
+        head.prevalence_ = scores["prevalence"]
     return head
 
 
@@ -214,6 +227,21 @@ def _check_known(manifest: _Manifest, known: dict[str, Any]) -> None:
         raise ValueError("class means or probabilities of another shape")
     if not all(values.dtype == np.float64 and np.isfinite(values).all() for values in known.values()):
         raise ValueError("class means and probabilities must be finite float64")
+
+
+def _check_scores(manifest: _Manifest, scores: dict[str, Any]) -> None:
+    """Check a file's facts about scores against its manifest, all or none; raises ValueError where they do not fit."""
+    if not scores:
+        return
+    if len(manifest.classes or ()) != 2 or {name: values.shape for name, values in scores.items()} != {
+        "quantiles": (2, POINTS),
+        "prevalence": (2,),
+    }:
+        raise ValueError("scores of another shape")
+    if not all(values.dtype == np.float64 and ((values >= 0) & (values <= 1)).all() for values in scores.values()):
+        raise ValueError("scores must be float64 from 0 to 1")
+    if not (np.diff(scores["quantiles"], axis=1) >= 0).all():
+        raise ValueError("quantiles must rise")
 
 
 def _manifest(head: Any) -> _Manifest:

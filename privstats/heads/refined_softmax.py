@@ -30,10 +30,11 @@ from privstats.estimates.discriminant import Priors, log_priors
 from privstats.estimates.softmax import temperature
 from privstats.heads.diagnostics import FewRecordsWarning, warn_of_few_records
 from privstats.heads.estimator import ClassHead, class_labels
-from privstats.heads.evidence import Array, ClassEvidence, Released, class_evidence
+from privstats.heads.evidence import Array, ClassEvidence, class_evidence
 from privstats.heads.private import Labels, Promise, arrays, require_public
 from privstats.heads.provenance import EXACT, UNKNOWN, Provenance, behind_counts, present
 from privstats.heads.registry import MODULE, NONE, PRIORS, SWITCH, Bounds, Entry, Whole, check_parameters, head_class
+from privstats.heads.released_scores import remember
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, local, take_columns
 from privstats.kinds.calibration import FACTORS
 from privstats.progress import progress_bar
@@ -166,7 +167,10 @@ class RefinedSoftmax(ClassHead):
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
         made = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(made, public=None if discriminant is None else discriminant.provenance_.public)
-        self._means = _means_of(have[0])
+        evidence, _ = class_evidence(have[0])
+        means = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
+        self._means = np.asarray(means.values + evidence.origin)
+        remember(self, evidence)
         return self
 
     def _fit_under(
@@ -201,7 +205,8 @@ class RefinedSoftmax(ClassHead):
         onehot = np.eye(C)[index]
         sums = NoisyClassSums(onehot.sum(axis=0), onehot.T @ X, X.T @ X, dict.fromkeys("NAB", 0.0))
         rounds = recipes.advised_rounds(math.inf) if self.rounds is None else self.rounds
-        recipe = recipes.SoftmaxRecipe(C, d, n, math.inf, rounds)
+        clip = recipes.EXACT_CLIP if C == _PAIR else recipes.GRADIENT_CLIP
+        recipe = recipes.SoftmaxRecipe(C, d, n, math.inf, rounds, clip)
         whitening = softmax.SoftmaxWhitening.of(sums, recipe.floor if self.module is None else 1.0)
         U = whitening.rows(X)
         _warn(n, d)
@@ -283,17 +288,12 @@ def _of_modules() -> HeadError:
     return HeadError("rounds of a module read no class means; leave public out, or refine without a module")
 
 
+_PAIR = 2
 _NO_CALIBRATION: tuple[float, tuple[float, Any]] = 1.0, (1.0, 0.0)
 
 
 def _averaged(whitening: softmax.SoftmaxWhitening, weights: Array, discriminant: Any) -> Array:
     return softmax.averaged(whitening, weights, discriminant.rule_.coef, discriminant.rule_.intercept)
-
-
-def _means_of(release: Released) -> Array:
-    evidence, _ = class_evidence(release)
-    result = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
-    return np.asarray(result.values + evidence.origin)
 
 
 def _warn(records: float, features: int) -> None:

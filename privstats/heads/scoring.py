@@ -1,13 +1,13 @@
 """An honest score of a head over several parties: the plan by which each scores its own records, and their scores.
 
-Where a plan follows the head's own releases, its bins are cut where these say that scores lie (:func:`score_cuts`).
+Bins of two classes are cut where the head's own releases say that scores lie (:func:`cuts_of`): its file carries that.
 
 ``kinds.scoring`` counts what is said here of a row; ``inference`` reads the released counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from privstats.dp import NoPrivacy, Privacy
 from privstats.errors import HeadError, PlanError
-from privstats.estimates import denoise
-from privstats.heads.evidence import Array, ClassEvidence, class_evidence
+from privstats.heads.evidence import Array, class_evidence
 from privstats.heads.persistence import FORMAT, content_of
 from privstats.heads.provenance import Provenance
+from privstats.heads.released_scores import ReleasedScores, described, released_scores
 from privstats.kinds.scoring import Scale, bytes_of, published_head
 from privstats.moments.code_rows import Codes
 from privstats.moments.input_validation import places_of
@@ -52,14 +52,17 @@ class Scoring:
 
     Args:
         head: a fitted classifier of this package. It is published with the plan: show no head that no promise covers.
-        score_bins: bins of equal width of the score. More bins bound the AUC more closely, and add up more noise.
+        score_bins: bins of the score. More bins bound the AUC more closely, and add up more noise. Of two classes they
+            lie where the releases that the head was made from say that its scores do, each with as many records, which
+            tells far more of a rare outcome than bins of equal width; at no price. There may be fewer than
+            ``score_bins`` then. A head of more classes, of no release or of an older file has bins of equal width.
         score: ``"probability"``; or ``"margin"``, for heads whose probabilities are nearly all 0 or 1. Calibration
             needs probabilities.
         reach: with a margin, the largest one with a bin of its own.
         by_class: of more than two classes, a table for each, for one-vs-rest AUC: C more tables under one promise.
-        releases: of two classes, all that the head was made from, in order: bins then lie where these say that its
-            scores do, each with as many records, which tells far more of a rare outcome than bins of equal width; at no
-            price (:mod:`~privstats.heads.scoring`). There may be fewer than ``score_bins``, and no calibration.
+        releases: of two classes, all that the head was made from, in order, where its file is an older one that does
+            not know its scores.
+        equal_bins: whether bins are of equal width all the same.
         labels: every label that records may have, in order, where the head lacks some because they were suppressed;
             their records count as wrong. Default: the classes of the head.
 
@@ -86,6 +89,7 @@ class Scoring:
     by_class: bool = False
     labels: Sequence[Any] | None = None
     releases: Sequence[Release | None] | None = None
+    equal_bins: bool = False
 
     def __post_init__(self) -> None:
         _ = self.schema
@@ -105,7 +109,7 @@ class Scoring:
         first = self.head.preprocessing_
         labels = list(self.head.classes_.tolist() if self.labels is None else self.labels)
         numbered = labels == list(range(len(labels))) and not any(isinstance(label, bool) for label in labels)
-        cuts = None if self.releases is None else score_cuts(self.head, self.releases, self.score_bins)
+        cuts = self._cuts(len(labels))
         schema = ScoringSchema(
             digest,
             size,
@@ -122,6 +126,17 @@ class Scoring:
         )
         _places(schema, self.head)
         return schema
+
+    def _cuts(self, classes: int) -> tuple[float, ...] | None:
+        """Where bins follow the released scores; None where they are of equal width."""
+        if self.equal_bins and self.releases is not None:
+            raise HeadError("releases say where bins lie that are not of equal width: leave releases or equal_bins out")
+        if self.releases is not None:
+            return score_cuts(self.head, self.releases, self.score_bins)
+        if self.equal_bins or self.score != "probability" or classes != 2:
+            return None
+        scores = released_scores(self.head)
+        return None if scores is None else cuts_of(scores, self.score_bins)
 
     @cached_property
     def published(self) -> Published:
@@ -145,8 +160,8 @@ class Scoring:
         return Plan(schema=self.schema, cohort=cohort, privacy=privacy, published=self.published, **options)
 
 
-def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Array]:
-    """Return the index of each readable record's label, ``(n,)``, and the head's probabilities of it, ``(n, C)``.
+def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Array, NDArray[np.bool_]]:
+    """Return each readable record's label index, ``(n,)``, and probabilities, ``(n, C)``, and which records these are.
 
     Args:
         scoring: of the head.
@@ -162,7 +177,7 @@ def own_shares(scoring: Scoring, X: Any, y: Any) -> tuple[NDArray[np.intp], Arra
         known &= np.isfinite(X).all(axis=1)
     shares = np.zeros((int(known.sum()), schema.classes))
     shares[:, _places(schema, head)] = head.predict_proba(X[known])
-    return places[known], shares
+    return places[known], shares, known
 
 
 def _unreadable_under(privacy: Privacy | NoPrivacy) -> str:
@@ -276,24 +291,12 @@ def _places(schema: ScoringSchema, head: Any) -> list[int]:
     return places
 
 
-_DRAWN = 4_000
 _DIGITS = 6
 _LEAST, _MOST = 1e-6, 1 - 1e-6
 
 
 def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tuple[float, ...]:
-    """Cuts between bins of the second class's probability, each with as many of the records that the sums describe.
-
-    Rows are drawn from a Gaussian per class, with the means and the scatter that the noise leaves, and scored by the
-    head; both classes weigh the same, because a pair of the AUC has one record of each. One half is a cut, so that a
-    bin is of one predicted class, and so is the head's prevalence, where sensitivity and specificity of a rare class
-    are read (``HeadScore.at``). Cuts that fall together are one, so there may be fewer bins than asked for.
-
-    Guarantee:
-        The cuts are a function of the head and of the releases that it was made from, which are public already, and of
-        numbers drawn from a fixed seed. What is computed from a release is post-processing, so it costs nothing of any
-        record's promise (Dwork and Roth 2014, proposition 2.1), whoever holds the records that are scored later: no
-        record that is scored has a part in the cuts, so each still counts 1 in exactly one public cell.
+    """Cuts of :func:`cuts_of` by the sums among a head's releases.
 
     Args:
         head: a fitted head of two classes.
@@ -315,26 +318,34 @@ def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tupl
     evidence, _ = class_evidence(sums)
     if evidence.B is None or evidence.classes != 2:
         raise HeadError("bins follow sums of both classes with B; leave releases out and choose score_bins")
-    shares = head._probabilities(head.rule_.scores(_rows(evidence)))[:, 1]
-    kept = {0.5, *(round(float(np.clip(each[1], _LEAST, _MOST)), _DIGITS) for each in _prevalence(head))}
+    return cuts_of(described(head, evidence), bins)
+
+
+def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:
+    """Cuts between bins of the second class's probability, each with as many of the records that the sums describe.
+
+    Both classes weigh the same, because a pair of the AUC has one record of each. One half is a cut, so that a
+    bin is of one predicted class, and so is the head's prevalence, where sensitivity and specificity of a rare class
+    are read (``HeadScore.at``). Cuts that fall together are one, so there may be fewer bins than asked for.
+
+    Guarantee:
+        The cuts are a function of what is public already, whoever holds the records that are scored later: no
+        record that is scored has a part in the cuts, so each still counts 1 in exactly one public cell.
+
+    Args:
+        scores: of the head.
+        bins: how many, at least 2.
+    """
+    kept = {0.5, round(float(np.clip(scores.prevalence[1], _LEAST, _MOST)), _DIGITS)} if bins > 2 else {0.5}
     many = max(bins - len(kept) + 1, 1)
-    cuts = np.quantile(shares, np.arange(1, many) / many)
+    cuts = np.quantile(scores.quantiles, np.arange(1, many) / many)
     inner = np.round(np.clip(cuts, _LEAST, _MOST), _DIGITS)
     apart = np.abs(inner[:, None] - list(kept)).min(axis=1) > 10.0**-_DIGITS
     return tuple(map(float, np.union1d(inner[apart], list(kept))))
 
 
-def _prevalence(head: Any) -> Iterator[Array]:
-    """The shares of the classes, where the head knows them and there is a bin to spare."""
-    if hasattr(head, "prevalence_"):
-        yield head.prevalence_
-
-
-def _rows(evidence: ClassEvidence) -> Array:
-    """As many rows of each class, ``(2 m, d)``."""
-    n = denoise.counts(evidence.N, evidence.noise("N"))
-    values, vectors = np.linalg.eigh(denoise.within_scatter(evidence, n) / n.sum())
-    spread = vectors * np.sqrt(np.maximum(values, 0.0))
-    chance = np.random.default_rng(0)
-    means = denoise.class_means(evidence, n).values + evidence.origin
-    return np.concatenate([mean + chance.normal(size=(_DRAWN, len(spread))) @ spread.T for mean in means])
+def planned_scores(plan: Plan) -> ReleasedScores | None:
+    """Return what the head that a plan publishes knows of its scores; None of another plan, or without the head."""
+    if not isinstance(plan.schema, ScoringSchema) or plan.published is None or plan.published.values is None:
+        return None
+    return released_scores(FORMAT.decode(bytes_of(plan.published.values), "the published head"))

@@ -214,7 +214,7 @@ def _points(curve: Any) -> list[tuple[float, float]]:
 
 
 def _calibration(axes: Any, score: HeadScore) -> None:
-    """A box for every bin: as wide as the bin, for nobody knows where in it the probabilities lie."""
+    """Draw a box for every bin, as wide as the bin, and the mean probability in it where that is known."""
     diagram: Any = score.calibration
     axes.plot(diagram.edges[[0, -1]], diagram.edges[[0, -1]], color=INK, linewidth=0.8, linestyle=":")
     for low, high, share in zip(diagram.edges[:-1], diagram.edges[1:], diagram.right, strict=True):
@@ -223,7 +223,10 @@ def _calibration(axes: Any, score: HeadScore) -> None:
             continue
         axes.fill_between([low, high], share.low, share.high, color=LINES[0], alpha=0.2, linewidth=0)
         axes.plot([low, high], [share.value] * 2, color=LINES[0], linewidth=1.5)
-    axes.set(xlabel="probability of the predicted class", ylabel="share of right predictions", ylim=(0, 1.01))
+    whose, right = diagram.label or "the predicted class", diagram.label or "right predictions"
+    axes.set(xlabel=f"probability of {whose}", ylabel=f"share of {right}", ylim=(0, 1.01))
+    if diagram.means is not None:
+        axes.plot(diagram.means, [share.value for share in diagram.right], "o", color=LINES[0], markersize=3)
     axes.set_xlim(*diagram.edges[[0, -1]])
     axes.set_title(f"calibration error {_range(diagram.error)}", loc="left", fontsize=SMALL)
 

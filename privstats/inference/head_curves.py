@@ -3,8 +3,8 @@
 A record beats another with a lower score; inside one bin nobody knows who is higher. So the area lies between that with
 every such pair lost and that with every one won, and an interval covers both.
 
-How wide it will be is told from a plan alone (:func:`expected_area`), by a model of scores and no record: log-odds of
-both classes normal, of one spread, and calibrated, as of a head whose area is 0.8.
+How wide it will be follows from a plan alone (:func:`expected_area`): from the scores that the published head's own
+releases describe, or without these from a model of a head whose area is 0.8, with normal, calibrated log-odds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import numpy as np
 from scipy.special import logit, ndtr, ndtri
 
 from privstats.estimates.denoise import Array
+from privstats.heads.released_scores import ReleasedScores
+from privstats.heads.scoring import planned_scores
 from privstats.inference.counts.table import Interval, ratio, z_of
 from privstats.plan import Plan
 from privstats.schema import ScoringSchema
@@ -144,7 +146,9 @@ class Reliability:
         right: share of right predictions per bin, with intervals, ``(k,)``.
         error: mean gap between the probability and the share of right ones, weighted by records, 0..1. The value takes
             the middle of each bin for its probabilities and is too large under noise, as a sum of absolute values is;
-            the interval covers any probabilities inside of the bins, and is wide.
+            the interval covers any probabilities inside of the bins, and is wide. Of exact means it is of these.
+        label: class whose probability it is; empty: the predicted one's.
+        means: mean probability in each bin, ``(k,)``, where records are one's own; None where they are counts.
 
     Example:
         >>> from privstats.inference.head_curves import reliability
@@ -158,9 +162,13 @@ class Reliability:
     records: Array
     right: tuple[Interval, ...]
     error: Interval
+    label: str = ""
+    means: Array | None = None
 
 
-def reliability(edges: Array, wrong: Array, right: Array, sigma: float, cells: int, z: float) -> Reliability:
+def reliability(
+    edges: Array, wrong: Array, right: Array, sigma: float, cells: int, z: float, label: str = ""
+) -> Reliability:
     """The diagram and the error of counts by rising bin.
 
     Args:
@@ -169,6 +177,7 @@ def reliability(edges: Array, wrong: Array, right: Array, sigma: float, cells: i
         sigma: noise standard deviation of one released cell.
         cells: how many are summed in each count.
         z: normal quantile.
+        label: class whose probability it is; empty: the predicted one's.
 
     Guarantee:
         With e_b the errors of the gaps, ``|sum |g_b + e_b| - sum |g_b|| <= sum |e_b|``, whose quantile is that of a sum
@@ -178,29 +187,44 @@ def reliability(edges: Array, wrong: Array, right: Array, sigma: float, cells: i
     shares = tuple(
         ratio(float(hits), float(n), (cells, cells), sigma, z) for hits, n in zip(right, records, strict=True)
     )
-    return Reliability(edges, records, shares, _error(edges, wrong, right, sigma * math.sqrt(cells), z))
+    error = calibration_error((edges[:-1], edges[1:]), (wrong, right), sigma * math.sqrt(cells), z)
+    return Reliability(edges, records, shares, error, label)
 
 
-def _error(edges: Array, wrong: Array, right: Array, sigma: float, z: float) -> Interval:
-    low, high = edges[:-1], edges[1:]
+def calibration_error(
+    ends: tuple[Array, Array], counts: tuple[Array, Array], sigma: float, z: float, inflation: float = 1.0
+) -> Interval:
+    """The calibration error of counts by bin, with the interval of :func:`reliability`.
+
+    Args:
+        ends: lowest and highest mean probability that each bin may have, ``(k,)`` each.
+        counts: wrong and right ones, ``(k,)`` each.
+        sigma: noise standard deviation of a count.
+        z: normal quantile.
+        inflation: variance of sums over persons over that of independent records.
+    """
+    (low, high), (wrong, right) = ends, counts
     records, middle = wrong + right, (low + high) / 2
     total, spread = float(records.sum()), sigma * math.sqrt(2 * len(right))
     value = float(np.abs(right - middle * records).sum()) / total if total > 0 else 0.0
-    room = z * math.sqrt(max(total, 0.0) + spread**2)
+    room = z * math.sqrt(inflation * max(total, 0.0) + spread**2)
     if total <= room:
         return Interval(min(value, 1.0), 0.0, 1.0, False)
-    weights = (np.maximum(counts, 0.0) + sigma**2 for counts in (right, wrong))
+    weights = (inflation * np.maximum(each, 0.0) + sigma**2 for each in (right, wrong))
     deviations = np.sqrt(sum(weight * most**2 for weight, most in zip(weights, (1 - low, high), strict=True)))
     slack = _MEAN * float(deviations.sum()) + z * math.sqrt((1 - _MEAN**2) * float((deviations**2).sum()))
     gaps = np.stack([right - low * records, right - high * records])
     most = float(np.abs(gaps).max(axis=0).sum())
     least = float(np.where(gaps[0] * gaps[1] > 0, np.abs(gaps).min(axis=0), 0.0).sum())
-    ends = np.clip([(least - slack) / (total + z * spread), (most + slack) / (total - room)], 0.0, 1.0)
-    return Interval(min(value, 1.0), float(ends[0]), float(ends[1]), bool(ends[1] < 1))
+    edge = np.clip([(least - slack) / (total + z * spread), (most + slack) / (total - room)], 0.0, 1.0)
+    return Interval(min(value, 1.0), float(edge[0]), float(edge[1]), bool(edge[1] < 1))
 
 
 def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha: float = 0.05) -> Interval:
-    """The interval of the AUC of a class that has this share of the records, at an area of 0.8.
+    """The interval of the AUC of a class that has this share of the records, before any is scored.
+
+    The scores of both classes are those that the published head's releases describe; where they are unknown, those of
+    a head whose area is 0.8.
 
     Args:
         plan: of a score; of more than two classes with a table for each.
@@ -225,7 +249,7 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
     if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
         raise ValueError("the plan counts no score of a class")
     total = plan.cohort.max_records if records is None else records
-    others, members = _shares_of_bins(schema, share)
+    others, members = _shares_of_bins(schema, share, planned_scores(plan))
     sigma = 0.0 if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)["T"]
     return area((1 - share) * total * others, share * total * members, sigma, z_of(alpha))
 
@@ -235,18 +259,25 @@ def expected_sentences(plan: Plan) -> list[str]:
     schema = plan.schema
     if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
         return []
-    told = [_told(share, expected_area(plan, share)) for share in _SHARES]
-    out = [
-        f"if all {plan.cohort.max_records:,} records are scored and the AUC is {_AREA:g}, its interval will be about "
-        f"{'; '.join(told)}"
-    ]
+    scores = planned_scores(plan)
+    known = scores if schema.score == "probability" else None
+    shares = _SHARES if known is None else tuple(sorted({*_SHARES, round(float(known.prevalence[1]), 2) or 0.01}))
+    told = [_told(share, expected_area(plan, share)) for share in shares]
+    level = f"the AUC is {_AREA:g}" if known is None else "scores lie where the head's own releases say"
+    out = [f"if all {plan.cohort.max_records:,} records are scored and {level}, its interval will be about "]
+    out[0] += "; ".join(told)
     if schema.classes == 2 and schema.cuts is None and schema.score == "probability":
-        out.append(
-            "its bins are of equal width, and of a rare outcome nearly all scores lie in a few of them: privstats "
-            "score --release (Scoring(releases=)) cuts them where the head's own releases say that scores lie, at no "
-            "price"
-        )
+        out.append(_why_equal(known is not None))
     return out
+
+
+def _why_equal(known: bool) -> str:
+    why = "as was asked for" if known else "for the head's file does not hold where its scores lie"
+    remedy = "leave --equal-bins (equal_bins) out" if known else "give --release (Scoring(releases=))"
+    return (
+        f"its bins are of equal width, {why}, and of a rare outcome nearly all scores lie in a few of them: {remedy}, "
+        "and bins lie where the head's own releases say that scores do, at no price"
+    )
 
 
 def _told(share: float, found: Interval) -> str:
@@ -254,8 +285,11 @@ def _told(share: float, found: Interval) -> str:
     return f"{found.low:.2f} to {found.high:.2f} {where}" if found.told else f"hidden by noise {where}"
 
 
-def _shares_of_bins(schema: ScoringSchema, share: float) -> tuple[Array, Array]:
+def _shares_of_bins(schema: ScoringSchema, share: float, scores: ReleasedScores | None) -> tuple[Array, Array]:
     """Of the others and of the class, the part in each bin, rising, ``(k,)`` each."""
+    if scores is not None and schema.score == "probability":
+        parts = np.diff(scores.below(np.array(schema.edges[1:-1])), prepend=0.0, append=1.0, axis=1)
+        return parts[0], parts[1]
     centre, spread = _APART**2 / 2, _APART
     if schema.cuts is not None:  # as many of both classes together in each, whatever their shares
         grid = np.linspace(-centre - 8 * spread, centre + 8 * spread, 4_001)

@@ -19,7 +19,8 @@ from privstats.heads.diagnostics import RARE
 from privstats.inference.counts.statistics import confusion_of
 from privstats.inference.counts.table import CountTable, Interval, ratio, z_of
 from privstats.inference.figures import plot_score
-from privstats.inference.head_curves import Reliability, RocCurve, area, reliability, roc_curve
+from privstats.inference.head_curves import Reliability, RocCurve, reliability, roc_curve
+from privstats.inference.own_scores import OwnRecords
 from privstats.inference.releases import reckoned_sigma, require_gaussian, require_records
 from privstats.inference.reporting import HIDDEN, Source
 from privstats.inference.summary import RowTable, Summary, ends_of
@@ -56,12 +57,14 @@ class HeadScore(RowTable):
         predicted: share of each prediction among the records of each label, with intervals, as a row for every label.
         roc: curves and areas by class: of the second of two; of more classes, of each against all others where the plan
             has ``by_class``, and none where it has not.
-        calibration: the reliability diagram; None where margins were counted.
+        calibration: the reliability diagram: of the predicted class, and of the second of two where bins follow the
+            released scores or the records are one's own; None where margins were counted.
         records: noisy number of records.
         only: the class that the head predicts for every record, as far as the noise tells; None where it predicts
             others too.
         release: what it was read from.
         alpha: level of the intervals.
+        own: the records, where they are one's own and nothing is binned; None of a release.
 
     Example:
         >>> y = np.arange(900) % 2
@@ -86,6 +89,7 @@ class HeadScore(RowTable):
     only: str | None
     release: Release
     alpha: float
+    own: OwnRecords | None = None
 
     @property
     def auc(self) -> Mapping[str, Interval]:
@@ -103,13 +107,16 @@ class HeadScore(RowTable):
         """Sensitivity and specificity where the second of two classes is predicted from a threshold on.
 
         Args:
-            threshold: of the score; the inner edge of the bins nearest to it is taken, and stands in what is returned.
+            threshold: of the score. Of own records it is exact; of counts the inner edge of the bins nearest to it is
+                used and returned.
 
         Raises:
             ReleaseError: more than two classes, whose counts have no such threshold.
         """
         if len(self.confusion) != _PAIR:
             raise ReleaseError("a threshold is one of two classes; read recall of more")
+        if self.own is not None:
+            return Flagged(threshold, *self.own.flagged(threshold, z_of(self.alpha)))
         (curve,) = self.roc.values()
         place = int(np.abs(curve.thresholds - threshold).argmin())
         false = curve.false_positive[place]
@@ -165,7 +172,8 @@ class HeadScore(RowTable):
         rows = [(f"{name} {label}".strip(), *_shown(each)) for name, label, each in self._measures()]
         noisy = " (noisy)" if self.release.plan.noise is not None else ""
         schema: Any = self.release.plan.schema
-        source = Source(self.release, self.alpha, "independent records that the head was not made from")
+        units = "records" if self.own is None or self.own.persons is None else "persons"
+        source = Source(self.release, self.alpha, f"independent {units} that the head was not made from")
         shown = source.summary(
             "Score of a head",
             ("", "estimate", *ends_of(self.alpha)),
@@ -201,9 +209,10 @@ class HeadScore(RowTable):
         measures += [("recall", name, each) for name, each in self.recall.items()]
         schema: Any = self.release.plan.schema
         if self.prevalence is not None and schema.score == "probability":
-            at = self.at(self.prevalence)
-            measures.append((f"sensitivity from {at.threshold:.3g} on", "", at.sensitivity))
-            measures.append((f"specificity from {at.threshold:.3g} on", "", at.specificity))
+            for threshold in (self.own and self.own.thresholds) or (self.prevalence,):
+                at = self.at(threshold)
+                measures.append((f"sensitivity from {at.threshold:.3g} on", "", at.sensitivity))
+                measures.append((f"specificity from {at.threshold:.3g} on", "", at.specificity))
         if self.calibration is not None:
             measures.append(("calibration error", "", self.calibration.error))
         return measures
@@ -256,26 +265,27 @@ def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
     )
 
 
-def with_exact_areas(score: HeadScore, labels: Sequence[Any], y: Array, shares: Array) -> HeadScore:
-    """Return a score of own records with areas under the curve that no bin blurs.
+def score_of_own_records(score: HeadScore, labels: Sequence[Any], own: OwnRecords) -> HeadScore:
+    """Return a score of own records that no bin blurs: exact at every threshold, with errors per person.
 
     Args:
         score: of counts of the same records, without noise.
         labels: of the head, in order.
-        y: index of each record's label, ``(n,)``.
-        shares: the head's scores of each record, ``(n, C)``.
+        own: the records.
     """
-    z = z_of(score.alpha)
-    curves: dict[str, RocCurve] = {}
-    for name, curve in score.roc.items():
-        place = [str(label) for label in labels].index(name)
-        values, at = np.unique(shares[:, place], return_inverse=True)
-        sides: list[Array] = [
-            np.bincount(at[side], minlength=len(values)).astype(np.float64) for side in (y != place, y == place)
-        ]
-        found = area(sides[0], sides[1], 0.0, z)
-        curves[name] = replace(curve, auc=found, auc_bounds=(found.value, found.value))
-    return replace(score, roc=curves)
+    z, said, named = z_of(score.alpha), own.shares.argmax(axis=1), [str(label) for label in labels]
+    rows = [own.y == place for place in range(len(named))]
+    every = np.ones(len(own.y), bool)
+    return replace(
+        score,
+        accuracy=own.share(said == own.y, every, z),
+        balanced_accuracy=own.balanced(score.balanced_accuracy.value, z),
+        recall={name: own.share(said == place, rows[place], z) for place, name in enumerate(named)},
+        predicted=tuple(tuple(own.share(said == each, row, z) for each in range(len(named))) for row in rows),
+        roc={name: own.curve(named.index(name), z) for name in score.roc},
+        calibration=own.calibration(labels, z),
+        own=own,
+    )
 
 
 def _schema_of(release: Release) -> ScoringSchema:
@@ -317,7 +327,9 @@ def _of_two(schema: ScoringSchema, tables: Mapping[tuple[str, ...], Array], sigm
     confusion = np.add.reduceat(counts, [0, half], axis=1)
     sums = np.array([confusion[0, 1] + confusion[1, 0], confusion.trace()])
     diagram = None
-    if schema.score == "probability" and schema.cuts is None:
+    if schema.cuts is not None:
+        diagram = reliability(np.array(schema.edges), counts[0], counts[1], sigma, 1, z, str(schema.labels[1]))
+    elif schema.score == "probability":
         right = counts[1, half:] + counts[0, half - 1 :: -1]
         wrong = counts[0, half:] + counts[1, half - 1 :: -1]
         diagram = reliability(np.array(schema.edges[half:]), wrong, right, sigma, 2, z)

@@ -6,16 +6,20 @@ which statistics nobody reads, at what cost: every one that is sent takes budget
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from privstats.dp import Privacy, suggested_shares
 from privstats.dp.sensitivities import pure_shares
-from privstats.errors import PlanError
+from privstats.errors import PlanError, ReleaseError
 from privstats.heads.registry import HEADS, able, named
+from privstats.inference.cell_design import declared_cells
+from privstats.inference.regression.sites import require_no_pull, require_pulls
+from privstats.inference.releases import map_columns
 from privstats.plan import Plan
-from privstats.schema import KINDS, Schema, predicted
+from privstats.schema import KINDS, Bins, Categories, ClassSchema, CountSchema, Schema, SitesSchema, predicted
+from privstats.transforms import ConstantFeature
 
 
 @dataclass(frozen=True)
@@ -27,6 +31,7 @@ class TableReader:
         letters: statistics that it reads; empty: all that the schema sends.
         shares: of the budget for these letters; empty: the schema's defaults.
         family: of the schema's model; None: any.
+        check: raises ReleaseError of a schema whose release the reader refuses.
 
     Example:
         >>> from privstats.workflows.readers import TABLES
@@ -40,28 +45,76 @@ class TableReader:
     letters: str = ""
     shares: Mapping[str, float] = field(default_factory=dict)
     family: str | None = None
+    check: Callable[[Any], object] | None = None
+
+    def fits(self, schema: Schema) -> bool:
+        """Whether a release of this schema holds what it reads."""
+        alike = self.family in (None, getattr(schema, "family", None))
+        return schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
+
+    def refusal(self, plan: Plan) -> str:
+        """Return why it refuses a release under this plan that holds what it reads; empty where it does not."""
+        if why := refusal(plan):
+            return f"intervals are {why}"
+        try:
+            if self.check is not None:
+                self.check(plan.schema)
+        except ReleaseError as error:
+            return str(error)
+        return ""
 
     def takes(self, plan: Plan) -> bool:
         """Whether a release under this plan holds what it reads, with rows and noise that its intervals are for."""
-        schema = plan.schema
-        alike = self.family in (None, getattr(schema, "family", None))
-        fits = schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
-        return fits and not refusal(plan)
+        return self.fits(plan.schema) and not self.refusal(plan)
+
+
+def _of_columns(schema: Schema) -> None:
+    """Refuse maps behind which a coefficient belongs to no column."""
+    known: Any = schema
+    constants = sum(isinstance(step, ConstantFeature) for step in known.transform)
+    if declared_cells(schema) is None:
+        map_columns(known.transform, known.features - constants)
+
+
+def _of_means(schema: ClassSchema) -> None:
+    """Refuse maps behind which a mean belongs to no column."""
+    map_columns(schema.transform, schema.features)
+
+
+def _of_dummies(schema: SitesSchema) -> None:
+    require_no_pull(schema)
+    map_columns(schema.transform, schema.features - 1)
+
+
+def _of_levels(schema: SitesSchema) -> None:
+    require_pulls(schema)
+    map_columns(schema.transform, schema.features - 2)
+
+
+def _of_times(schema: CountSchema) -> None:
+    """Refuse tables none of which crosses times with an event."""
+    for table in schema.tables:
+        crossed = [schema.variable(name) for name in table]
+        clocks = any(isinstance(each, Bins) and each.edges[0] >= 0 for each in crossed)
+        events = any(isinstance(each, Categories) and len(each.values) > 1 and not each.other for each in crossed)
+        if clocks and events:
+            return
+    raise ReleaseError("km reads a table that crosses Bins of times from 0 on with an event of two values or more")
 
 
 TABLES: Mapping[str, TableReader] = {
-    "ols": TableReader("ridge"),
-    "fixed-effects": TableReader("sites"),
-    "mixed": TableReader("sites"),
-    "km": TableReader("counts"),
+    "ols": TableReader("ridge", check=_of_columns),
+    "fixed-effects": TableReader("sites", check=_of_dummies),
+    "mixed": TableReader("sites", check=_of_levels),
+    "km": TableReader("counts", check=_of_times),
     "proportions": TableReader("counts"),
     "averages": TableReader("counts", "Txq"),
     "score": TableReader("scoring"),
-    "table-one": TableReader("classes", "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}),
+    "table-one": TableReader("classes", "NAD", {"N": 0.05, "A": 0.60, "D": 0.35}, check=_of_means),
     "effect": TableReader("effect"),
-    "logit": TableReader("score", family="logistic"),
-    "poisson": TableReader("score", family="poisson"),
-    "hazards": TableReader("hazard"),
+    "logit": TableReader("score", family="logistic", check=_of_columns),
+    "poisson": TableReader("score", family="poisson", check=_of_columns),
+    "hazards": TableReader("hazard", check=_of_columns),
 }
 """The readers of ``privstats table`` by the names that it takes."""
 
@@ -113,7 +166,9 @@ def reads(name: str, plan: Plan) -> str:
     table = TABLES[name]
     if why := refusal(plan):
         raise PlanError(f"{name} has intervals, which are {why}, or name a head")
-    if not table.takes(plan):
+    if table.fits(schema) and (why := table.refusal(plan)):
+        raise PlanError(f"{name} refuses a release under this plan: {why}")
+    if not table.fits(schema):
         kind = KINDS[table.task].__name__
         letters = f" with statistics {', '.join(table.letters)}" if table.letters else ""
         raise PlanError(
@@ -219,7 +274,7 @@ class UnreadStatistics:
     def sentences(self) -> list[str]:
         """The sentences for a reviewer; none where the schema has no readers."""
         if self.refused:
-            return [f"WARNING: nothing can be read from this release, for intervals are {self.refused}"]
+            return [f"WARNING: nothing can be read from this release, for {self.refused}"]
         if not self.chosen:
             return []
         out = [f"who reads what: {'; '.join(f'{s} {self._by(names)}' for s, names in self.readers.items())}"]
@@ -272,10 +327,15 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
     read = {letter for name in asked for letter in reads(name, plan)}
     readers = {letter: tuple(name for name in able if letter in reads(name, plan)) for letter in sent(schema)}
     letters = tuple(letter for letter in readers if letter not in read) if able else ()
-    alone = not able and any(table.task == schema.task for table in TABLES.values())
     share, gain = _cost(plan, letters)
-    refused = refusal(plan) if alone else ""
+    refused = "" if able else _refused(plan)
     return UnreadStatistics(asked if able else (), not chosen, readers, letters, share, gain, refused)
+
+
+def _refused(plan: Plan) -> str:
+    """Return why each table for this kind of plan refuses its release; empty where there is no such table."""
+    reasons = [table.refusal(plan) for table in TABLES.values() if table.task == plan.schema.task]
+    return "; ".join(dict.fromkeys(each for each in reasons if each))
 
 
 def _cost(plan: Plan, letters: tuple[str, ...]) -> tuple[float, Mapping[str, float]]:

@@ -71,6 +71,19 @@ def test_check_says_the_same_to_scripts(run: Any, tmp_path: Path) -> None:
     assert json.loads(run("check", "study.toml", "--json", code=1).stdout)["violated"] is True
 
 
+def test_check_warns_of_releases_that_nothing_is_read_from(run: Any, tmp_path: Path) -> None:
+    """Each plan of such a course was warned of by ``plan check``, and the course by nothing."""
+    warning = "WARNING: nothing can be read from its last release, for intervals are for independent rows"
+    for terms, warned in (
+        ({"max_records_per_person": 4, "person_clip": 2.0}, True),
+        ({"person_clip": "average"}, False),
+    ):
+        privacy = promise(epsilon=3.0, unit="person", **terms)
+        write(tmp_path / "clipped.toml", ps.Newton.start(SCORES, ps.Cohort(2, 2, 600), privacy, 3))
+        assert (warning in " ".join(run("check", "clipped.toml").stdout.split())) == warned
+        assert bool(json.loads(run("show", "clipped.toml").stdout)["unreadable"]) == warned
+
+
 def test_a_course_is_run_node_by_node_from_files(run: Any, tmp_path: Path) -> None:
     """What a server and a party do between sessions, with files alone."""
     names: list[str] = []

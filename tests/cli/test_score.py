@@ -95,7 +95,9 @@ def test_the_seed_of_a_split_is_held_by_the_note_beside_the_file(run):
         (("ill.head", "--plan", "score.toml", "--figure", "score.svg"), "privstats table RELEASE --figure"),
         (("ill.head", "north.csv", "--target", "ill", "--figure", "score.gif"), "a figure is saved as"),
         (("line.head", "north.csv", "--target", "ill"), "only a classifier has a score"),
-        (("ill.head", "north.csv", "--target", "ill", "--bins", "7"), "even number"),
+        (("ill.head", "north.csv", "--target", "ill", "--bins", "7", "--equal-bins"), "even number"),
+        (("ill.head", "north.csv", "--target", "ill", "--threshold", "1.5"), "a probability above 0 and below 1"),
+        (("ill.head", "--plan", "score.toml", "--threshold", "0.5"), "--threshold is of own files"),
         (("ill.head", "north.csv", "--target", "ill", "--label", "no", "--label", "x"), "not among the labels"),
         (("north.csv", "south.csv"), "is not a privstats head"),
     ],
@@ -104,7 +106,8 @@ def test_what_is_wrong_is_said_in_a_sentence(run, words, said):
     assert said in run("score", *words, code=2).stderr.replace("\n", " ")
 
 
-def test_bins_that_follow_the_heads_release_and_the_width_are_said_before_anything_is_spent(run):
+def test_bins_follow_the_head_without_an_option_and_the_width_is_said_before_anything_is_spent(run):
+    """By default a plan had 20 equal bins, and said AUC .575 [.167, .959] for .696."""
     head, shards = run.head, [(kept.X, kept.y) for kept in run.kept]
     schema = ps.ClassSchema(2, 2, "NAB", 4.0, class_names=("no", "yes"), feature_names=COLUMNS)
     privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-6)
@@ -113,12 +116,15 @@ def test_bins_that_follow_the_heads_release_and_the_width_are_said_before_anythi
     type(head)().fit_release(release).save(run.folder / "noisy.head")
     terms = ["--clients", "2", "--max-records", "900", *PROMISE]
     said = run("score", "noisy.head", "--plan", "score.toml", *terms).stdout
-    assert "if all 900 records are scored and the AUC is 0.8, its interval will be about" in said
-    assert "privstats score --release" in said
-    said = run("score", "noisy.head", "--plan", "score.toml", *terms, "--release", "made.release", "--force").stdout
-    assert "privstats score --release" not in said
+    assert "if all 900 records are scored and scores lie where the head's own releases say, its interval" in said
+    assert "of equal width" not in said
     cuts = ps.Plan.read(run.folder / "score.toml").schema.cuts
     assert 0.5 in cuts
+    checked = " ".join(run("plan", "check", "score.toml").stdout.split())
+    assert "scores lie where the head's own releases say" in checked
+    said = run("score", "noisy.head", "--plan", "score.toml", *terms, "--equal-bins", "--force").stdout
+    assert "its bins are of equal width, as was asked for" in said
+    assert ps.Plan.read(run.folder / "score.toml").schema.cuts is None
     (run.folder / "host").mkdir()
     (run.folder / "made.release").rename(run.folder / "host" / "0.release")
     run("score", "noisy.head", "--plan", "score.toml", *terms, "--release", "host", "--force")
@@ -127,10 +133,12 @@ def test_bins_that_follow_the_heads_release_and_the_width_are_said_before_anythi
     (run.folder / "empty").mkdir()
     empty = run("score", "noisy.head", "--plan", "score.toml", *terms, "--release", "empty", code=2).stderr
     assert "empty is no release and holds none" in " ".join(empty.split())
-    checked = " ".join(run("plan", "check", "score.toml").stdout.split())
-    assert "if all 900 records are scored and the AUC is 0.8" in checked
     wrong = run("score", "ill.head", "--plan", "other.toml", *terms, "--release", "made.release", code=2).stderr
     assert "releases must be those that the head was made from" in " ".join(wrong.split())
+    exact = type(head)().fit(shards[0][0], shards[0][1])
+    exact.save(run.folder / "exact.head")
+    said = run("score", "exact.head", "--plan", "exact.toml", *terms).stdout
+    assert "of equal width, for the head's file does not hold where its scores lie" in " ".join(said.split())
 
 
 def test_a_plan_per_person_is_written_by_the_options_that_it_asks_for(run):
@@ -158,3 +166,28 @@ def test_the_area_on_own_files_has_no_bins_and_records_without_an_outcome_are_le
     assert facts["records"] == 400
     assert row["estimate"] == pytest.approx(roc_auc_score(ill, run.head.predict_proba(values)[:, 1]))
     assert 0.03 < row["conf_high"] - row["conf_low"] < 0.1
+
+
+def test_own_files_are_exact_at_the_thresholds_asked_for_and_count_a_patients_rows_together(run):
+    """Thresholds were the nearest of 20 edges, and the rows of a patient were independent."""
+    lines = (run.folder / "north.csv").read_text().splitlines()
+    twice = [f"{line},p{place}" for place, line in enumerate(lines[1:]) for _ in range(2)]
+    (run.folder / "twice.csv").write_text("\n".join([lines[0] + ",patient", *twice]))
+    asked = ("--target", "ill", "--threshold", "0.123", "--threshold", "0.61", "--json")
+    once, rows, persons = (
+        {row["metric"]: row for row in json.loads(run("score", "ill.head", *words, *asked).stdout)["rows"]}
+        for words in (("north.csv",), ("twice.csv",), ("twice.csv", "--persons", "patient"))
+    )
+    values = np.array([[float(a), float(b)] for a, b, _ in (line.split(",") for line in lines[1:])])
+    ill, shares = np.array([line.endswith("yes") for line in lines[1:]]), run.head.predict_proba(values)[:, 1]
+    for cut in (0.123, 0.61):
+        assert once[f"sensitivity from {cut} on"]["estimate"] == pytest.approx((shares[ill] >= cut).mean())
+        assert once[f"specificity from {cut} on"]["estimate"] == pytest.approx((shares[~ill] < cut).mean())
+    for name, row in once.items():
+        assert rows[name]["estimate"] == pytest.approx(row["estimate"])
+        for end in ("conf_low", "conf_high"):  # those of the rows alone claim twice the records
+            assert persons[name][end] == pytest.approx(row[end], abs=2e-3), name
+        assert rows[name]["conf_high"] - rows[name]["conf_low"] < 0.8 * (row["conf_high"] - row["conf_low"])
+    assert (
+        "are of 400 patients" in run("score", "ill.head", "twice.csv", "--target", "ill", "--persons", "patient").stdout
+    )

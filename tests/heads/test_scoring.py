@@ -149,7 +149,7 @@ def test_columns_are_read_by_name_and_declared_ones_from_a_table() -> None:
     columns = (ps.Numeric("age", edges=(40, 50, 60)), ps.Categories("ward", ("a", "b")))
     terms = {"epsilon": 50.0, "delta": 1e-5, "adjacency": "add-remove", "ledger": "uncharged", "classes": [0, 1]}
     model = ps.heads.LDA().fit_private(frame, y, columns=columns, expected_records=400, **terms)
-    found = counts(ps.Scoring(model), frame[["ward", "age"]], y)
+    found = counts(ps.Scoring(model, equal_bins=True), frame[["ward", "age"]], y)
     assert found.records == 400
     assert found.T.reshape(2, 2, -1).sum(axis=2).trace() == (model.predict(frame) == y).sum()
 
@@ -277,7 +277,7 @@ def test_bins_follow_the_releases_of_the_head_and_tell_of_a_rare_outcome() -> No
     head, release = made_of()
     X, y = rare(4_000, 2)
     true, wide = roc_auc_score(y, head.predict_proba(X)[:, 1]), {}
-    for name, more in (("equal", {}), ("follow", {"releases": [release]})):
+    for name, more in (("equal", {"equal_bins": True}), ("follow", {})):
         scoring = ps.Scoring(head, **more)
         plan = scoring.plan(cohort=ps.Cohort(2, 2, 4_000), privacy=made.promise("central", epsilon=1.0))
         found = ps.inference.head_score(ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(2)))
@@ -285,11 +285,14 @@ def test_bins_follow_the_releases_of_the_head_and_tell_of_a_rare_outcome() -> No
         assert auc.low <= true <= auc.high
         assert found.accuracy.low <= head.score(X, y) <= found.accuracy.high
         wide[name] = auc.high - auc.low
-        assert (found.calibration is None) == (name == "follow")
+        assert found.calibration.label == ("1" if name == "follow" else "")
     assert wide["follow"] < 0.6 * wide["equal"]
     again = ps.Plan.from_toml(plan.to_toml())
     assert (again.digest, again.schema.cuts) == (plan.digest, plan.schema.cuts)
-    assert "cuts" not in ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy()).to_toml()
+    assert ps.Scoring(head, releases=[release]).schema == scoring.schema
+    equal = ps.Scoring(head, equal_bins=True)
+    assert "cuts" not in equal.plan(cohort=ps.Cohort(2, 2, 9), privacy=ps.NoPrivacy()).to_toml()
+    refused(HeadError, "leave releases or equal_bins out", ps.Scoring, head, releases=[release], equal_bins=True)
 
 
 def test_a_record_counts_in_the_bin_of_its_probability_on_the_side_of_its_class() -> None:

@@ -281,7 +281,7 @@ def test_the_width_that_is_told_before_is_the_width_that_comes(share: float) -> 
     assert told.high - told.low == pytest.approx(np.median(widths), rel=0.25)
     (said, advice) = expected_sentences(plan)
     assert said.startswith("if all 4,000 records are scored and the AUC is 0.8, its interval will be about ")
-    assert "privstats score --release" in advice
+    assert "give --release (Scoring(releases=)), and bins lie where the head's own releases say" in advice
     few = replace(plan, cohort=ps.Cohort(2, 2, 20))
     assert "hidden by noise where 5 in 100 are of the class" in expected_sentences(few)[0]
 
@@ -291,3 +291,25 @@ def test_a_plan_without_a_curve_tells_no_width() -> None:
     assert expected_sentences(counts) == []
     with pytest.raises(ValueError, match="counts no score"):
         expected_area(counts, 0.5)
+
+
+@pytest.mark.parametrize("share", [0.07, 0.4])
+def test_the_width_that_is_told_of_the_head_as_it_is_is_the_width_that_comes(share: float) -> None:
+    """The width of a head whose area is .8 was told of each head, here one of .65."""
+    chance = np.random.default_rng(1)
+    y = (chance.random(8_000) < share).astype(int)
+    X = chance.normal(size=(8_000, 3)) + 0.55 * y[:, None] * np.array([1, 0, 0])
+    schema, privacy = ps.ClassSchema(2, 3, "NAB", clip_norm=4.0), made.promise("central", epsilon=3.0)
+    first = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 4_000), privacy=privacy)
+    release = ps.simulate(first, [(X[:4_000:2], y[:4_000:2]), (X[1:4_000:2], y[1:4_000:2])], rng=seeded(0))
+    head = ps.heads.LDA().fit_release(release)
+    plan = ps.Scoring(head).plan(cohort=ps.Cohort(2, 2, 4_000), privacy=made.promise("central", epsilon=2.0))
+    shards, widths = [(X[4_000::2], y[4_000::2]), (X[4_001::2], y[4_001::2])], []
+    for run in range(5):
+        found = ps.inference.head_score(ps.simulate(plan, shards, rng=seeded(run)))
+        widths.append(found.auc["1"].high - found.auc["1"].low)
+    told = expected_area(plan, share)
+    assert told.value == pytest.approx(found.auc["1"].value, abs=0.06)
+    assert told.high - told.low == pytest.approx(np.median(widths), rel=0.25)
+    (said,) = expected_sentences(plan)
+    assert f"where {round(100 * head.prevalence_[1]):g} in 100 are of the class" in said

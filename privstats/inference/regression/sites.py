@@ -176,11 +176,7 @@ def mixed(
         (('const', 'x0'), [-0.2, 2.0], 0.1)
     """
     schema = sites_schema(release)
-    if len(schema.pulls) < 2 or not isinstance(schema.transform[-1] if schema.transform else None, ConstantFeature):
-        raise ReleaseError(
-            "a random intercept needs exact sums of two to four pulls above 0 and a transform that ends in "
-            "ConstantFeature; measure these, or read inference.fixed_effects from a pull of 0"
-        )
+    require_pulls(schema)
     sites, sums, reml = len(release.survivors), *_mixed_sums(release, schema, columns, _checked_sizes(sizes))
     place = reml.best
     if place is None or sums.records <= sites + len(sums.names):
@@ -244,6 +240,24 @@ def sites_schema(release: object) -> SitesSchema:
     return narrowed(schema, SitesSchema, refusal)
 
 
+def require_pulls(schema: SitesSchema) -> None:
+    """Refuse sums from which no random intercept is read."""
+    if len(schema.pulls) < 2 or not isinstance(schema.transform[-1] if schema.transform else None, ConstantFeature):
+        raise ReleaseError(
+            "a random intercept needs exact sums of two to four pulls above 0 and a transform that ends in "
+            "ConstantFeature; measure these, or read inference.fixed_effects from a pull of 0"
+        )
+
+
+def require_no_pull(schema: SitesSchema) -> None:
+    """Refuse sums from which no fixed effects are read."""
+    if schema.pulls != (0.0,):
+        raise ReleaseError(
+            f"fixed effects need sums with a pull of 0, and the release has {schema.pulls}; read inference.mixed, or "
+            "measure pulls=(0,)"
+        )
+
+
 def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> MixedErrors:
     """Estimates at a level, their covariance, and degrees of freedom: within sites, or of the sites themselves."""
     equations = sums.equations
@@ -264,11 +278,7 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
         ReleaseError: a release that holds none, with the remedy.
     """
     schema = sites_schema(release)
-    if schema.pulls != (0.0,):
-        raise ReleaseError(
-            f"fixed effects need sums with a pull of 0, and the release has {schema.pulls}; read inference.mixed, or "
-            "measure pulls=(0,)"
-        )
+    require_no_pull(schema)
     names = column_names(schema, schema.features - 1)
     chosen = chosen_columns(names, columns)
     scale, _ = map_columns(schema.transform, schema.features - 1)

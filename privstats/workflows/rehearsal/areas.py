@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from privstats.heads.diagnostics import RARE
+from privstats.inference.own_scores import area_influences
 
 Shares: TypeAlias = NDArray[np.float64]
 """Probabilities of the classes, ``(n, C)``."""
@@ -63,23 +63,8 @@ def gain(held: Held, shares: Shares, than: Shares) -> Auc:
 def _area(y: NDArray[np.intp], shares: Shares) -> tuple[float, NDArray[Any]]:
     """The area, and the influence of each record, ``(n,)``; of two classes that of the second."""
     classes = shares.shape[1]
-    areas = [_of_one(y == place, shares[:, place]) for place in (range(classes) if classes > 2 else (1,))]
+    areas = [area_influences(y == place, shares[:, place]) for place in (range(classes) if classes > 2 else (1,))]
     return float(np.mean([area for area, _ in areas])), np.mean([moves for _, moves in areas], axis=0)
-
-
-def _of_one(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> tuple[float, NDArray[Any]]:
-    """Of one class against the rest: the share of pairs in order, where ties count half, and what each record moves."""
-    won = np.empty(len(scores))
-    ranks = rankdata(scores)
-    for side in (inside, ~inside):
-        won[side] = (ranks[side] - rankdata(scores[side])) / (~side).sum()
-    won[~inside] = 1 - won[~inside]
-    area = float(won[inside].mean())
-    moves = won - area
-    for side in (inside, ~inside):
-        size = int(side.sum())
-        moves[side] /= np.sqrt(size * max(size - 1, 1))
-    return area, moves
 
 
 def _error(held: Held, moves: NDArray[Any]) -> float | None:

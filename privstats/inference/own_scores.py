@@ -1,0 +1,175 @@
+"""The score of a head on records that one holds: exact at every threshold, with errors per patient.
+
+Nothing is binned, and nothing leaves the machine. Where a person has several rows, each interval is as much wider as
+the sum over persons of their rows' influences varies more than independent rows would (Obuchowski 1997).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from privstats.estimates.denoise import Array
+from privstats.inference.counts.table import Interval, ratio
+from privstats.inference.head_curves import Reliability, RocCurve, area, calibration_error
+
+_POINTS = 128
+"""Thresholds of the curve from the quantiles of one side's scores."""
+_GROUPS = 10
+"""Groups of a calibration diagram, each of as many records."""
+
+
+def area_influences(inside: NDArray[np.bool_], scores: Array) -> tuple[float, Array]:
+    """Return the share of pairs in order, where ties count half, and the influence of each record on it, ``(n,)``.
+
+    The sum of squares of the influences is the variance of the area (DeLong, DeLong and Clarke-Pearson 1988).
+
+    Args:
+        inside: which records are of the class; some are, and some are not.
+        scores: of the class, ``(n,)``.
+
+    Example:
+        >>> from privstats.inference.own_scores import area_influences
+        >>> area, moves = area_influences(np.array([False, True, False, True]), np.array([0.1, 0.3, 0.4, 0.8]))
+        >>> area, moves.round(3).tolist()
+        (0.75, [0.177, -0.177, -0.177, 0.177])
+    """
+    won, ranks = np.empty(len(scores)), rankdata(scores)
+    for side in (inside, ~inside):
+        won[side] = (ranks[side] - rankdata(scores[side])) / (~side).sum()
+    won[~inside] = 1 - won[~inside]
+    found = float(won[inside].mean())
+    moves = won - found
+    for side in (inside, ~inside):
+        size = int(side.sum())
+        moves[side] /= np.sqrt(size * max(size - 1, 1))
+    return found, moves
+
+
+@dataclass(frozen=True, eq=False)
+class OwnRecords:
+    """Scored records of one holder.
+
+    Attributes:
+        y: index of each record's label, ``(n,)``.
+        shares: the head's probabilities of each record, ``(n, C)``.
+        ids: person of each record, ``(n,)``; a row without an id is a person by itself. None: all rows are independent.
+        thresholds: where sensitivity and specificity are printed; the share of the second class if empty.
+
+    Example:
+        >>> from privstats.inference.own_scores import OwnRecords
+        >>> y, p = np.array([0, 0, 1, 1] * 20), np.array([0.1, 0.4, 0.3, 0.9] * 20)
+        >>> rows, twice = (OwnRecords(y, np.c_[1 - p, p], ids) for ids in (None, np.repeat(np.arange(40), 2)))
+        >>> [round(each.flagged(0.35, 1.96)[0].high, 2) for each in (rows, twice)]
+        [0.65, 0.65]
+    """
+
+    y: NDArray[np.intp]
+    shares: Array
+    ids: NDArray[Any] | None = None
+    thresholds: tuple[float, ...] = ()
+
+    @cached_property
+    def persons(self) -> NDArray[np.intp] | None:
+        """Number of each record's person, ``(n,)``; None where all rows are independent."""
+        if self.ids is None:
+            return None
+        named = [f"row {place}" if _is_gap(each) else f"id {each}" for place, each in enumerate(self.ids)]
+        return np.asarray(np.unique(named, return_inverse=True)[1], np.intp)
+
+    def inflation(self, moves: Array, rows: NDArray[np.bool_] | None = None) -> float:
+        """Variance of a statistic over persons, over its variance over independent rows; at least 1.
+
+        Args:
+            moves: influence of each record on the statistic, ``(n,)``.
+            rows: records that the statistic is of; all if omitted. Where no record moves it, all rows of a person are
+                taken for copies of one.
+        """
+        if self.persons is None or not len(moves):
+            return 1.0
+        whose = self.persons if rows is None else self.persons[rows]
+        chosen = moves if rows is None else moves[rows]
+        if not chosen.any():
+            chosen = np.ones(len(chosen))
+        alone = float((chosen**2).sum())
+        return max(float((np.bincount(whose, weights=chosen) ** 2).sum()) / alone, 1.0) if alone else 1.0
+
+    def share(self, hits: NDArray[np.bool_], rows: NDArray[np.bool_], z: float) -> Interval:
+        """The share of hits among some rows, by Wilson's interval."""
+        part, total = float((hits & rows).sum()), float(rows.sum())
+        moves = hits.astype(np.float64) - (part / total if total else 0.0)
+        return ratio(part, total, (1, 1), 0.0, z * math.sqrt(self.inflation(moves, rows)))
+
+    def flagged(self, threshold: float, z: float) -> tuple[Interval, Interval]:
+        """Sensitivity and specificity where the second of two classes is predicted from a threshold on."""
+        above, ill = self.shares[:, 1] >= threshold, self.y == 1
+        return self.share(above, ill, z), self.share(~above, ~ill, z)
+
+    def balanced(self, value: float, z: float) -> Interval:
+        """The interval of the mean of the recalls, which is given."""
+        right, moves = self.shares.argmax(axis=1) == self.y, np.zeros(len(self.y))
+        classes = self.shares.shape[1]
+        for place in range(classes):
+            rows = self.y == place
+            if not rows.any():
+                return Interval(value, 0.0, 1.0, False)
+            moves[rows] = (right[rows] - right[rows].mean()) / (classes * rows.sum())
+        room = z * math.sqrt(self.inflation(moves) * float((moves**2).sum()))
+        return Interval(value, max(value - room, 0.0), min(value + room, 1.0), True)
+
+    def curve(self, place: int, z: float) -> RocCurve:
+        """The curve of a class against all others, at quantiles of both sides' scores."""
+        scores, inside = self.shares[:, place], self.y == place
+        values, at = np.unique(scores, return_inverse=True)
+        sides: list[Array] = [
+            np.bincount(at[side], minlength=len(values)).astype(np.float64) for side in (~inside, inside)
+        ]
+        wider = self.inflation(area_influences(inside, scores)[1]) if inside.any() and (~inside).any() else 1.0
+        found = area(sides[0], sides[1], 0.0, z * math.sqrt(wider))
+        cuts = np.unique(np.concatenate(list(_quantiles(scores, (inside, ~inside)))))[::-1]
+        true, false = (tuple(self.share(scores >= cut, side, z) for cut in cuts.tolist()) for side in (inside, ~inside))
+        return RocCurve(cuts, true, false, found, (found.value, found.value))
+
+    def calibration(self, labels: Sequence[Any], z: float) -> Reliability:
+        """The diagram by groups of records of like probability: of the second of two classes, else of the predicted."""
+        two = self.shares.shape[1] == 2
+        shares = self.shares[:, 1] if two else self.shares.max(axis=1)
+        hits = self.y == 1 if two else self.shares.argmax(axis=1) == self.y
+        inner = np.quantile(shares, np.arange(1, _GROUPS) / _GROUPS)
+        edges = np.unique(np.concatenate([[shares.min()], inner, [shares.max()]]))
+        if len(edges) == 1:
+            edges = np.array([edges[0], np.nextafter(edges[0], 2.0)])
+        groups = np.clip(np.searchsorted(edges, shares, side="right") - 1, 0, len(edges) - 2)
+        filled, groups = np.unique(groups, return_inverse=True)
+        edges = np.append(edges[filled], edges[-1])
+        records = np.bincount(groups).astype(np.float64)
+        means, right = (np.bincount(groups, weights=each) / records for each in (shares, hits))
+        bins = [groups == place for place in range(len(filled))]
+        error = calibration_error(
+            (means, means),
+            ((1 - right) * records, right * records),
+            0.0,
+            z,
+            max(self.inflation(hits - shares, rows) for rows in bins),
+        )
+        of = str(labels[1]) if two else ""
+        return Reliability(edges, records, tuple(self.share(hits, rows, z) for rows in bins), error, of, means)
+
+
+def _quantiles(scores: Array, sides: tuple[NDArray[np.bool_], ...]) -> Iterator[Array]:
+    """Values of some scores, each side's own quantiles."""
+    yield np.array([np.median(scores)])
+    for side in sides:
+        if side.any():
+            yield np.quantile(scores[side], (np.arange(_POINTS) + 0.5) / _POINTS, method="nearest")
+
+
+def _is_gap(value: Any) -> bool:
+    return value is None or value == "" or value != value

@@ -1,0 +1,93 @@
+"""A head of two classes carries where its scores lie, so that bins of a later score follow them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.errors import HeadError
+from privstats.files.envelope import Content
+from privstats.heads.persistence import FORMAT, content_of
+from privstats.heads.released_scores import POINTS, released_scores
+from privstats.randomness import seeded
+from tests import made
+from tests.made import refused
+
+
+def records(count: int, seed: int) -> tuple[Any, Any]:
+    chance = np.random.default_rng(seed)
+    y = (chance.random(count) < 0.07).astype(int)
+    return chance.normal(size=(count, 3)) + 0.8 * y[:, None], y
+
+
+@pytest.fixture(scope="module")
+def head() -> Any:
+    X, y = records(4_000, 0)
+    schema, privacy = ps.ClassSchema(2, 3, "NAB", clip_norm=4.0), made.promise("central", epsilon=3.0)
+    plan = ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 4_000), privacy=privacy)
+    release = ps.simulate(plan, [(X[::2], y[::2]), (X[1::2], y[1::2])], rng=seeded(0))
+    return ps.heads.LDA().fit_release(release)
+
+
+def test_the_file_of_a_head_holds_its_scores_and_its_prevalence(head: Any, tmp_path: Any) -> None:
+    head.save(tmp_path / "h")
+    loaded, (X, y) = ps.heads.load(tmp_path / "h"), records(900, 1)
+    assert ps.Scoring(loaded).schema == ps.Scoring(head).schema
+    assert ps.Scoring(loaded).schema.cuts is not None
+    scores = released_scores(loaded)
+    assert scores is not None
+    assert scores.quantiles.shape == (2, POINTS)
+    shares = head.predict_proba(records(40_000, 2)[0])[:, 1]
+    assert np.interp(0.07, np.sort(shares), np.linspace(0, 1, len(shares))) == pytest.approx(
+        float(head.prevalence_ @ scores.below(np.array([0.07]))[:, 0]), abs=0.03
+    )
+    flagged = loaded.predict(X, threshold="prevalence")  # the file of a head held no prevalence
+    assert flagged.tolist() == head.predict(X, threshold="prevalence").tolist()
+    assert flagged[y == 1].mean() > 0.5
+
+
+def test_an_older_file_has_the_digest_that_it_had_and_bins_of_equal_width(head: Any, tmp_path: Any) -> None:
+    content = content_of(head)
+    older = {name: each for name, each in content.tensors.items() if name[6:] not in ("quantiles", "prevalence")}
+    assert len(older) == len(content.tensors) - 2
+    FORMAT.write(tmp_path / "h", Content(content.manifest, older))
+    loaded = ps.heads.load(tmp_path / "h")
+    assert content_of(loaded).tensors.keys() == older.keys()
+    assert ps.Scoring(loaded).schema.cuts is None
+
+
+@pytest.mark.parametrize("fitted", ["on records", "of three classes", "again on records", "of margins"])
+def test_other_heads_have_bins_of_equal_width(head: Any, fitted: str) -> None:
+    X, y = records(300, 3)
+    if fitted == "of margins":
+        assert ps.Scoring(head, score="margin", reach=8.0).schema.cuts is None
+        return
+    other = ps.heads.LDA()
+    if fitted != "on records":
+        places = np.arange(300) % (3 if fitted == "of three classes" else 2)
+        classes = ps.ClassSchema(int(places.max()) + 1, 3, "NAB", clip_norm=4.0)
+        other = other.fit_release(ps.Release.exact(classes, ps.measure(classes, X, places)))
+    if fitted != "of three classes":
+        other = other.fit(X, y)
+    assert released_scores(other) is None
+    assert ps.Scoring(other).schema.cuts is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"quantiles": None},
+        {"prevalence": np.array([0.5, 0.5, 0.5])},
+        {"quantiles": np.full((2, POINTS), 1.5)},
+        {"quantiles": np.full((2, POINTS), np.nan)},
+        {"quantiles": np.tile(np.linspace(1, 0, POINTS), (2, 1))},
+        {"prevalence": np.array([0.5, 0.5], np.float32)},
+    ],
+)
+def test_scores_that_no_head_has_are_refused(head: Any, change: dict[str, Any], tmp_path: Any) -> None:
+    content = content_of(head)
+    tensors = {**content.tensors, **{f"known.{name}": each for name, each in change.items()}}
+    whole = Content(content.manifest, {name: each for name, each in tensors.items() if each is not None})
+    FORMAT.write(tmp_path / "h", whole)
+    refused(HeadError, "do not hold together", ps.heads.load, tmp_path / "h")
