@@ -37,6 +37,11 @@ async function hybridStudy(how = {}) {
   return { ...study, run: (from = open) => from(study.links[2], study.pins, { store: inMemory(), fetch: study.leader.fetch }) };
 }
 
+test("ML-KEM's keys are those of ACVP", () => {
+  for (const { d, z, "H(ek)": wanted } of read("mlkem_768_acvp.json").keyGen)
+    assert.equal(toHex(noble.sha3_256(noble.ml_kem768.keygen(fromHex(d + z)).publicKey)), wanted);
+});
+
 test("ML-KEM's encapsulations and refusals are those of Wycheproof", () => {
   let valid = 0;
   for (const { result, ek, m, K, c } of read("mlkem_768.json").encapsulation) {
@@ -52,8 +57,9 @@ test("ML-KEM's encapsulations and refusals are those of Wycheproof", () => {
   assert.equal(valid, 4);
 });
 
-test("X-Wing's keys, encapsulations and secrets are those of its draft", async () => {
-  for (const { seed, eseed, pk, ct, ss } of read("xwing.json").vectors) {
+test("X-Wing's keys, encapsulations and secrets are those of its draft, and of HPKE's", async () => {
+  const { enc: wanted, ...group } = read("hpke_pq.json");
+  for (const { seed, eseed, pk, ct, ss } of [...read("xwing.json").vectors, { ...group, ct: wanted }]) {
     assert.equal(toHex(await publicOf(fromHex(seed))), pk);
     const [enc, secret] = await encapsulated(fromHex(pk), fromHex(eseed));
     assert.deepEqual([toHex(enc), toHex(secret)], [ct, ss]);

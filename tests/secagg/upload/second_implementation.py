@@ -49,8 +49,8 @@ def hpke_key(exchanged: bytes, enc: bytes, public: bytes, info: bytes) -> tuple[
     return schedule(b"\x00\x20", shared, info)
 
 
-def schedule(kem: bytes, shared: bytes, info: bytes) -> tuple[bytes, bytes]:
-    suite = b"HPKE" + kem + b"\x00\x01\x00\x02"
+def schedule(kem: bytes, shared: bytes, info: bytes, aead: int = 2) -> tuple[bytes, bytes]:
+    suite = b"HPKE" + kem + b"\x00\x01\x00" + bytes([aead])
     context = b"\0" + extract(suite, b"", b"psk_id_hash", b"") + extract(suite, b"", b"info_hash", info)
     secret = extract(suite, shared, b"secret", b"")
     return expand(suite, secret, b"key", context, 32), expand(suite, secret, b"base_nonce", context, 12)
