@@ -280,6 +280,11 @@ _AGREEMENT: dict[str, Shown] = {
     "client, times `x25519`": "{client / x25519:.2f}",
     "server, times `x25519`": "{server / x25519:.2f}",
 }
+_FOLDERS: dict[str, Shown] = {
+    "`key_agreement`": "`{key_agreement}`",
+    "seconds": "{s:.2f}",
+    "times `x25519`": "{s / x25519:.2f}",
+}
 _PUBLIC: dict[str, Shown] = {
     "model": "{model}",
     **{epsilon.lstrip("0"): partial(_informed, epsilon=epsilon) for epsilon in ("0.1", "0.3", "1", "3", "8")},
@@ -341,6 +346,7 @@ TABLES: Tables = {
     "scale": Table("secagg.scale", "sparse graph, 10 % colluders, 10 % dropouts after sharing", _SCALE),
     "masks": Table("secagg.sessions", "masking: nanoseconds", _MASKS),
     "agreement": Table("secagg.agreement", "one interactive session", _AGREEMENT),
+    "agreement_folders": Table("secagg.agreement", "five parties", _FOLDERS),
     "lanes": Table("secagg.lanes", "one mask of one entry", _LANES),
     "uploads": Table("secagg.upload", "one upload beside the interactive protocol", _UPLOADS),
     "uploads_of_many": Table("secagg.upload", "many clients, one helper, each report streamed", _MANY_UPLOADS),
