@@ -270,6 +270,21 @@ _LANES: dict[str, Shown] = {
     "one entry": "{ns:.2f} ns",
     "times as fast as today's": "{today / it:.2f}",
 }
+_AGREEMENT: dict[str, Shown] = {
+    "clients": "{clients}",
+    "`key_agreement`": "`{key_agreement}`",
+    "client sends besides its vector": lambda row: f"{row['sends_bytes'] / 1000:.1f} kB",
+    "client receives": lambda row: f"{row['receives_bytes'] / 1000:.1f} kB",
+    "client": "{client_ms:.3g} ms",
+    "server": "{server_s:.3g} s",
+    "client, times `x25519`": "{client / x25519:.2f}",
+    "server, times `x25519`": "{server / x25519:.2f}",
+}
+_FOLDERS: dict[str, Shown] = {
+    "`key_agreement`": "`{key_agreement}`",
+    "seconds": "{s:.2f}",
+    "times `x25519`": "{s / x25519:.2f}",
+}
 _PUBLIC: dict[str, Shown] = {
     "model": "{model}",
     **{epsilon.lstrip("0"): partial(_informed, epsilon=epsilon) for epsilon in ("0.1", "0.3", "1", "3", "8")},
@@ -330,6 +345,8 @@ TABLES: Tables = {
     "heads_lost": Table("heads.lost", "lost classes: ", _LOST, ("data, epsilon", str)),
     "scale": Table("secagg.scale", "sparse graph, 10 % colluders, 10 % dropouts after sharing", _SCALE),
     "masks": Table("secagg.sessions", "masking: nanoseconds", _MASKS),
+    "agreement": Table("secagg.agreement", "one interactive session", _AGREEMENT),
+    "agreement_folders": Table("secagg.agreement", "five parties", _FOLDERS),
     "lanes": Table("secagg.lanes", "one mask of one entry", _LANES),
     "uploads": Table("secagg.upload", "one upload beside the interactive protocol", _UPLOADS),
     "uploads_of_many": Table("secagg.upload", "many clients, one helper, each report streamed", _MANY_UPLOADS),

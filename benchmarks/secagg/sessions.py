@@ -32,6 +32,7 @@ from privstats.encoding.ring import Group
 from privstats.engines.loopback import Outcome, run
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.state import STEPS
+from privstats.secagg.keys import CLASSICAL
 from privstats.secagg.machines import Outbox
 from privstats.secagg.prg import add_masks
 
@@ -97,11 +98,16 @@ def threading(repeats: int, size: int) -> Rows:
 
 
 def cohort(
-    clients: int, ring: Ring, survivors: int, colluders: int
+    clients: int, ring: Ring, survivors: int, colluders: int, key_agreement: str = CLASSICAL
 ) -> tuple[Server, list[Client], list[Any], Identity]:
     """Fresh machines with random vectors of small integers."""
     parameters = Parameters.solve(
-        clients=clients, min_survivors=survivors, colluders=colluders, ring=ring, plan_digest=bytes(32)
+        clients=clients,
+        min_survivors=survivors,
+        colluders=colluders,
+        ring=ring,
+        plan_digest=bytes(32),
+        key_agreement=key_agreement,
     )
     identities = [Identity.generate(os.urandom) for _ in range(clients)]
     aggregator = Identity.generate(os.urandom)

@@ -1,14 +1,18 @@
 /**
  * Writes privstats.bundle.js, the one file that a page loads: every module after those it needs, in one scope, without
  * comments and blanks, and nothing else changed, so that people can read it. The same sources give the same bytes.
+ * privstats.hybrid.bundle.js has ML-KEM too, for studies whose plan says so; vendor/noble.js goes into it as it is.
  *
- *     node build.js          writes it
- *     node build.js --check  exits with 1 where it is not what the sources give
+ *     node build.js          writes both
+ *     node build.js --check  exits with 1 where one is not what the sources give
  */
 import { readFileSync, writeFileSync } from "node:fs";
 
 const ROOT = new URL(".", import.meta.url);
-const TARGET = new URL("privstats.bundle.js", ROOT);
+const HYBRID = "privstats.hybrid";
+/** The entries, each of a bundle of its name. */
+export const ENTRIES = ["privstats", HYBRID];
+const targetOf = (entry) => new URL(`${entry}.bundle.js`, ROOT);
 const IMPORT = /^import \{([^}]*)\} from "(\.[^"]+)";$/gm;
 const EXPORT = /^export (const|function|async function|class) (\w+)/gm;
 
@@ -19,7 +23,7 @@ const PATTERN = /(?<=[(,=:[!&|?{};\n] ?)\/(?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\
 const TOKENS = new RegExp(`(${[TEXT, TEMPLATE, PATTERN].map(({ source }) => source).join("|")})`);
 
 function closed(text, name) {
-  const pieces = text.split(TOKENS);
+  const pieces = text.replaceAll('" +\n"', "").split(TOKENS);
   const nested = (piece) => piece[0] === "`" && piece.split("{").length !== piece.split("}").length;
   if (pieces.some(nested)) throw new Error(`${name}: write a template inside a template as a name of its own`);
   return pieces
@@ -35,12 +39,13 @@ function closed(text, name) {
 
 function bare(text, name) {
   const without = text.replace(/^\s*\/\*\*[\s\S]*?\*\/\n/gm, "").replace(/^\s*\/\/.*\n/gm, "");
-  const lines = without
-    .split("\n")
-    .map((line) => line.trim())
-    .filter(Boolean);
+  const lines = without.split("\n").filter((line) => line.trim());
   if (lines.some((line) => / \/\/ |\/\*/.test(line))) throw new Error(`${name}: write a comment on a line of its own`);
-  return lines.join("\n");
+  // a function or a value is one line, a method of a class too
+  return lines
+    .join("\n")
+    .replace(/(\w)\n\s+(?=\w)/g, "$1 ")
+    .replace(/\n(?=[}\])])|\n\s+/g, "");
 }
 
 // like beside like is 2 % less to send
@@ -48,8 +53,8 @@ const FIRST = ["errors", "bytes", "grid", "seal", "link", "english", "primitives
 const REEXPORT = /^export (\{[^}]*\}) from "(\.[^"]+)";$/gm;
 const DECLARED = /^(?:export )?(?:const|let|function|async function|class) (?:(\w+)|[[{]([^\]}]*)[\]}])/gm;
 
-/** The text of the bundle: what privstats.js exports, and a page's form where a document has one. */
-export function bundled() {
+/** The text of a bundle: what privstats.js exports, and a page's form where a document has one. */
+export function bundled(name = "privstats") {
   const owners = new Map();
   const visited = new Set();
   const pieces = [];
@@ -63,13 +68,18 @@ export function bundled() {
         owners.set(name, url.pathname);
       }
     }
+    if (url.pathname.includes("/vendor/")) {
+      pieces.push(text.replace(EXPORT, "$1 $2"));
+      return;
+    }
     const source = bare(text, url.pathname);
     for (const [, , path] of source.matchAll(IMPORT)) visit(new URL(path, url));
     const body = source.replace(IMPORT, "").replace(EXPORT, "$1 $2").trim();
     if (/^(import|export)\b/m.test(body)) throw new Error(`${url.pathname}: an import or export of another form`);
     pieces.push(`${closed(body, url.pathname)}\n`);
   };
-  for (const name of FIRST) visit(new URL(`src/${name}.js`, ROOT));
+  for (const each of FIRST) visit(new URL(`src/${each}.js`, ROOT));
+  if (name === HYBRID) visit(new URL("src/xwing.js", ROOT));
   const entry = readFileSync(new URL("privstats.js", ROOT), "utf8");
   const shown = [...entry.matchAll(REEXPORT)].map(([, names, path]) => {
     visit(new URL(path, ROOT));
@@ -81,6 +91,7 @@ export function bundled() {
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {
-  if (process.argv.includes("--check")) process.exit(readFileSync(TARGET, "utf8") === bundled() ? 0 : 1);
-  writeFileSync(TARGET, bundled());
+  const isNew = (entry) => readFileSync(targetOf(entry), "utf8") !== bundled(entry);
+  if (process.argv.includes("--check")) process.exit(ENTRIES.some(isNew) ? 1 : 0);
+  for (const entry of ENTRIES) writeFileSync(targetOf(entry), bundled(entry));
 }

@@ -4,14 +4,17 @@
  */
 import { copyFileSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 
-import { bundled } from "./build.js";
+import { bundled, ENTRIES } from "./build.js";
 
 const at = (name) => new URL(name, import.meta.url);
 const { repository: _, ...named } = JSON.parse(readFileSync(at("package.json"), "utf8"));
 const undo = process.argv.includes("--undo");
 const address = process.env.PRIVSTATS_PROJECT_URL;
 
-if (readFileSync(at("privstats.bundle.js"), "utf8") !== bundled()) throw new Error("run `npm run build` first");
+for (const entry of ENTRIES) {
+  const built = readFileSync(at(`${entry}.bundle.js`), "utf8");
+  if (built !== bundled(entry)) throw new Error("run `npm run build` first");
+}
 if (undo) rmSync(at("LICENSE"), { force: true });
 else copyFileSync(at("../../LICENSE"), at("LICENSE"));
 const repository = { type: "git", url: address, directory: "clients/javascript" };

@@ -17,7 +17,6 @@ from privstats.errors import PlanError
 from privstats.files.signing import require_order
 from privstats.python_values import python_fields
 from privstats.schema import Schema
-from privstats.secagg.keys import CLASSICAL
 
 if TYPE_CHECKING:
     from privstats.plan.plan import Plan
@@ -151,11 +150,6 @@ def check_devices(plan: Plan) -> None:
     devices = plan.devices
     if devices is None:
         return
-    if plan.key_agreement != CLASSICAL:
-        raise PlanError(
-            f"the page on which people answer agrees on keys by {CLASSICAL} alone: leave key_agreement out of a plan "
-            "with [devices]"
-        )
     _check_panel(plan, devices)
     _check_noise(plan, devices)
     _check_one_message(plan)

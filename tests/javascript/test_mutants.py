@@ -43,12 +43,16 @@ MUTANTS = (
     Mutant("a fold is ignored", "measure", "schema.folds !== 1", "schema.folds < 1", "measure"),
     Mutant("the hedge leaves the sender out", "seal", "join(u32(sender), ...lanes", "join(...lanes", "seal"),
     Mutant("borrow is lost", "lanes", "stream[i + 1] + borrow", "stream[i + 1]", "seal"),
-    Mutant("one seed for all helpers", "seal", "seed/${place}", "seed/1", "seal"),
+    Mutant("one seed for all helpers", "seal", "seed/${i + 1}", "seed/1", "seal"),
+    Mutant("X-Wing forgets X25519", "xwing", "join(shared, exchanged, enc,", "join(shared, enc,", "xwing"),
+    Mutant("one encapsulation for all boxes", "seal", "`${purpose}/${place}`", "`${purpose}/0`", "xwing"),
+    Mutant("the leader's box is left out of the root", "seal", "await boxesRoot(boxes, first)",
+           "await boxesRoot(boxes.slice(1 - first), 1)", "xwing"),
     Mutant("root is kept", "seal", "  root.fill(0);\n", "", "seal"),
     Mutant("a plan is not pinned", "plan", " || toHex(await studyOf(run, digest, roster)) !== pins.study", "", "run"),
-    Mutant("an offer's signature is not looked at", "plan", "!(await verify(named, offer.subarray(73), statement))",
+    Mutant("an offer's signature is not looked at", "plan", "!(await verify(named, offer.subarray(-64), statement))",
            "false", "run"),
-    Mutant("a box key may be of low order", "plan", "if (!(await x25519(", "if (false && !(await x25519(", "run"),
+    Mutant("a box key may be of low order", "plan", ".catch(wrong)", ".catch(() => null)", "run"),
     Mutant("box keys may be equal", "plan", '["identity", "boxKey"]', '["identity"]', "run"),
     Mutant("keys never end", "plan", "if (until <= now / 1000)", "if (until < 0)", "run"),
     Mutant("an unknown key is skipped", "plan", "(key) => unsupported(`${name}.${key}`)", "() => null", "run"),
@@ -96,6 +100,6 @@ def test_a_likely_mistake_is_seen(tmp_path, mutant):
     assert done.returncode == 1, "no test of the client noticed"
 
 
-@pytest.mark.parametrize("name", ["measure", "seal", "run"])
+@pytest.mark.parametrize("name", ["measure", "seal", "run", "xwing"])
 def test_without_a_mistake_the_copy_passes(tmp_path, name):
     assert outcome_of(planted(tmp_path, None), name).returncode == 0

@@ -12,10 +12,10 @@ from tests.secagg.upload.cohorts import uploads_of
 _SCRIPT = """
 import { readFileSync } from "node:fs";
 import { fromHex, signingKey, toHex } from "./src/bytes.js";
-import { reportOf } from "./src/seal.js";
+import { reportOf, SUITES } from "./src/seal.js";
 const told = JSON.parse(readFileSync(process.argv[1], "utf8"));
 const boxKeys = told.boxKeys.map((key) => fromHex(key));
-const run = { context: fromHex(told.context), boxKeys, segments: told.segments };
+const run = { suite: SUITES.get(undefined), context: fromHex(told.context), boxKeys, segments: told.segments };
 const key = await signingKey(fromHex(told.identity));
 process.stdout.write(toHex(await reportOf(run, { index: told.sender, key }, told.vector, fromHex(told.root))));
 """

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 import privstats as ps
+from privstats.contrib.http.page import BUNDLES
 from tests.javascript.node import CLIENT, needs_node, node
 from tests.javascript.study import NUMBERS, PEOPLE, Study
 
 _SCRIPT = """
 import { readFileSync } from "node:fs";
-import { inMemory, open } from "./privstats.bundle.js";
-const { pins, links, answers } = JSON.parse(readFileSync(process.argv[1], "utf8"));
+const { pins, links, answers, bundle } = JSON.parse(readFileSync(process.argv[1], "utf8"));
+const { inMemory, open } = await import(bundle ?? "./privstats.bundle.js");
 for (const [place, answer] of answers.entries()) {
   const run = await open(links[place], pins, { store: inMemory() });
   const report = await run.seal(run.measure(answer));
@@ -24,9 +25,11 @@ ANSWERS = [(19, "yes"), (20, "no"), (59.5, "no"), (None, "yes"), (120, None)]
 
 
 @needs_node
-def test_five_answers_from_node_are_counted_to_the_last_one(tmp_path):
-    with Study() as study:
+@pytest.mark.parametrize("key_agreement", BUNDLES)
+def test_five_answers_from_node_are_counted_to_the_last_one(tmp_path, key_agreement):
+    with Study(key_agreement=key_agreement) as study:
         told = {
+            "bundle": f"./{BUNDLES[key_agreement]}",
             "pins": {"leader": study.address, "run": study.run, "study": study.pin},
             "links": [study.link(index) for index in range(PEOPLE)],
             "answers": [{"How old are you?": [age], "Do you smoke?": [smokes]} for age, smokes in ANSWERS],
@@ -58,7 +61,7 @@ def test_numbers_from_node_are_summed_as_python_sums_them(tmp_path):
     assert total == ps.encoding.flatten(ps.measure(NUMBERS, columns)).tolist()
 
 
-@pytest.mark.parametrize("name", ["privstats.bundle.js", "page.html", "page.css", "words.json"])
+@pytest.mark.parametrize("name", [*BUNDLES.values(), "page.html", "page.css", "words.json"])
 def test_what_a_page_is_made_of_is_in_the_wheel(name):
     told = (CLIENT.parents[1] / "pyproject.toml").read_text("utf-8")
     assert f'"clients/javascript/{name}" = "privstats/contrib/http/{name}"' in told

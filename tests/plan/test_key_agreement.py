@@ -72,7 +72,8 @@ def test_the_classical_sentence_is_a_finding_of_every_plan_that_leaves_it_out() 
     assert all(RECORDED in facts(plan_of(fields)) for fields in FIELDS.values())
 
 
-def test_people_who_answer_on_a_page_have_no_other_key_agreement() -> None:
-    """Invitations would go out to a page that refuses everybody."""
-    with pytest.raises(ps.PlanError, match=r"agrees on keys by x25519 alone: leave key_agreement out"):
-        dataclasses.replace(devices_plan(), key_agreement=HYBRID)
+def test_people_who_answer_on_a_page_may_have_either() -> None:
+    """The page brings ML-KEM where the plan says so."""
+    old, new = devices_plan(), dataclasses.replace(devices_plan(), key_agreement=HYBRID)
+    assert ps.Plan.from_toml(new.to_toml()) == new
+    assert new.digest != old.digest

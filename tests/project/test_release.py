@@ -95,7 +95,7 @@ def test_a_wheel_holds_the_packages_and_what_they_read_and_nothing_else(tmp_path
     source = {path.relative_to(ROOT).as_posix() for room in WHEEL["packages"] for path in ROOT.glob(f"{room}/**/*.py")}
     about = {name for name in names if name.startswith(f"privstats-{ps.__version__}.dist-info/")}
     assert {name.partition("/")[2] for name in about} == {
-        *("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
+        *("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE", "licenses/LICENSES/MIT.txt")
     }
     assert names - about - source == DATA | set(WHEEL["force-include"].values())
     assert source <= names
@@ -186,8 +186,10 @@ def test_every_file_has_a_licence() -> None:
 def test_the_licence_is_there_once_for_people_and_once_for_tools() -> None:
     assert (ROOT / "LICENSE").read_bytes() == (ROOT / "LICENSES" / "Apache-2.0.txt").read_bytes()
     whole, *parts = tomllib.loads((ROOT / "REUSE.toml").read_text("utf-8"))["annotations"]
-    assert (whole["path"], whole["SPDX-License-Identifier"]) == ("**", PROJECT["project"]["license"])
-    assert {part["SPDX-License-Identifier"] for part in parts} == {PROJECT["project"]["license"]}
+    assert (whole["path"], whole["SPDX-License-Identifier"]) == ("**", "Apache-2.0")
+    named = {each for part in parts for each in part["SPDX-License-Identifier"].split(" AND ")}
+    assert named == set(PROJECT["project"]["license"].split(" AND ")) == {"Apache-2.0", "MIT"}
+    assert {path.stem for path in (ROOT / "LICENSES").iterdir()} == named
     assert all((ROOT / part["path"]).exists() for part in parts)
 
 

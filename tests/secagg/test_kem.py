@@ -1,6 +1,7 @@
 """ML-KEM-768 as ``kem`` offers it, against Wycheproof's vectors and a second implementation from the standard."""
 
 import json
+from hashlib import sha3_256
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from privstats.secagg import kem
 from tests.secagg import mlkem
 
 VECTORS = json.loads((Path(__file__).parent / "vectors" / "mlkem_768.json").read_text())
+ACVP = json.loads((Path(__file__).parent / "vectors" / "mlkem_768_acvp.json").read_text())
 
 
 def named(rows: list[dict]) -> list:
@@ -42,6 +44,14 @@ def test_keys_that_wycheproof_refuses_are_refused(row: dict) -> None:
     for refuses in (kem.parsed, kem.encapsulate, lambda key: mlkem.encapsulate(key, bytes(32))):
         with pytest.raises(ValueError, match="key"):
             refuses(public)
+
+
+@pytest.mark.parametrize("row", ACVP["keyGen"])
+def test_a_key_of_acvp_is_generated_alike(row: dict) -> None:
+    seed = bytes.fromhex(row["d"] + row["z"])
+    public = kem.public_of(kem.private_key(seed))
+    assert sha3_256(public).hexdigest() == row["H(ek)"]
+    assert mlkem.keys_of(seed)[0] == public
 
 
 @pytest.mark.parametrize("number", range(4))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hpke
 from cryptography.hazmat.primitives.asymmetric.mlkem import MLKEM768PrivateKey, MLKEM768PublicKey
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, ChaCha20Poly1305
 
 from privstats.errors import LocalProtocolError
 from privstats.secagg import xwing
@@ -18,6 +19,7 @@ VECTORS = [
     {name: bytes.fromhex(value) for name, value in vector.items()}
     for vector in json.loads((Path(__file__).parent / "vectors" / "xwing.json").read_text())["vectors"]
 ]
+HPKE_PQ = json.loads((Path(__file__).parent / "vectors" / "hpke_pq.json").read_text())
 INFO, TEXT = b"whom it is for", b"32 bytes of a seed or a body key"
 
 
@@ -29,6 +31,20 @@ def test_keys_and_encapsulations_are_those_of_the_draft(vector: dict[str, bytes]
     key, nonce = schedule(b"\x64\x7a", vector["ss"], INFO)
     box = vector["ct"] + AESGCM(key).encrypt(nonce, TEXT, None)
     assert xwing.open_box(xwing.private_of(vector["seed"]), box, INFO) == TEXT
+
+
+def test_the_key_schedule_is_that_of_the_working_groups_draft() -> None:
+    """``cryptography`` takes no associated data, so its part is a box under the draft's key: same suite, empty data."""
+    told = {name: bytes.fromhex(value) for name, value in HPKE_PQ.items() if name not in ("source", "aead")}
+    assert xwing.public_of(told["seed"]) == told["pk"]
+    assert xwing_secret(told["seed"], told["enc"]) == told["ss"]
+    key, nonce = schedule(b"\x64\x7a", told["ss"], told["info"], HPKE_PQ["aead"])
+    assert (key, nonce) == (told["key"], told["nonce"])
+    cipher = ChaCha20Poly1305(key)
+    assert cipher.decrypt(nonce, told["ct"], told["aad"]) == told["pt"]
+    suite = hpke.Suite(hpke.KEM.MLKEM768_X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.CHACHA20_POLY1305)
+    box = told["enc"] + cipher.encrypt(nonce, TEXT, None)
+    assert suite.decrypt(box, xwing.private_of(told["seed"]), told["info"]) == TEXT
 
 
 def test_a_box_of_the_library_opens_by_what_is_written_here_and_is_another_each_time() -> None:

@@ -1,13 +1,13 @@
 /** What a manifest must be before a secret is drawn: the study that the page names, its panel, their signed keys. */
-import { equal, fromHex, sha256, toHex, u8, utf8, verify, x25519, x25519Private, join } from "./bytes.js";
+import { equal, fromHex, join, sha256, toHex, u8, utf8, verify } from "./bytes.js";
 import { others, refuse, unsupported } from "./errors.js";
 import { studyOf } from "./link.js";
 import { layoutOf } from "./measure.js";
-import { contextOf, label, parametersDigest } from "./seal.js";
+import { contextOf, label, parametersDigest, SUITES } from "./seal.js";
 
 const KEYS = {
   plan: "version schema cohort privacy aggregation devices",
-  aggregation: "graph min_count protocol panel spare_bits",
+  aggregation: "graph min_count protocol panel spare_bits key_agreement",
   privacy: "model unit adjacency epsilon delta shares max_records_per_client",
   devices: "organisations registrar registrar_key page most_runs stated_epsilon words exact texts",
   texts: "title questions",
@@ -29,7 +29,7 @@ export async function runOf(manifest, pins, now) {
   checkPlan(plan);
   const stated = statedBy(manifest, plan, digest);
   const parameters = await parametersDigest(stated);
-  const members = await panelOf(manifest, plan, { parameters, roster, now });
+  const members = await panelOf(manifest, plan, { ...stated, parameters, roster, now });
   return {
     ...stated,
     plan,
@@ -77,7 +77,9 @@ function statedBy(manifest, { schema, cohort, aggregation, privacy }, plan) {
     segments.length === sizes.length &&
     segments.every(([size, bits], i) => size === sizes[i] && Number.isInteger(bits) && bits >= 1 && bits <= 62);
   if (!same || !fits || noisyHelpers !== (privacy.model === "panel")) wrong();
-  return { clients, least, colluders, helpers: aggregation.panel.length - 1, segments, plan, noisyHelpers };
+  const { key_agreement: agreement, panel } = aggregation;
+  const suite = SUITES.get(agreement) ?? unsupported(agreement);
+  return { suite, clients, least, colluders, helpers: panel.length - 1, segments, plan, noisyHelpers };
 }
 
 async function panelOf(manifest, { aggregation, devices }, bound) {
@@ -91,29 +93,25 @@ async function panelOf(manifest, { aggregation, devices }, bound) {
   return members;
 }
 
-/** One offer: `place || identity 32 || box key 32 || until u64 || signature 64`. */
-async function memberOf(identity, place, manifest, { parameters, roster, now }) {
-  const [named, offer] = [fromHex(identity, 32), fromHex(manifest.offers[place], 137)];
+/** One offer: `place || identity 32 || box key || until u64 || signature 64`. */
+async function memberOf(identity, place, manifest, { suite, parameters, roster, now }) {
+  const [named, offer] = [fromHex(identity, 32), fromHex(manifest.offers[place], suite.keyBytes + 105)];
   if (!named || !offer || manifest.panel[place] !== identity) wrong();
-  const [boxKey, end] = [offer.subarray(33, 65), offer.subarray(65, 73)];
-  const statement = join(label("offer-until"), parameters, roster, u8(place), boxKey, end);
+  const [boxKey, end] = [offer.subarray(33, -72), offer.subarray(-72, -64)];
+  const statement = join(label(suite.offer), parameters, roster, u8(place), boxKey, end);
   const signed = offer[0] === place && equal(offer.subarray(1, 33), named) && !isLowOrder(named);
-  if (!signed || !(await verify(named, offer.subarray(73), statement))) wrong();
-  if (!(await x25519(await x25519Private(new Uint8Array(32).fill(1)), boxKey))) wrong();
+  if (!signed || !(await verify(named, offer.subarray(-64), statement))) wrong();
+  await suite.encapsulate(boxKey, () => new Uint8Array(32).fill(1)).catch(wrong);
   const until = end.reduce((seconds, byte) => seconds * 256 + byte, 0);
   if (until <= now / 1000) refuse("ended", "the keys of this study have ended: it takes no more answers");
   return { identity: named, boxKey, until };
 }
 
-const EIGHTH = "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a";
+const PRIME = 2n ** 255n - 19n;
+const EIGHTH = 0x7a03ac9277fdc74ec6cc392cfa53202a0f67100d760b3cba4fd84d3d706a17c7n;
 
 /** Whether an Ed25519 key is one of the 14 points of low order, for which any party can sign. */
 export function isLowOrder(key) {
-  const y = Uint8Array.from(key);
-  y[31] &= 127;
-  const eighth = fromHex(EIGHTH);
-  const ends = (byte, last) => y[31] === last && y.subarray(1, 31).every((each) => each === byte);
-  const atPrime = y[0] >= 236 && y[0] <= 238 && ends(255, 127);
-  const opposite = eighth.map((byte, i) => (i ? (i < 31 ? 255 : 127) : 237) - byte);
-  return (y[0] < 2 && ends(0, 0)) || atPrime || equal(y, eighth) || equal(y, opposite);
+  const y = BigInt(`0x${toHex(Uint8Array.from(key).reverse())}`) % 2n ** 255n;
+  return [0n, 1n, -1n, EIGHTH, -EIGHTH].some((low) => (y - low) % PRIME === 0n);
 }

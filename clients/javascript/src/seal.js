@@ -14,18 +14,15 @@ import {
   x25519Private,
   x25519Public,
 } from "./bytes.js";
-import { refuse } from "./errors.js";
 import { bytesOf, lanesOf, packLanes, subtractStreams } from "./lanes.js";
-
-const SUITE = utf8("privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM");
 
 export const label = (purpose) => join(utf8(`privstats/upload/1/${purpose}`), u8(0));
 const derive = (secret, purpose, context) => hkdf(secret, context, `privstats/upload/${purpose}`);
 
 /** The digest of a run's public parameters. */
-export function parametersDigest({ clients, least, colluders, helpers, segments, plan, noisyHelpers }) {
+export function parametersDigest({ suite, clients, least, colluders, helpers, segments, plan, noisyHelpers }) {
   const numbers = [clients, least, colluders, helpers, helpers - 1];
-  const stated = [SUITE, "split", numbers, segments, plan, ...(noisyHelpers ? ["noisy helpers"] : [])];
+  const stated = [utf8(suite.name), "split", numbers, segments, plan, ...(noisyHelpers ? ["noisy helpers"] : [])];
   return sha256(utf8("privstats/upload/parameters"), pack(stated));
 }
 
@@ -35,40 +32,62 @@ export async function contextOf(parameters, roster, members) {
   return sha256(label("context"), parameters, roster, panel);
 }
 
-const KEM = utf8("KEM\0 ");
-const HPKE = join(utf8("HPKE\0 "), Uint8Array.of(0, 1, 0, 2));
 const VERSION = utf8("HPKE-v1");
+const NOTHING = new Uint8Array();
 
-const extract = (suite, salt, purpose, content) => hmac(salt, VERSION, suite, utf8(purpose), content);
+const extract = (names, salt, purpose, content) => hmac(salt, VERSION, names, utf8(purpose), content);
 
-async function expand(suite, secret, purpose, info, size) {
-  return (await hmac(secret, u8(0), u8(size), VERSION, suite, utf8(purpose), info, u8(1))).subarray(0, size);
+async function expand(names, secret, purpose, info, size) {
+  return (await hmac(secret, u8(0), u8(size), VERSION, names, utf8(purpose), info, u8(1))).subarray(0, size);
 }
 
-/** HPKE (RFC 9180) in base mode, one message: `enc || ciphertext || tag`. */
-async function hpkeSeal(receiver, ephemeral, content, info) {
+/** The public half of an ephemeral key, and its secret with a receiver: null, which no derivation takes, of low order. */
+export async function exchange(receiver, ephemeral) {
   const held = await x25519Private(ephemeral);
-  const [enc, exchanged] = await Promise.all([x25519Public(held), x25519(held, receiver)]);
-  if (exchanged === null) refuse("bad_offer", "a member of the study's panel offers a key that hides nothing");
-  const empty = new Uint8Array();
-  const prk = await extract(KEM, empty, "eae_prk", exchanged);
-  const [shared, names, about] = await Promise.all([
-    expand(KEM, prk, "shared_secret", join(enc, receiver), 32),
-    extract(HPKE, empty, "psk_id_hash", empty),
-    extract(HPKE, empty, "info_hash", info),
+  return Promise.all([x25519Public(held), x25519(held, receiver)]);
+}
+
+/** DHKEM of X25519 (RFC 9180). */
+async function dhkem(receiver, derived) {
+  const [enc, exchanged] = await exchange(receiver, await derived("ephemeral"));
+  const names = utf8("KEM\0 ");
+  const prk = await extract(names, NOTHING, "eae_prk", exchanged);
+  return [enc, await expand(names, prk, "shared_secret", join(enc, receiver), 32)];
+}
+
+/**
+ * The ways to seal a report, by the plan's `key_agreement`, which is left out for X25519 alone. `first` is the first place
+ * that has a box beside the body: the body is the leader's box, or lies under a key in it.
+ */
+export const SUITES = new Map().set(undefined, {
+  name: "privstats/upload/1 X25519 Ed25519 HKDF-SHA256 AES-256-GCM",
+  offer: "offer-until",
+  keyBytes: 32,
+  first: 1,
+  kem: "\0 ",
+  encapsulate: dhkem,
+});
+
+/** HPKE (RFC 9180) in base mode, one message: `enc || ciphertext || tag`. */
+async function hpkeSeal({ kem, encapsulate }, receiver, derived, content, info) {
+  const [enc, shared] = await encapsulate(receiver, derived);
+  const suite = join(utf8(`HPKE${kem}`), Uint8Array.of(0, 1, 0, 2));
+  const [names, about, secret] = await Promise.all([
+    extract(suite, NOTHING, "psk_id_hash", NOTHING),
+    extract(suite, NOTHING, "info_hash", info),
+    extract(suite, shared, "secret", NOTHING),
   ]);
   const context = join(u8(0), names, about);
-  const secret = await extract(HPKE, shared, "secret", empty);
   const [key, nonce] = await Promise.all([
-    expand(HPKE, secret, "key", context, 32),
-    expand(HPKE, secret, "base_nonce", context, 12),
+    expand(suite, secret, "key", context, 32),
+    expand(suite, secret, "base_nonce", context, 12),
   ]);
   return join(enc, await aesGcm(key, nonce, content));
 }
 
-/** The Merkle root over the boxes for places 1, 2, ... */
-async function boxesRoot(boxes) {
-  let level = await Promise.all(boxes.map((box, i) => sha256(label("box-hash"), u8(i + 1), box)));
+/** The Merkle root over the boxes, of which the first is at a place of the panel. */
+async function boxesRoot(boxes, first) {
+  let level = await Promise.all(boxes.map((box, i) => sha256(label("box-hash"), u8(i + first), box)));
   while (level.length & (level.length - 1)) level.push(new Uint8Array(32));
   while (level.length > 1) {
     const pairs = level.filter((_, i) => i % 2 === 0).map((left, i) => [left, level[2 * i + 1]]);
@@ -79,30 +98,34 @@ async function boxesRoot(boxes) {
 
 async function secretOf(root, context, sender, lanes) {
   const key = await derive(root, "hedge", context);
-  const hedge = await aesGcm(key, new Uint8Array(12), new Uint8Array(), join(u32(sender), ...lanes.map(bytesOf)));
+  const hedge = await aesGcm(key, new Uint8Array(12), NOTHING, join(u32(sender), ...lanes.map(bytesOf)));
   return derive(join(root, hedge), `secret/${sender}`, context);
 }
 
 /**
  * The bytes of one report.
  *
- * @param run context (32 bytes), boxKeys (leader first), segments ([size, bits], ...)
+ * @param run suite, context (32 bytes), boxKeys (leader first), segments ([size, bits], ...)
  * @param sender the place on the roster, and the signing key behind it
  * @param vector whole numbers, one per entry of the ring
  * @param root 32 bytes that nobody else has; zeroed
  */
-export async function reportOf({ context, boxKeys, segments }, { index, key }, vector, root) {
+export async function reportOf({ suite, context, boxKeys, segments }, { index, key }, vector, root) {
   const lanes = lanesOf(vector, segments);
   const secret = await secretOf(root, context, index, lanes);
   root.fill(0);
-  const helpers = boxKeys.slice(1).map((_, i) => i + 1);
-  const seeds = await Promise.all(helpers.map((place) => derive(secret, `seed/${place}`, context)));
+  const seeds = await Promise.all(boxKeys.slice(1).map((_, i) => derive(secret, `seed/${i + 1}`, context)));
   await subtractStreams(lanes, await Promise.all(seeds.map((seed) => derive(seed, `stream/${index}`, context))));
-  const sealed = async (content, place) => {
-    const ephemeral = await derive(secret, `ephemeral/${place}`, context);
-    return hpkeSeal(boxKeys[place], ephemeral, content, join(label("box"), context, u32(index), u8(place)));
+  const sealed = (content, place) => {
+    const derived = (purpose) => derive(secret, `${purpose}/${place}`, context);
+    return hpkeSeal(suite, boxKeys[place], derived, content, join(label("box"), context, u32(index), u8(place)));
   };
-  const [body, ...boxes] = await Promise.all([packLanes(lanes), ...seeds].map(sealed));
-  const statement = join(label("report"), context, u32(index), body.subarray(0, 32), await boxesRoot(boxes));
+  const { first } = suite;
+  const packed = packLanes(lanes);
+  const keys = first ? [] : [await derive(secret, "body", context)];
+  const body = await (first ? sealed(packed, 0) : aesGcm(keys[0], new Uint8Array(12), packed));
+  const boxes = await Promise.all([...keys, ...seeds].map((content, i) => sealed(content, i + first)));
+  const head = body.subarray(0, 32 * first);
+  const statement = join(label("report"), context, u32(index), head, await boxesRoot(boxes, first));
   return join(u8(1), pack([0, context, index, join(...boxes), body, await sign(key, statement)]));
 }

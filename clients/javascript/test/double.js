@@ -15,7 +15,7 @@ import {
 } from "../src/bytes.js";
 import { studyOf } from "../src/link.js";
 import { layoutOf } from "../src/measure.js";
-import { label, parametersDigest } from "../src/seal.js";
+import { label, parametersDigest, SUITES } from "../src/seal.js";
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 const filled = (byte) => new Uint8Array(32).fill(byte);
@@ -91,14 +91,15 @@ export async function studyIn(how = {}) {
   const noisyHelpers = plan.privacy.model === "panel";
   const digest = await sha256(utf8(text));
   const { clients, min_survivors: least, colluders } = plan.cohort;
-  const stated = { clients, least, colluders, helpers: 1, segments, plan: digest, noisyHelpers };
+  const suite = how.suite ?? SUITES.get(undefined);
+  const stated = { suite, clients, least, colluders, helpers: 1, segments, plan: digest, noisyHelpers };
   const parameters = await parametersDigest(stated);
   const until = u64(how.until ?? Math.floor(Date.now() / 1000) + 86400);
   const boxKeys = await Promise.all([3, 4].map(async (byte) => x25519Public(await x25519Private(filled(byte)))));
   const offers = await Promise.all(
     members.map(async ({ key, public: identity }, place) => {
       const boxKey = how.boxKeys?.[place] ?? boxKeys[place];
-      const statement = join(label("offer-until"), parameters, roster, u8(place), boxKey, until);
+      const statement = join(label(suite.offer), parameters, roster, u8(place), boxKey, until);
       return toHex(join(u8(place), identity, boxKey, until, await sign(key, statement)));
     }),
   );

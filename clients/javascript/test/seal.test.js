@@ -2,43 +2,19 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { fromHex, join, pack, sha256, toHex, u32, utf8, x25519, x25519Private, x25519Public } from "../src/bytes.js";
+import { fromHex, join, pack, toHex, x25519, x25519Private, x25519Public } from "../src/bytes.js";
 import { bytesOf, lanesOf, packLanes, packedBytes } from "../src/lanes.js";
-import { contextOf, parametersDigest, reportOf } from "../src/seal.js";
-import { signerOf } from "./double.js";
+import { reportOf, SUITES } from "../src/seal.js";
+import { runOf } from "./frozen.js";
 
 const FROZEN = JSON.parse(readFileSync(new URL("../../../tests/secagg/vectors/uploads.json", import.meta.url)));
 
-async function publicOf(raw) {
-  return x25519Public(await x25519Private(fromHex(raw)));
-}
-
-async function runOf(frozen) {
-  const signers = await Promise.all(frozen.identities.map((raw) => signerOf(fromHex(raw))));
-  const seats = await Promise.all(frozen.members.map((raw) => signerOf(fromHex(raw))));
-  const segments = frozen.ring;
-  const parameters = await parametersDigest({
-    clients: frozen.clients,
-    least: frozen.min_survivors,
-    colluders: frozen.colluders,
-    helpers: frozen.helpers,
-    segments,
-    plan: fromHex(frozen.plan_digest),
-    noisyHelpers: false,
-  });
-  const named = (purpose) => utf8(`privstats/secagg/2/${purpose}\0`);
-  const keys = signers.map((signer) => signer.public);
-  const members = await sha256(named("members"), u32(keys.length), ...keys, seats[0].public);
-  const roster = await sha256(named("roster"), members, fromHex(frozen.run));
-  const boxKeys = await Promise.all(frozen.box_keys.map(publicOf));
-  const panel = boxKeys.map((boxKey, place) => ({ identity: seats[place].public, boxKey }));
-  return { run: { context: await contextOf(parameters, roster, panel), boxKeys, segments }, signers };
-}
+const publicOf = async (raw) => x25519Public(await x25519Private(raw));
 
 test("every frozen report is the same to the byte", async () => {
   let reports = 0;
   for (const [name, frozen] of Object.entries(FROZEN)) {
-    const { run, signers } = await runOf(frozen);
+    const { run, signers } = await runOf(frozen, SUITES.get(undefined), publicOf);
     for (const { from, bytes } of frozen.messages.filter((message) => Number.isInteger(message.from))) {
       const root = fromHex(frozen.roots[from]);
       const found = await reportOf(run, { index: from, key: signers[from].key }, frozen.vectors[from], root);

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import html
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -21,8 +22,11 @@ import msgspec
 
 from privstats.errors import LocalProtocolError, PrivstatsError
 from privstats.files.atomic import atomic_write, read_whole
+from privstats.secagg.keys import CLASSICAL, HYBRID
 
-BUNDLE = "privstats.bundle.js"
+BUNDLES: Mapping[str, str] = {CLASSICAL: "privstats.bundle.js", HYBRID: "privstats.hybrid.bundle.js"}
+"""Bundles by the plan's ``key_agreement``. The second one brings ML-KEM, which most browsers lack."""
+
 WORDS = "words.json"
 _TLS_ONLY_SECONDS = 365 * 86_400  # people type the address: from the first visit on the browser asks by TLS alone
 _HERE = {"localhost", "127.0.0.1", "[::1]"}
@@ -35,7 +39,8 @@ class Page:
     Attributes:
         html: the one file, UTF-8.
         headers: what the server must say with it; a meta tag could not refuse frames.
-        integrity: the hash of the bundle, ``sha256-`` and base64: the same for every study of one release.
+        integrity: the hash of the bundle, ``sha256-`` and base64: the same for every study of one release, by
+            ``key_agreement``.
     """
 
     html: str
@@ -43,13 +48,14 @@ class Page:
     integrity: str
 
 
-def page_of(leader: str, run: str, study: str) -> Page:
+def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -> Page:
     """The page of one study, which names what a link must not: leader, run and study.
 
     Args:
         leader: the leader's address, https; http on this machine alone.
         run: the roster's run, 32 to 64 hex digits.
         study: ``study_of`` run, plan and roster, 64 hex digits; people compare it with the one on their letter.
+        key_agreement: the plan's; the client of another one refuses the study.
 
     Raises:
         LocalProtocolError: an argument of another form.
@@ -66,7 +72,11 @@ def page_of(leader: str, run: str, study: str) -> Page:
     for name, value, least, most in (("run", run, 32, 64), ("study", study, 64, 64)):
         if not re.fullmatch(r"(?:[0-9a-f]{2})+", str(value)) or not least <= len(value) <= most:
             raise LocalProtocolError(f"{name} must be lower-case hex digits, as study.json has them; copy them again")
-    style, script, words = (_text(name) for name in ("page.css", BUNDLE, WORDS))
+    if key_agreement not in BUNDLES:
+        raise LocalProtocolError(
+            f"key_agreement must be one of {', '.join(BUNDLES)}, as study.json has it; copy it again"
+        )
+    style, script, words = (_text(name) for name in ("page.css", BUNDLES[key_agreement], WORDS))
     named = {"leader": html.escape(origin), "run": run, "study": study}
     text = Template(_text("page.html")).substitute(named, style=style, script=script, words=words)
     return Page(text, _headers(origin, _hash(script), _hash(style)), _hash(script))
@@ -127,13 +137,15 @@ class _Study(msgspec.Struct, forbid_unknown_fields=True):
     leader: str
     run: str
     study: str
+    key_agreement: str = CLASSICAL
 
 
 def write_page(study: Path, out: Path) -> Page:
     """Write ``index.html``, ``headers.json`` and ``nginx-headers.conf`` into a new folder.
 
     Args:
-        study: a file of JSON with ``leader``, ``run`` and ``study``, as ``privstats http invite`` writes it.
+        study: a file of JSON with ``leader``, ``run``, ``study`` and, unless it is ``x25519``, ``key_agreement``, as
+            ``privstats http invite`` writes it.
         out: a folder that does not exist.
 
     Raises:
@@ -145,7 +157,7 @@ def write_page(study: Path, out: Path) -> Page:
         named = msgspec.json.decode(data, type=_Study)
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise LocalProtocolError(f"{study} must name leader, run and study, in JSON: copy it again") from None
-    page = page_of(named.leader, named.run, named.study)
+    page = page_of(named.leader, named.run, named.study, named.key_agreement)
     try:
         out.mkdir()
     except OSError as error:

@@ -14,9 +14,11 @@ import privstats as ps
 from privstats.contrib.http import registrar
 from privstats.contrib.http.folders import helper_folder
 from privstats.contrib.http.invitations import Invitation, study_of
+from privstats.contrib.http.page import BUNDLES, client_file, write_page
 from privstats.contrib.http.settings import Settings
 from privstats.errors import LocalProtocolError, PlanError, PrivstatsError
 from privstats.secagg import Identity, Roster
+from privstats.secagg.keys import HYBRID
 from tests.plan.devices import devices_plan, sample_devices
 
 LEADER, HELPER, TRIER, STRANGER = (Identity.generate(os.urandom) for _ in range(4))
@@ -73,6 +75,15 @@ def test_each_party_gets_what_it_needs_and_the_page_the_study(home: Path, run: r
     pinned = json.loads((run.folder / "page" / "study.json").read_text())
     assert pinned == {"leader": "https://leader.example", "run": run.roster.run.hex(), "study": run.study}
     assert run.study == study_of(run.roster.run, bytes.fromhex(PLAN.digest), run.roster.digest)
+
+
+def test_a_page_of_a_plan_with_ml_kem_is_the_one_that_has_it(tmp_path: Path) -> None:
+    registrar.write_study(tmp_path / "study", replace(PLAN, key_agreement=HYBRID), SETTINGS, PAGE)
+    run = registrar.write_invitations(tmp_path / "study", TRIER)
+    pinned = run.folder / "page" / "study.json"
+    assert json.loads(pinned.read_text())["key_agreement"] == HYBRID
+    written = write_page(pinned, tmp_path / "site")
+    assert client_file(BUNDLES[HYBRID]).read_text("utf-8") in written.html
 
 
 def test_codes_are_in_one_file_and_nowhere_else(home: Path, run: registrar.Run) -> None:

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.hmac import HMAC
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from tests.secagg import mlkem
 from tests.secagg.plainly import ctr, exchange, pack, pack_tile, proof_of, public_of, sha, tree, u8, u32, unpack
 
 
@@ -48,8 +49,8 @@ def hpke_key(exchanged: bytes, enc: bytes, public: bytes, info: bytes) -> tuple[
     return schedule(b"\x00\x20", shared, info)
 
 
-def schedule(kem: bytes, shared: bytes, info: bytes) -> tuple[bytes, bytes]:
-    suite = b"HPKE" + kem + b"\x00\x01\x00\x02"
+def schedule(kem: bytes, shared: bytes, info: bytes, aead: int = 2) -> tuple[bytes, bytes]:
+    suite = b"HPKE" + kem + b"\x00\x01\x00" + bytes([aead])
     context = b"\0" + extract(suite, b"", b"psk_id_hash", b"") + extract(suite, b"", b"info_hash", info)
     secret = extract(suite, shared, b"secret", b"")
     return expand(suite, secret, b"key", context, 32), expand(suite, secret, b"base_nonce", context, 12)
@@ -87,6 +88,14 @@ def xwing_secret(seed: bytes, enc: bytes) -> bytes:
 def xwing_open(seed: bytes, box: bytes, info: bytes) -> bytes:
     key, nonce = schedule(b"\x64\x7a", xwing_secret(seed, box[:1120]), info)
     return AESGCM(key).decrypt(nonce, box[1120:], None)
+
+
+def xwing_seal(public: bytes, message: bytes, ephemeral: bytes, content: bytes, info: bytes) -> bytes:
+    """A box from given randomness: the draft's EncapsulateDerand."""
+    shared, ciphertext = mlkem.encapsulate(public[:1184], message)
+    exchanged, enc = exchange(ephemeral, public[1184:]), public_of(ephemeral)
+    key, nonce = schedule(b"\x64\x7a", sha3_256(shared + exchanged + enc + public[1184:] + b"\\.//^\\").digest(), info)
+    return ciphertext + enc + AESGCM(key).encrypt(nonce, content, None)
 
 
 def bitmap(members: list[int], size: int) -> bytes:
@@ -219,4 +228,22 @@ class SecondXWing(Second):
         boxes = [column[at : at + 1168] for at in range(0, len(column), 1168)]
         opened = [xwing_open(self.box_keys[r], box, self.info(me, r)) for r, box in enumerate(boxes)]
         assert opened == [key, *seeds]
+        return b"", AESGCM(key).encrypt(bytes(12), packed, None), boxes
+
+
+class SecondJavaScript(SecondXWing):
+    """With X-Wing as the client in JavaScript seals it: what it encapsulates with is derived."""
+
+    def sealed(self, me: int, secret: bytes, packed: bytes, seeds: list[bytes]) -> tuple[bytes, bytes, list[bytes]]:
+        key = kdf(secret, "body", self.context)
+        boxes = [
+            xwing_seal(
+                xwing_public(self.box_keys[r]),
+                kdf(secret, f"encapsulate/{r}", self.context),
+                kdf(secret, f"ephemeral/{r}", self.context),
+                content,
+                self.info(me, r),
+            )
+            for r, content in enumerate([key, *seeds])
+        ]
         return b"", AESGCM(key).encrypt(bytes(12), packed, None), boxes

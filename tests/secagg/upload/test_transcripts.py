@@ -2,6 +2,7 @@
 
 import json
 from contextlib import nullcontext
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from privstats.secagg.keys import HYBRID
 from tests.secagg.plainly import unpack
-from tests.secagg.upload.second_implementation import Second, SecondXWing
+from tests.secagg.upload.cohorts import SUITE, uploads_of
+from tests.secagg.upload.second_implementation import Second, SecondJavaScript, SecondXWing
 from tests.secagg.upload.transcripts import RUNS, SILENT, record, recorded
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -56,3 +58,20 @@ def test_a_frozen_total_is_the_sum_of_its_vectors(name: str, suite: str) -> None
     assert frozen["survivors"] == [index for index in range(frozen["clients"]) if index not in SILENT]
     total = np.sum([frozen["vectors"][index] for index in frozen["survivors"]], axis=0)
     assert frozen["total"] == total.tolist()
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_reports_of_the_client_in_javascript_are_frozen_and_counted(name: str, monkeypatch) -> None:
+    """``clients/javascript/test/xwing.test.js`` has the same hashes. The library's leader sums the reports."""
+    monkeypatch.setitem(SUITE, "key_agreement", HYBRID)
+    how = {key: value for key, value in RUNS[name].items() if key != "part"}
+    run, frozen = uploads_of(label=name, **how), FROZEN[HYBRID][name]
+    reports = [SecondJavaScript(frozen).report(index) for index in range(frozen["clients"])]
+    told = json.loads((VECTORS / "uploads_javascript.json").read_text())
+    assert [sha256(report).hexdigest() for report in reports] == told[name]
+    run.leader.start()
+    for index in frozen["survivors"]:
+        run.pass_on(run.leader.receive(index, reports[index]))
+    total, survivors = run.finish()
+    assert total.tolist() == frozen["total"]
+    assert list(survivors) == frozen["survivors"]
