@@ -254,9 +254,11 @@ const checked={leader:/^https?:\/\/[\w.:[\]-]+\/?$/.test(String(leader)),run:siz
 for(const[field,good]of Object.entries(checked)){if(!good)refuse("bad_pins",`the page's "${field}" is not as study.json has it: copy it again`)}
 return leader.replace(/\/$/,"")}
 function wordsIn(table={}){if(table===null||typeof table!=="object")refuse("wrong_type","words must be an object of sentences");
-for(const[key,sentence]of Object.entries(table)){if(typeof sentence!=="string"||!sentence)refuse("wrong_type",`words: "${key}" must be a text`)}
+for(const[key,sentence]of Object.entries(table)){const strange=(hole)=>!String(ENGLISH[key]??hole).includes(hole);
+if(typeof sentence!=="string"||!sentence||sentence.match(/{\w+}/g)?.some(strange))
+refuse("wrong_type",`words: "${key}" must be a text as words.json has it`)}
 const whole=Object.freeze({...ENGLISH,...table});
-if(!/^[a-z]{2,3}(-\w{2,8})*$/.test(whole.lang))refuse("wrong_type",'words:"lang" must be a tag such as "pt-BR"');
+if(!/^[a-z]{2,3}(-[^\W_]{2,8})*$/.test(whole.lang))refuse("wrong_type",'words:"lang" must be a tag such as "pt-BR"');
 return whole}
 function say(words,key,values={}){return words[key].replace(/\{(\w+)\}/g,(_,name)=>shown(values[name],words.lang))}
 function shown(value,lang){if(Array.isArray(value))return new Intl.ListFormat(lang).format(value);
@@ -276,7 +278,7 @@ const decoder=new TextDecoder("utf-8",{fatal:true});
 let[text,size]=["",0];
 for(let read;reader&&!(read=await reader.read()).done;){size+=read.value.length;
 if(size>most){await reader.cancel();
-refuse("too_large","the study's server answers with more than this client reads")}
+refuse("too_large","the study's server shows too much")}
 text+=decoder.decode(read.value,{stream:true})}
 return text+decoder.decode()}
 async function problemOf(response){let told={};
@@ -297,7 +299,7 @@ let found;
 try{found=await within(REQUEST_MS,undefined,asked)}catch(error){if(error instanceof PrivstatsError)throw error;
 throw new PrivstatsError("unreachable",sentenceOf("unreachable"),{retry:true})}
 if(Math.abs(Date.parse(found.date)-now())>HOUR)refuse("clock",sentenceOf("clock"));
-try{return JSON.parse(found.text)}catch{return refuse("wrong_study","the study's server does not answer as it should")}
+try{return JSON.parse(found.text)}catch{return refuse("wrong_study","the study's server shows another study than this page: tell who invited you")}
 }
 async function attempt(url,bytes,{fetch,signal:outer}){const headers={"Content-Type":"application/vnd.privstats.report","Privstats-Signature":toHex(bytes.subarray(-64))};
 const keepalive=bytes.length<KEEPALIVE;
@@ -419,7 +421,7 @@ first+=groups}
 return{vector,records:length}}
 function stepsOf({low,high},value){const steps=value===null?0:rint((value-(low+high)/2)*(COUNT_SCALE/((high-low)/2)));
 return Math.max(-COUNT_SCALE,Math.min(steps,COUNT_SCALE))}
-function requireRoom(count,bound){if(count*bound>=EXACT)refuse("too_many_records","too many records to be summed exactly here")}
+function requireRoom(count,bound){if(count*bound>=EXACT)refuse("too_many_records","too many records")}
 function pairs(records,features){const[X,y]=columns(records,["X","y"]);
 return{X:X.map((row)=>numbers("X",row,features)),y}}
 function numbers(name,row,width){if((!Array.isArray(row)&&!(row instanceof Float64Array))||row.length!==width)
@@ -469,8 +471,9 @@ const NUMBERS=/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const wrong=()=>
 refuse("wrong_study","the study's server shows another study than this page: tell who invited you");
 const known=(table,name)=>others(table,KEYS[name].split(" "),(key)=>unsupported(`${name}.${key}`));
-async function runOf(manifest,pins,now){const[run,roster]=[fromHex(manifest.run),fromHex(manifest.roster,32)];
-if(manifest.version!==1||!run||run.length<16||!roster||typeof manifest.plan!=="string")wrong();
+async function runOf(manifest,pins,now){const[run,roster]=[fromHex(manifest?.run),fromHex(manifest?.roster,32)];
+if(!run||run.length<16||!roster||manifest.version!==1||typeof manifest.plan!=="string")wrong();
+if(!(manifest.closes>0))wrong();
 const digest=await sha256(utf8(manifest.plan));
 if(manifest.run!==pins.run||toHex(await studyOf(run,digest,roster))!==pins.study)wrong();
 const plan=parsed(manifest.plan);
@@ -499,7 +502,7 @@ const sizes=layoutOf(schema);
 const fits=
 Array.isArray(segments)&&
 segments.length===sizes.length&&
-segments.every(([size,bits],i)=>size===sizes[i]&&Number.isInteger(bits)&&bits>=1&&bits<=62);
+segments.every((pair,i)=>pair?.[0]===sizes[i]&&Number.isInteger(pair[1])&&pair[1]>=1&&pair[1]<=62);
 if(!same||!fits||noisyHelpers!==(privacy.model==="panel"))wrong();
 return{clients,least,colluders,helpers:aggregation.panel.length-1,segments,plan,noisyHelpers}}
 async function panelOf(manifest,{aggregation,devices},bound){const{panel}=aggregation;
@@ -662,12 +665,12 @@ this.#measured.add(found);
 return found}
 async seal(measured){requirePerson();
 if(!this.#measured.delete(measured))
-refuse("measured_again","each report is sealed of a fresh run.measure(records)");
+refuse("measured_again","seal a fresh run.measure(records)");
 const{store}=this.#held;
 return store.exclusive(this.#ids[0],async()=>{const kept=await this.#record();
 if(kept)return this.#again(kept);
-if((await this.#runs())>=this.#held.plan.devices.most_runs){refuse("most_runs","this invitation has been used as often as its study promised: no further answer is sent")}
-if(this.#held.until<=this.#held.now()/1000)refuse("ended","the keys of this study have ended");
+if((await this.#runs())>=this.#held.plan.devices.most_runs){refuse("most_runs","this invitation has been used as often as its study promised")}
+if(this.#held.until<=this.#held.now()/1000)refuse("ended","the keys of this study have ended: it takes no more answers");
 const root=crypto.getRandomValues(new Uint8Array(32));
 const{run,study,names,index,key}=this.#held;
 const report=await reportOf(this.#held,{index,key},measured.vector,root);
@@ -706,7 +709,7 @@ const wanted=navigator.languages.map((tag)=>tag.split("-")[0]);
 return tables[wanted.find((lang)=>Object.hasOwn(tables,lang))??"en"]}
 function start(main=document.querySelector("main[data-study]"),{words=shipped()}={}){const status=main?.querySelector("[role=status]");
 if(!status||!words?.send)
-refuse("wrong_type",'a page needs a main with a role="status",and the sentences of words.json');
+refuse("wrong_type",'a page needs a main with a role="status",and words.json');
 const page=new Page(main,status,wordsIn(words));
 const read=()=>{const link=location.hash;
 if(!link)return;
