@@ -64,7 +64,7 @@ def test_lung_as_it_is_says_which_share_of_its_events_counts(lung) -> None:
     assert abs(table.events_within - float((at_events <= 1).mean())) < 0.1
     assert 0.6 < table.events_within < 0.75
     text = str(table.summary())
-    assert text.startswith("Hazard ratios up to a cumulative hazard of 1\n")
+    assert "Hazard ratios up to a cumulative hazard of 1 from" in text.splitlines()[0]
     assert f"{table.events_within:.0%}" in text
     told = [row for row in text.splitlines() if row.strip().startswith(("sex", "age"))]
     assert len(told) == 2

@@ -82,6 +82,8 @@ export function textsIn({ texts = {} }, languages) {
 /**
  * The form's fields: `number` with its bounds, or `choice` with the plan's own values. `optional` fields take null,
  * which is a choice of its own ("rather not say") and never a blank.
+ *
+ * @returns {import("../privstats.js").Field[]}
  */
 export function fieldsOf(schema, words, texts) {
   if (schema.task !== "counts") unsupported("a form of anything but counts");
