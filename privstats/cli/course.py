@@ -187,6 +187,7 @@ def _print_check(path: Path, course: Written, promise: Promise | None) -> None:
     price = f"mu {course.mu:.4g}, epsilon {cost.epsilon:.4g} at delta {cost.delta:g}; spent before the first round"
     claim = "no differential privacy" if math.isinf(course.mu) else f"{price}, and never given back"
     console.print(f"all together, {course.most} sessions at most: {claim}", soft_wrap=True)
+    console.print(f"a party sends {cost.upload_bytes:,} bytes in all of them", soft_wrap=True)
     if promise is not None:
         console.print(f"promised as a whole: {_promised(promise, course.mu)}", soft_wrap=True)
     if analysis := getattr(course, "analysis", None):
@@ -221,6 +222,7 @@ def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
         "mu": course.mu,
         "epsilon": total.epsilon,
         "delta": total.delta,
+        "upload_bytes": total.upload_bytes,
         "first": course.first.digest,
         "promise": None if promise is None else asdict(promise),
         "unreadable": _refused(course),

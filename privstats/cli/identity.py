@@ -98,7 +98,7 @@ def lock(
 
 @app.command()
 def sign(
-    path: Annotated[Path, argument("A page, or an entry of a registry.", "FILE")],
+    path: Annotated[Path, argument("A page, or any other file.", "FILE")],
     key: Annotated[Path, option("Who signs.", "IDENTITY.PEM")],
     passphrase_file: PassphraseFile = None,
 ) -> None:

@@ -158,12 +158,15 @@ def check(
 ) -> None:
     """Validate a plan and print its budget, what its masking needs, what dropouts change, and who reads what."""
     from privstats.cli.parts.options import heads_spelled, readers_spelled
+    from privstats.course.document import course_beside
     from privstats.workflows.readers import unread_statistics
 
     plan = ps.Plan.read(path)
     unread = unread_statistics(plan, (*heads_spelled(head or ()), *readers_spelled(readers or ())))
+    above = course_beside(path)
     if as_json:
-        typer.echo(json_text(_checked(plan, plan.budget(), unread)))
+        course = None if above is None else above[1].digest
+        typer.echo(json_text({**_checked(plan, plan.budget(), unread), "course": course}))
         return
     console = terminal()
     console.print(plan.budget())
@@ -172,9 +175,26 @@ def check(
     for line in facts:
         console.print(f"- {escape(line)}")
     console.print(f"\ndigest: {plan.digest}", soft_wrap=True)
+    for line in _of_course(plan, above):
+        console.print(escape(line), soft_wrap=True)
     warnings = sum(line.startswith("WARNING") for line in facts)
     warned = f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
     say(f"{path} holds together{warned}.")
+
+
+def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> list[str]:
+    """State the digest and the promise of the course that is made of a plan, or that the plan needs one."""
+    from privstats.course.promise import total_of
+
+    if above is None:
+        needed = "this plan never runs alone: sign the digest of its course, which `privstats course check` prints"
+        return [needed] if plan.schema.open_columns else []
+    (place, course), total = above, total_of(above[1])
+    return [
+        f"digest of the course in {place.name}, made of this plan: {course.digest}",
+        f"all its {total.sessions} sessions together: epsilon {total.epsilon:.4g} at delta {total.delta:.3g}, "
+        f"{total.upload_bytes:,} bytes from each party; the numbers above are of this plan alone",
+    ]
 
 
 def _checked(plan: ps.Plan, budget: ps.Budget, unread: UnreadStatistics) -> dict[str, Any]:

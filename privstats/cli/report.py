@@ -117,7 +117,7 @@ def _write(statement: pages.Statement, page: Path, signer: ps.secagg.Identity | 
     atomic_write(page, text.encode(), shared=True)
     say(f"wrote {page.name} to {page.parent}")
     if page.name == EVIDENCE:
-        atomic_write(page.parent / BILL, pages.cbom(statement.plan).encode(), shared=True)
+        atomic_write(page.parent / BILL, pages.cbom(statement.plan, statement.course).encode(), shared=True)
         say(f"wrote {BILL} beside it: the bill of materials of the plan's cryptography, CycloneDX 1.6")
     if signer is not None:
         say(f"signed it in {sign_beside(page, text.encode(), signer, DataError)}")

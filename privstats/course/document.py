@@ -135,6 +135,27 @@ def read(path: str | os.PathLike[str]) -> Written:
     return _with_promise(*stated(path))
 
 
+def course_beside(path: str | os.PathLike[str]) -> tuple[Path, Written] | None:
+    """Return the course made of a plan's file, and its place, by the names that :func:`write` gives; None without one.
+
+    Raises:
+        PlanError: the course's file does not hold together.
+
+    Example:
+        >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())
+        >>> place, course = ps.course.document.course_beside(ps.course.write("ward.toml", ps.Stream(plan, epochs=4)))
+        >>> place.name, course.epochs
+        ('ward.toml', 4)
+    """
+    given = place = Path(path)
+    while (above := place.with_suffix("").with_suffix(place.suffix)) != place and above.is_file() and is_course(above):
+        place = above
+    if place == given:
+        return None
+    course = read(place)
+    return (place, course) if given.name in texts(place.name, course) else None
+
+
 def _with_promise(course: Written, promise: Promise | None) -> Written:
     """The course with its promise, which it must keep."""
     tables: dict[str, Any] = {"promise": promise}

@@ -173,11 +173,12 @@ def course_html(course: Course) -> str:
         ("sessions, at most", str(course.most)),
         ("mu of all of them", f"{course.mu:.4g}"),
         ("epsilon, delta of all of them", f"{total.epsilon:.4g}, {total.delta:.3g}"),
+        ("bytes that a party sends in all of them", f"{total.upload_bytes:,}"),
     ]
     rows = []
     for plan, same in groupby(course.priced):
         budget = plan.budget()
         numbers = (str(len(list(same))), f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}")
         rows.append((plan.schema.statistics, *numbers))
-    header = ("statistics", "times", "mu", "epsilon alone", "bytes that a party sends")
+    header = ("statistics", "times", "mu", "epsilon alone", "bytes in each session")
     return html_facts(type(course).__name__, facts) + html_table(header, rows)

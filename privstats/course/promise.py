@@ -1,14 +1,14 @@
 """The promise of a whole course, and the parts of it that its rounds get.
 
 Arithmetic on a plan's epsilon, delta and mu, rounded so that every machine gets the same numbers. Pages, tables and
-commands take the promise for everything that a plan, or the course that it begins, releases together from here, so that
-none states what one session is promised for what all are.
+commands read from :class:`Total` what a plan, or the course that it begins, promises and sends as a whole, so that none
+states one session's number for all sessions.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context
 
@@ -184,19 +184,23 @@ def count_plan(plan: Plan, schema: CountSchema, part: float) -> Plan:
 
 @dataclass(frozen=True)
 class Total:
-    """What one record, person or client is promised of all sessions together.
+    """What a plan, or all sessions of a course together, promise to one unit and send for one party.
 
     Attributes:
         guarantee: what bounds every attacker; its mu is infinite without DP.
         epsilon: at the delta of the noise; infinite without DP.
         delta: of the noise, and the chance that the masks of any session fail on top; 1 without DP.
-        sessions: the most that there can be.
+        sessions: the maximum number.
+        numbers: the maximum that one party sends in all sessions.
+        upload_bytes: the maximum size of these numbers on the wire, masked.
     """
 
     guarantee: Guarantee
     epsilon: float
     delta: float
     sessions: int
+    numbers: int
+    upload_bytes: int
 
 
 def total_of(subject: Plan | Course) -> Total:
@@ -218,12 +222,17 @@ def total_of(subject: Plan | Course) -> Total:
     if isinstance(subject, Plan):
         budget = subject.budget()
         guarantee = Guarantee(math.inf) if subject.noise is None else subject.noise.guarantee
-        return Total(guarantee, budget.epsilon, budget.delta, 1)
+        return Total(guarantee, budget.epsilon, budget.delta, 1, *_sent([subject]))
     first, privacy = subject.first, subject.first.privacy
     if subject.most == 1:
         return total_of(first)
+    plans = subject.priced * (subject.most if isinstance(subject, DisjointRounds) else 1)
     if not isinstance(privacy, Privacy):
-        return Total(Guarantee(math.inf), math.inf, 1.0, subject.most)
-    times = subject.most if isinstance(subject, DisjointRounds) else 1
-    failure = times * sum(plan.masking.failure for plan in subject.priced)
-    return Total(Guarantee(subject.mu), subject.epsilon(privacy.delta), privacy.delta + failure, subject.most)
+        return Total(Guarantee(math.inf), math.inf, 1.0, subject.most, *_sent(plans))
+    delta = privacy.delta + sum(plan.masking.failure for plan in plans)
+    return Total(Guarantee(subject.mu), subject.epsilon(privacy.delta), delta, subject.most, *_sent(plans))
+
+
+def _sent(plans: Sequence[Plan]) -> tuple[int, int]:
+    """Return how many numbers and how many bytes of them one party sends under these plans."""
+    return sum(plan.layout.size for plan in plans), sum(plan.masking.upload_bytes for plan in plans)

@@ -8,7 +8,7 @@ new version is a new row, and one that a release of privstats wrote keeps its re
 manifest and vector alone; format 3 of heads covers names, types and shapes of all tensors, under a name of its own,
 so no signature on one kind of file is valid for another.
 
-A file that people read, a page or an entry of a registry, stays as it is, and its signature lies beside it: the same
+A file that people read, such as a page, stays as it is, and its signature lies beside it: the same
 keys and checks, again under a name of its own."""
 
 from __future__ import annotations

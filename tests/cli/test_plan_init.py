@@ -524,6 +524,13 @@ def test_a_survey_may_ask_numbers_whose_means_are_released(init, keys):
     assert schema.tables == (("smokes",), ("smokes", "hours"), ("temperature",))
 
 
+@pytest.mark.parametrize("questions", ["smokes=yes/no,hours=0..80", "hours=0..80", "hours=0..80,km=0..9"])
+def test_a_survey_may_ask_a_number_of_everybody(init, keys, questions):
+    """Numbers that fit one line stood under a second ``[schema]``, which no TOML file may have."""
+    init("--yes", *survey(questions=questions, tables=None), code=0)
+    assert ps.Number("hours", 0, 80, missing=True) in ps.Plan.read("plan.toml").schema.numbers
+
+
 def test_a_person_is_asked_for_a_survey_and_for_nothing_that_it_settles(init, terminal, keys):
     task, questions, _, *people = survey()[1::2]
     parties = people[6:9]  # asked before the panel; whether tables are crossed is not asked

@@ -18,11 +18,12 @@ from privstats.cli.parts.party_facts import _spending
 from privstats.course import DisjointRounds, Single, spend, write
 from privstats.course.promise import total_of
 from privstats.heads.provenance import Provenance
-from privstats.workflows.report import Finding, Statement, ethics_page, explanations, page_of
+from privstats.workflows.report import Finding, Statement, cbom, ethics_page, evidence_page, explanations, page_of
+from privstats.workflows.report.evidence import evidence
 from tests import made
 from tests.alignment.cohort import PROMISE, PUBLIC
 from tests.alignment.cohort import first as aligned
-from tests.course.cases import COHORT
+from tests.course.cases import COHORT, OF_CELLS, plan_of
 from tests.course.test_kinds import SAMPLES
 
 COURSES = {**SAMPLES, "alignment": ps.Alignment(aligned(PUBLIC, PROMISE))}
@@ -30,6 +31,7 @@ COURSES = {**SAMPLES, "alignment": ps.Alignment(aligned(PUBLIC, PROMISE))}
 SEVERAL = [name for name, course in COURSES.items() if course.most > 1]
 OF_ONE = ("session", "alone", "each of", "round")
 """Words that say of a number that it is of one session."""
+PAGES = {"report.html": page_of, "ethics.html": ethics_page, "evidence.html": evidence_page}
 
 
 def lines(page: str) -> Iterator[str]:
@@ -68,8 +70,7 @@ def outputs(course: Any, privstats: Any, folder: Path) -> dict[str, list[str]]:
     shown = json.loads(privstats("course", "show", "study.toml", cwd=folder).stdout)
     return {
         "course show": [json.dumps({name: value for name, value in shown.items() if name != "nodes"})],
-        "report.html": said(page_of(statement)),
-        "ethics.html": said(ethics_page(statement)),
+        **{name: said(page(statement)) for name, page in PAGES.items()},
         "notebook": said(course._repr_html_()),
         "a party's facts": [str(_spending(party, "ward"))],
         **{" ".join(words): privstats(*words, cwd=folder).stdout.splitlines() for words in commands},
@@ -88,12 +89,79 @@ def test_every_output_states_the_promise_of_the_whole_course(name: str, privstat
         text = " ".join(told)
         assert all_of_it in text or json.dumps(whole.epsilon) in text, output
         for line in told:
-            if re.search(rf"(?<![\d.]){re.escape(own)}(?![\d])", line) and "epsilon" in line:
+            if re.search(rf"(?<![\d.]){re.escape(own)}(?!\.?\d)", line) and "epsilon" in line.lower():
                 assert any(word in line for word in OF_ONE), (output, line)
             assert f"{math.exp(part):.3g} times" not in line, (output, line)
             assert f"at most {found:g} of 100" not in line.lower(), (output, line)
     page = page_of(Statement(course.first, course=course))
     assert f"{math.exp(whole.epsilon):.3g} times as likely" in " ".join(said(page))
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_every_output_states_what_a_party_sends_in_the_whole_course(name: str, privstats: Any, tmp_path: Path) -> None:
+    """Pages said "sends 1,598 bytes" of a course of nine sessions, in which a party sends 21,376."""
+    course = COURSES[name]
+    total, first = total_of(course), course.first.masking.upload_bytes
+    assert total.upload_bytes > first
+    told = outputs(course, privstats, tmp_path)
+    for output in ("report.html", "ethics.html", "notebook", "course check study.toml", "course show"):
+        text = " ".join(told[output])
+        assert f"{total.upload_bytes:,}" in text or f'"upload_bytes": {total.upload_bytes}' in text, output
+    for output, lines in told.items():
+        for line in lines:
+            if re.search(rf"(?<![\d,.]){first:,} bytes|^bytes\b.* {first:,}$", line):
+                assert any(word in line for word in OF_ONE), (output, line)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_an_authority_reads_sums_and_noise_of_every_session(name: str) -> None:
+    """The row of algorithms had the sums and the noise of the first session alone."""
+    course = COURSES[name]
+    rows = {row.question: row.answer for row in evidence(Statement(course.first, course=course))}
+    for plan in course.priced:
+        assert ", ".join(row.letter for row in plan.schema.sent) in rows["Which sums, which noise?"]
+        for row in plan.noise.rows:
+            assert f"{row.statistic} {row.sigma:.3g}" in rows["How wrong are the numbers?"]
+    assert json.loads(cbom(course.first, course))["metadata"]["component"]["properties"][0]["value"] == course.digest
+
+
+@pytest.mark.parametrize("name", COURSES)
+@pytest.mark.parametrize("page", [page_of, ethics_page])
+def test_a_page_says_once_what_a_record_is_and_names_the_outcome(name: str, page: Any) -> None:
+    course = COURSES[name]
+    text = " ".join(said(page(Statement(course.first, course=course))))
+    assert text.count("A record is") == 1
+    assert [plan.schema.record for plan in course.priced if plan.schema.record not in text] == []
+    assert ("the outcome relapse from 0 to 1" in text) == (name == "effect")
+    assert ("whether died happened" in text) == (name == "hazard")
+
+
+@pytest.mark.parametrize("make", PAGES.values())
+def test_no_page_is_made_of_a_plan_that_never_runs(make: Any) -> None:
+    """One of open cut points could be signed: one session with another noise than that of every session that runs."""
+    plan = plan_of(OF_CELLS)
+    with pytest.raises(ps.PlanError, match="the cut points of age, sodium are open, so this plan never runs as it is"):
+        make(Statement(plan))
+    course = SAMPLES["binned"]
+    assert course.digest[:16] in make(Statement(course.first, course=course))
+
+
+def test_a_check_of_a_plan_names_the_course_that_is_made_of_it(privstats: Any, tmp_path: Path) -> None:
+    """It printed a digest that parties could sign, and never that of what runs."""
+    for name in ("binned", "stream", "rounds"):
+        course = COURSES[name]
+        write(tmp_path / f"{name}.toml", course)
+        innermost = max(tmp_path.glob(f"{name}.*.toml"), key=lambda path: len(path.name)).name
+        told = privstats("plan", "check", innermost, cwd=tmp_path).stdout
+        assert f"digest of the course in {name}.toml, made of this plan: {course.digest}" in told
+        assert f"all its {course.most} sessions together: epsilon {total_of(course).epsilon:.4g}" in told
+        assert (
+            json.loads(privstats("plan", "check", innermost, "--json", cwd=tmp_path).stdout)["course"] == course.digest
+        )
+    (tmp_path / "alone.toml").write_text(plan_of(OF_CELLS).to_toml())
+    told = privstats("plan", "check", "alone.toml", cwd=tmp_path).stdout
+    assert "this plan never runs alone: sign the digest of its course" in told
+    assert json.loads(privstats("plan", "check", "alone.toml", "--json", cwd=tmp_path).stdout)["course"] is None
 
 
 def test_a_finding_about_the_first_plan_says_so_and_one_about_a_model_does_not() -> None:

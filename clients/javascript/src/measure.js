@@ -122,7 +122,7 @@ function stepsOf({ low, high }, value) {
 }
 
 function requireRoom(count, bound) {
-  if (count * bound >= EXACT) refuse("too_many_records", "too many records to be summed exactly here");
+  if (count * bound >= EXACT) refuse("too_many_records", "too many records");
 }
 
 /** X as rows of finite numbers, and y as a list beside it. */

@@ -40,7 +40,7 @@ function shipped() {
 export function start(main = document.querySelector("main[data-study]"), { words = shipped() } = {}) {
   const status = main?.querySelector("[role=status]");
   if (!status || !words?.send)
-    refuse("wrong_type", 'a page needs a main with a role="status", and the sentences of words.json');
+    refuse("wrong_type", 'a page needs a main with a role="status", and words.json');
   const page = new Page(main, status, wordsIn(words));
   const read = () => {
     const link = location.hash;

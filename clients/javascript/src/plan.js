@@ -21,8 +21,9 @@ const known = (table, name) => others(table, KEYS[name].split(" "), (key) => uns
 
 /** The checked run: plan, digests, context, box keys, segments, and what the words need. */
 export async function runOf(manifest, pins, now) {
-  const [run, roster] = [fromHex(manifest.run), fromHex(manifest.roster, 32)];
-  if (manifest.version !== 1 || !run || run.length < 16 || !roster || typeof manifest.plan !== "string") wrong();
+  const [run, roster] = [fromHex(manifest?.run), fromHex(manifest?.roster, 32)];
+  if (!run || run.length < 16 || !roster || manifest.version !== 1 || typeof manifest.plan !== "string") wrong();
+  if (!(manifest.closes > 0)) wrong();
   const digest = await sha256(utf8(manifest.plan));
   if (manifest.run !== pins.run || toHex(await studyOf(run, digest, roster)) !== pins.study) wrong();
   const plan = parsed(manifest.plan);
@@ -75,7 +76,7 @@ function statedBy(manifest, { schema, cohort, aggregation, privacy }, plan) {
   const fits =
     Array.isArray(segments) &&
     segments.length === sizes.length &&
-    segments.every(([size, bits], i) => size === sizes[i] && Number.isInteger(bits) && bits >= 1 && bits <= 62);
+    segments.every((pair, i) => pair?.[0] === sizes[i] && Number.isInteger(pair[1]) && pair[1] >= 1 && pair[1] <= 62);
   if (!same || !fits || noisyHelpers !== (privacy.model === "panel")) wrong();
   const { key_agreement: agreement, panel } = aggregation;
   const suite = SUITES.get(agreement) ?? unsupported(agreement);

@@ -115,15 +115,15 @@ class Run {
   async seal(measured) {
     requirePerson();
     if (!this.#measured.delete(measured))
-      refuse("measured_again", "each report is sealed of a fresh run.measure(records)");
+      refuse("measured_again", "seal a fresh run.measure(records)");
     const { store } = this.#held;
     return store.exclusive(this.#ids[0], async () => {
       const kept = await this.#record();
       if (kept) return this.#again(kept);
       if ((await this.#runs()) >= this.#held.plan.devices.most_runs) {
-        refuse("most_runs", "this invitation has been used as often as its study promised: no further answer is sent");
+        refuse("most_runs", "this invitation has been used as often as its study promised");
       }
-      if (this.#held.until <= this.#held.now() / 1000) refuse("ended", "the keys of this study have ended");
+      if (this.#held.until <= this.#held.now() / 1000) refuse("ended", "the keys of this study have ended: it takes no more answers");
       const root = crypto.getRandomValues(new Uint8Array(32));
       const { run, study, names, index, key } = this.#held;
       const report = await reportOf(this.#held, { index, key }, measured.vector, root);

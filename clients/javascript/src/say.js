@@ -6,10 +6,12 @@ import { PrivstatsError, refuse } from "./errors.js";
 export function wordsIn(table = {}) {
   if (table === null || typeof table !== "object") refuse("wrong_type", "words must be an object of sentences");
   for (const [key, sentence] of Object.entries(table)) {
-    if (typeof sentence !== "string" || !sentence) refuse("wrong_type", `words: "${key}" must be a text`);
+    const strange = (hole) => !String(ENGLISH[key] ?? hole).includes(hole);
+    if (typeof sentence !== "string" || !sentence || sentence.match(/{\w+}/g)?.some(strange))
+      refuse("wrong_type", `words: "${key}" must be a text as words.json has it`);
   }
   const whole = Object.freeze({ ...ENGLISH, ...table });
-  if (!/^[a-z]{2,3}(-\w{2,8})*$/.test(whole.lang)) refuse("wrong_type", 'words: "lang" must be a tag such as "pt-BR"');
+  if (!/^[a-z]{2,3}(-[^\W_]{2,8})*$/.test(whole.lang)) refuse("wrong_type", 'words: "lang" must be a tag such as "pt-BR"');
   return whole;
 }
 

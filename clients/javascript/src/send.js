@@ -18,7 +18,7 @@ async function textOf(response, most) {
     size += read.value.length;
     if (size > most) {
       await reader.cancel();
-      refuse("too_large", "the study's server answers with more than this client reads");
+      refuse("too_large", "the study's server shows too much");
     }
     text += decoder.decode(read.value, { stream: true });
   }
@@ -68,7 +68,7 @@ export async function manifestOf(leader, run, { fetch, now }) {
   try {
     return JSON.parse(found.text);
   } catch {
-    return refuse("wrong_study", "the study's server does not answer as it should");
+    return refuse("wrong_study", "the study's server shows another study than this page: tell who invited you");
   }
 }
 

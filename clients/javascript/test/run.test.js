@@ -161,6 +161,9 @@ test("nothing is drawn for a manifest with one thing wrong", async () => {
     "an offer less": (m) => m.offers.pop(),
     "an offer twice": (m) => (m.offers[1] = m.offers[0]),
     version: (m) => (m.version = 2),
+    "no segment": (m) => (m.segments[0] = null),
+    "no close": (m) => delete m.closes,
+    "a close in words": (m) => (m.closes = "2033-05-18"),
     "no segments": (m) => delete m.segments,
     ...Object.fromEntries(
       [1, 20, 70, 140, 200].map((at) => [`offer's digit ${at}`, (m) => (m.offers[1] = flipped(m.offers[1], at))]),
@@ -494,7 +497,10 @@ test("one in so many is never more than delta allows, and every power of ten is 
 test("a table of words or a page's pin of another form gets a sentence", async () => {
   const { links, pins, leader } = await studyIn();
   const go = (words, changes = {}) => open(links[0], { ...pins, ...changes }, { words, fetch: leader.fetch });
-  for (const words of [null, 3, { lang: "english!" }, { made: 3 }, { made: "" }, { lang: ["de"] }])
+  for (const words of [
+    ...[null, 3, { lang: "english!" }, { lang: "de-a_b" }, { lang: ["de"] }],
+    ...[{ made: 3 }, { made: "" }, { made: "Over {fewest} answers." }, { final: "{toString}" }],
+  ])
     await assert.rejects(go(words), (error) => error.code === "wrong_type" && /^words/.test(error.message));
   for (const [field, value] of [
     ["leader", "leader.example"],

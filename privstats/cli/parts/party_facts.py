@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
     """The facts for a party before it takes part; of a helper, or before records are measured, those of the run."""
+    from privstats.course.promise import total_of
     from privstats.engines.network.key_agreement import offered
     from privstats.files.outside import state_folder
 
@@ -34,7 +35,7 @@ def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
         "fingerprint": roster.fingerprint,
         "counters": str(state_folder()),
         "tls_key_agreement": str(offered()),
-        "upload_bytes": sum(each.masking.upload_bytes for each in course.priced) if client else 0,
+        "upload_bytes": total_of(course).upload_bytes if client else 0,
     }
     if client and kind.part == "changes":
         return facts | _stream_facts(party.folder)

@@ -131,10 +131,8 @@ def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str
 
 
 def _is_tables(value: Any) -> bool:
-    """Whether it is written as tables of their own, which come after all other keys."""
-    return isinstance(value, dict) or (
-        isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
-    )
+    """Return whether TOML writes a value as tables of their own, after all other keys: short ones fit one line."""
+    return tomli_w.dumps({"key": value}).startswith("[")
 
 
 def _plan(answers: Answers, fields: Mapping[str, Any]) -> ps.Plan:

@@ -280,12 +280,12 @@ class EffectSchema(Schema):
     @property
     def record(self) -> str:
         """One record, as a phrase for data owners."""
-        low, high = self.outcome
         arm = "the arm of a treatment among them" if self.transform else "by the arm of a treatment"
-        said = "an outcome, which may be missing," if self.missing else "an outcome"
-        said = said if self.outcomes == 1 else f"the outcomes {', '.join(self.outcome_names or ())}, each"
+        names = ", ".join(self.outcome_names or ())
+        said = f"the outcomes {names}, each" if self.outcomes > 1 else f"the outcome {names}" if names else "an outcome"
+        said += ", which may be missing," * bool(self.missing) + " from {:g} to {:g}".format(*self.outcome)
         apart = ", ".join(each.name for each in self.subgroups or ())
-        return f"{self.columns}, {arm}, and {said} from {low:g} to {high:g}" + f"; apart by {apart}" * bool(apart)
+        return f"{self.columns}, {arm}, and {said}" + f"; apart by {apart}" * bool(apart)
 
     def scale_of(self, statistic: str) -> float:
         """Steps per 1: of t, of 1 - t^2 and of a weight 2**f."""

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from privstats import optional_dependencies
+from privstats.course import Course
 from privstats.plan import Plan
 from privstats.secagg.keys import HYBRID
 from privstats.version import __version__
@@ -96,8 +97,12 @@ def algorithms(plan: Plan) -> tuple[Algorithm, ...]:
     return (*_ALWAYS, *(_HYBRID[plan.protocol] if plan.key_agreement == HYBRID else ()), *_OF[plan.protocol])
 
 
-def cbom(plan: Plan) -> str:
-    """The bill as JSON: CycloneDX 1.6, the same bytes for everybody who has the plan and the same versions.
+def cbom(plan: Plan, course: Course | None = None) -> str:
+    """Return the bill as JSON: CycloneDX 1.6, the same bytes for everybody who has the plan and the same versions.
+
+    Args:
+        plan: all sessions use its cryptography.
+        course: that the plan begins, if it does; the bill names it.
 
     Raises:
         MissingExtraError: cyclonedx-python-lib is not installed.
@@ -119,11 +124,13 @@ def cbom(plan: Plan) -> str:
 
     ours = Component(name="privstats", version=__version__, bom_ref="privstats")
     theirs = Component(name="cryptography", version=version("cryptography"), bom_ref="cryptography")
-    ours.properties.add(Property(name="privstats:plan", value=plan.digest))
+    digests = [("plan", plan.digest), *([] if course is None else [("course", course.digest)])]
+    for name, digest in digests:
+        ours.properties.add(Property(name=f"privstats:{name}", value=digest))
     bom = Bom(
         components=[theirs, *_components(plan)],
         metadata=BomMetaData(component=ours),
-        serial_number=uuid5(NAMESPACE_URL, f"privstats/{__version__}/{theirs.version}/{plan.digest}"),
+        serial_number=uuid5(NAMESPACE_URL, f"privstats/{__version__}/{theirs.version}/{digests[-1][1]}"),
     )
     bom.metadata.timestamp = None  # type: ignore[assignment]  # the same bytes for everybody
     bom.register_dependency(ours, [theirs])

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from privstats.course import Course
 from privstats.course.kinds import course_kind
-from privstats.course.promise import total_of
+from privstats.course.promise import Total, total_of
 from privstats.dp import Guarantee, Noise, Privacy
 from privstats.errors import PlanError
 from privstats.plan import Devices, Plan
@@ -176,7 +176,7 @@ def ethics_page(statement: Statement) -> str:
         "ethics.html",
         plan=plan,
         course=course,
-        in_short=[*_taking_part(plan), *notes, *_leaves(sessions)],
+        in_short=[*_taking_part(plan), *notes, _leaves(total_of(course or plan))],
         records=[*records_of(sessions), *explanations.persons(plan), *persons_in_sessions(course)],
         sums=_sums(sessions),
         made=[*_computed(sessions), _OPENED_EXACT if plan.noise is None else _OPENED],
@@ -206,14 +206,11 @@ def _taking_part(plan: Plan) -> Iterator[str]:
     )
 
 
-def _leaves(sessions: list[Session]) -> Iterator[str]:
-    """How many numbers leave a party, and how they are covered."""
-    numbers, size = sum(each.numbers * each.times for each in sessions), sessions[0].plan.masking.upload_bytes
-    times = sum(each.times for each in sessions)
-    over = "" if times == 1 else f" in at most {times} sessions"
-    first = "" if times == 1 else " in the first"
-    yield (
-        f"What leaves a party are {numbers:,} numbers{over}, {size:,} bytes{first}: sums over "
+def _leaves(total: Total) -> str:
+    """State how many numbers leave a party in all sessions, and how they are masked."""
+    over = "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
+    return (
+        f"What leaves a party are {total.numbers:,} numbers{over}, {total.upload_bytes:,} bytes: sums over "
         "its records, and no record. They are masked: nobody can read those of one party while the keys "
         "of the masks hold, and only the total over parties is opened. What else it sends are keys, signatures and "
         "messages that tell nothing of a record."

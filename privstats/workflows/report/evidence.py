@@ -11,7 +11,7 @@ to fill in. Needs the ``report`` extra (jinja2).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -24,6 +24,7 @@ from privstats.workflows.report import explanations
 from privstats.workflows.report.ethics import promise_of
 from privstats.workflows.report.layout import Cell, Table, render
 from privstats.workflows.report.privacy_report import Statement
+from privstats.workflows.report.sessions import Session, by_session, sessions_in
 
 Signer: TypeAlias = Literal["software", "data holder", "coordinator", "officer", "expert"]
 
@@ -99,7 +100,7 @@ def evidence(statement: Statement) -> list[Row]:
     return [
         *_promise(plan, course, total, kept),
         *_three_tests(plan, kept, measured),
-        *_algorithms(plan),
+        *_algorithms(plan, list(sessions_in(plan, course))),
         *_implementation(plan),
         *_trust(plan),
         *_security(plan),
@@ -217,11 +218,11 @@ def _adds_or_removes(plan: Plan) -> bool:
     return plan.devices is None and not isinstance(plan.privacy, NoPrivacy) and plan.privacy.adjacency == "add-remove"
 
 
-def _algorithms(plan: Plan) -> Iterator[Row]:
+def _algorithms(plan: Plan, sessions: Sequence[Session]) -> Iterator[Row]:
     """What is summed, and what may be wrong with it."""
     noise = plan.noise
-    letters = ", ".join(row.letter for row in plan.schema.sent)
-    sigmas = "" if noise is None else ", ".join(f"{row.statistic} {row.sigma:.3g}" for row in noise.rows)
+    letters = _listed(sessions, lambda each: ", ".join(row.letter for row in each.schema.sent))
+    sigmas = _listed(sessions, _deviations)
     sized = "without noise" if noise is None else "noise sized by the proved joint sensitivity"
     yield Row("N algorithms; I 7.3.4", "Which sums, which noise?", f"{letters}; {sized}.", "sensitivity.md", "software")
     yield Row(
@@ -243,6 +244,16 @@ def _algorithms(plan: Plan) -> Iterator[Row]:
     blurred = "Nobody is blurred." if noise is None else "Small groups are blurred as much as large ones."
     yield Row("N bias", "Who is served worse?", f"{blurred} {rare}".strip(), "privacy.md", "software")
     yield Row("N bias; I 6.3.3", "Which groups are small, and what does an error cost them?", "", "", "coordinator")
+
+
+def _deviations(plan: Plan) -> str:
+    return "" if plan.noise is None else ", ".join(f"{row.statistic} {row.sigma:.3g}" for row in plan.noise.rows)
+
+
+def _listed(sessions: Sequence[Session], phrase: Callable[[Plan], str]) -> str:
+    """Return the phrase of all sessions, or each phrase with its sessions where they differ."""
+    named = by_session(sessions, lambda plan: [phrase(plan)])
+    return "; ".join(f"in session {where} {text}" if where else text for text, where in named.items())
 
 
 def _implementation(plan: Plan) -> Iterator[Row]:

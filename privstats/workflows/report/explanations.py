@@ -68,8 +68,8 @@ def left_out(plan: Plan) -> list[str]:
 
 
 def bounded(schema: Schema) -> list[str]:
-    """What a record is, what becomes of it before it is added up, and what bounds its weight."""
-    return [f"A record is {schema.record}.", *_mapped(schema), schema.clipping]
+    """State what happens to a record before it is added up, and what bounds its weight."""
+    return [*_mapped(schema), schema.clipping]
 
 
 def persons(plan: Plan) -> list[str]:

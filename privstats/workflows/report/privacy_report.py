@@ -18,7 +18,7 @@ from privstats.course import Course
 from privstats.course.kinds import course_kind
 from privstats.course.promise import total_of
 from privstats.dp import Account, Guarantee, NoPrivacy
-from privstats.errors import HeadError, ReleaseError
+from privstats.errors import HeadError, PlanError, ReleaseError
 from privstats.heads.provenance import Provenance
 from privstats.plan import Plan, facts
 from privstats.printable import framed
@@ -90,6 +90,7 @@ class Statement:
 
     Raises:
         ReleaseError: the release was made under another plan.
+        PlanError: cut points of the plan are open, and no course finds them.
 
     Example:
         >>> from privstats.workflows.report import Statement
@@ -112,6 +113,11 @@ class Statement:
             raise ReleaseError(
                 f"the release was made under another plan, {self.release.plan.digest[:16]}..., and this one is "
                 f"{self.plan.digest[:16]}...: give the plan that it was made under"
+            )
+        if self.course is None and (columns := self.plan.schema.open_columns):
+            raise PlanError(
+                f"the cut points of {', '.join(columns)} are open, so this plan never runs as it is, and a page of it "
+                "would state one session for all: make the course with `privstats course init`, and give its file"
             )
 
     @property
@@ -158,7 +164,7 @@ def page_of(statement: Statement) -> str:
         spends=list(spending.charges(digests, accounts)),
         findings=statement.findings,
         violated=statement.violated,
-        origin=_origin(plan, statement.at or datetime.now(UTC)),
+        origin=_origin(statement),
     )
 
 
@@ -226,7 +232,8 @@ def _suppressed(release: Release) -> str:
     return f"the classes {', '.join(gone)}: too few records, by their noisy count" if gone else "no class"
 
 
-def _origin(plan: Plan, at: datetime) -> list[tuple[str, str]]:
+def _origin(statement: Statement) -> list[tuple[str, str]]:
+    plan, at, course = statement.plan, statement.at or datetime.now(UTC), statement.course
     libraries = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
     kind = "none" if isinstance(plan.privacy, NoPrivacy) else plan.privacy.model
     return [
@@ -234,4 +241,5 @@ def _origin(plan: Plan, at: datetime) -> list[tuple[str, str]]:
         ("made with", f"privstats {__version__}, Python {platform.python_version()}, {libraries}"),
         ("masking and noise", f"{plan.protocol} masking, noise model {kind}"),
         ("digest of the plan", plan.digest),
+        *([] if course is None else [("digest of the course", course.digest)]),
     ]

@@ -6,14 +6,14 @@ A plan alone is one session.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 from privstats.course import Course, DisjointRounds
 from privstats.course.kinds import course_kind
-from privstats.course.promise import total_of
+from privstats.course.promise import Total, total_of
 from privstats.plan import Plan
 from privstats.workflows.report import explanations
 from privstats.workflows.report.layout import Cell, Table, Text
@@ -26,11 +26,6 @@ class Session:
     name: str
     times: int
     plan: Plan
-
-    @property
-    def numbers(self) -> int:
-        """How many numbers a party sends each time."""
-        return self.plan.layout.size
 
 
 def sessions_in(plan: Plan, course: Course | None) -> Iterator[Session]:
@@ -49,15 +44,16 @@ def sessions_in(plan: Plan, course: Course | None) -> Iterator[Session]:
         begin = last + 1
 
 
-def _alike(plan: Plan) -> tuple[str, str, int]:
-    return plan.schema.task, plan.schema.statistics, plan.layout.size
+def _alike(plan: Plan) -> tuple[object, ...]:
+    noise = () if plan.noise is None else tuple(f"{row.sigma:.3g}" for row in plan.noise.rows)
+    return plan.schema.task, plan.schema.statistics, plan.layout.size, noise
 
 
 def collected(plan: Plan, course: Course | None = None) -> list[str]:
     """What leaves a party, what a record is in every session, and what bounds it, a patient and a class."""
     sessions = list(sessions_in(plan, course))
     return [
-        _leaves(plan),
+        _leaves(plan, total_of(course or plan)),
         *records_of(sessions),
         *explanations.persons(plan),
         *persons_in_sessions(course),
@@ -65,22 +61,34 @@ def collected(plan: Plan, course: Course | None = None) -> list[str]:
     ]
 
 
-def _leaves(plan: Plan) -> str:
-    """What leaves a party in a session."""
-    cohort = plan.cohort
+def _leaves(plan: Plan, total: Total) -> str:
+    """State what leaves a party in all sessions."""
+    cohort, over = plan.cohort, "" if total.sessions == 1 else f" in at most {total.sessions} sessions"
     parts = f"with at most {cohort.max_records:,} records between them. Each adds up its own records"
     if plan.schema.whole_parties:
         parts = "each with any number of records. Each computes one direction from all of its own records"
     return (
         f"{cohort.clients} parties take part, {parts} "
-        f"and sends {plan.masking.upload_bytes:,} bytes of masked sums; no record leaves a party."
+        f"and sends {total.upload_bytes:,} bytes of masked sums{over}; no record leaves a party."
     )
 
 
 def records_of(sessions: Sequence[Session]) -> list[str]:
-    """What a record is and what bounds it in the first session, and what it is in the others."""
-    first, *others = (explanations.bounded(each.plan.schema) for each in sessions)
-    return list(dict.fromkeys([*first, *(lines[0] for lines in others)]))
+    """State once what a record is, then what bounds its weight, and name the sessions where these differ."""
+    records = by_session(sessions, lambda plan: [plan.schema.record])
+    bounds = by_session(sessions, lambda plan: explanations.bounded(plan.schema))
+    phrases = (f"{record} (in session {where})" if where else record for record, where in records.items())
+    lines = (f"In session {where}: {line}" if where else line for line, where in bounds.items())
+    return [f"A record is {'; '.join(phrases)}.", *lines]
+
+
+def by_session(sessions: Sequence[Session], phrases: Callable[[Plan], Sequence[str]]) -> dict[str, str]:
+    """Return each phrase once, with the sessions that have it, ``"2 to 9"``; empty where all sessions have it."""
+    names: dict[str, list[str]] = {}
+    for each in sessions:
+        for phrase in phrases(each.plan):
+            names.setdefault(phrase, []).append(each.name)
+    return {phrase: ", ".join(where) if len(where) < len(sessions) else "" for phrase, where in names.items()}
 
 
 def persons_in_sessions(course: Course | None) -> list[str]:
@@ -121,7 +129,7 @@ def course_table(course: Course) -> Table:
         Cell("statistics", ("what is summed",)),
         Cell("mu", ("what can be told of one record from it: 0 is nothing, 1 much, 4 nearly all",)),
         Cell("epsilon alone", ("the promise if nothing else were released",)),
-        Cell("bytes", ("that a party sends",)),
+        Cell("bytes", ("that a party sends in each session",)),
     )
     lines = [
         (label.partition(": "), _spent(plan))
@@ -134,7 +142,7 @@ def course_table(course: Course) -> Table:
     total = total_of(course)
     if total.sessions > 1 and not math.isinf(total.guarantee.mu):
         every = Cell(f"all {total.sessions} together", (f"at delta {total.delta:.3g}",))
-        rows.append((every, "", f"{total.guarantee.mu:.4g}", f"{total.epsilon:.4g}", ""))
+        rows.append((every, "", f"{total.guarantee.mu:.4g}", f"{total.epsilon:.4g}", f"{total.upload_bytes:,}"))
     return Table("the sessions of the course", header, rows)
 
 

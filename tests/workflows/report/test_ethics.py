@@ -77,10 +77,13 @@ def test_a_course_of_every_kind_says_how_often_parties_are_asked_and_what_all_of
     said = of(course.first, course)
     plans = course.priced if len(course.priced) == course.most else course.priced * course.most
     sessions = f" in at most {course.most} sessions" if course.most > 1 else ""
-    assert f"What leaves a party are {sum(plan.layout.size for plan in plans):,} numbers{sessions}, " in said
+    sent = f"{sum(plan.layout.size for plan in plans):,} numbers{sessions}"
+    size = f"{sum(plan.masking.upload_bytes for plan in plans):,} bytes: sums over"
+    assert f"What leaves a party are {sent}, {size}" in said
+    assert said.count("A record is") == 1
     for plan in course.priced:
         assert plan.schema.makes[1:] in said
-        assert f"A record is {plan.schema.record}." in said
+        assert plan.schema.record in said
         assert all(row.meaning in said for row in plan.schema.sent)
     assert ethics_words.sessions_of(course) in said
     privacy = course.first.privacy

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 import privstats as ps
+from privstats.course.promise import total_of
 from privstats.dp.privacy import MODELS
 from privstats.plan.devices import least_epsilon
 from privstats.workflows.report import Cell, Statement, explanations, page_of, sessions
@@ -163,7 +164,7 @@ def test_a_course_is_told_session_by_session() -> None:
     course = rounds(rounds=2, epsilon=3.0)
     table = sessions.course_table(course)
     assert [row[0] for row in table.rows] == ["0", "1 to 2", Cell("all 3 together", ("at delta 1e-05",))]
-    assert [row[1:] for row in table.rows][-1] == ("", f"{course.mu:.4g}", "3", "")
+    assert [row[1:] for row in table.rows][-1] == ("", f"{course.mu:.4g}", "3", f"{total_of(course).upload_bytes:,}")
     assert [row[1] for row in table.rows] == ["NAB", "gk", ""]
     assert explanations.headline(course.first, ps.dp.Guarantee(course.mu)) != explanations.headline(course.first)
 
