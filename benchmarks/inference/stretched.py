@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import privstats as ps
@@ -230,7 +231,7 @@ def trial(kind: str, probability: float, factor: float = 1.0, blocks: int = 0) -
 def smokers(rare: float) -> Callable[[int, float], Way]:
     """A trial whose 0/1 outcome follows a column of three texts, the last of which this share has, as many of them."""
     texts = ("never", "former", "current")
-    columns = {"a": (-1.0, 1.0), "smoking": texts}
+    columns: dict[str, Any] = {"a": (-1.0, 1.0), "smoking": texts}
     schema = ps.EffectSchema.of(columns, treatment="arm", outcome={"well": (0.0, 1.0)}, probability=0.5)
     risks = np.array([0.2, 0.3, 0.7])
 
@@ -241,8 +242,8 @@ def smokers(rare: float) -> Callable[[int, float], Way]:
             smoking, a = chance.choice(3, records, p=[0.7 - rare, 0.3, rare]), chance.uniform(-1, 1, records)
             arm = chance.integers(0, 2, records)
             y = (chance.random(records) < risks[smoking] + 0.1 * a + 0.1 * arm) * 1.0
-            table = {"a": a, "smoking": np.array(texts)[smoking], "arm": arm}
-            parts = [({name: each[k::2] for name, each in table.items()}, y[k::2]) for k in (0, 1)]
+            table = pd.DataFrame({"a": a, "smoking": np.array(texts)[smoking], "arm": arm})
+            parts = [(table[k::2], y[k::2]) for k in (0, 1)]
             found = inf.effect(courses.run(course, lambda node: ran(node.plan, parts, rng)))
             return Answer.of(np.array([found.estimate]), np.array([found.conf_int()]), np.array([0.1]))
 

@@ -84,11 +84,11 @@ def test_the_report_of_a_trial_item_by_item(privstats: Any, files: tuple[Path, A
         of_arm = whole[whole["arm"] == arm]
         risk, analysed = rows[arm, "risk"], len(of_arm)
         # 13a, 16: numbers analysed; 13b: exclusions by reason; 17a: events and risk with an interval
-        assert risk["n"] == pytest.approx(analysed, abs=60)
-        assert risk["n_event"] == pytest.approx((of_arm["recovered"] == "yes").sum(), abs=60)
+        assert risk["n"] == pytest.approx(analysed, abs=150)
+        assert risk["n_event"] == pytest.approx((of_arm["recovered"] == "yes").sum(), abs=150)
         assert risk["conf_low"] < (of_arm["recovered"] == "yes").mean() < risk["conf_high"]
-        assert rows[arm, "left out: no outcome"]["n"] == pytest.approx(outcome, abs=60)
-        assert rows[arm, "left out: a column unread"]["n"] == pytest.approx(column, abs=60)
+        assert rows[arm, "left out: no outcome"]["n"] == pytest.approx(outcome, abs=150)
+        assert rows[arm, "left out: a column unread"]["n"] == pytest.approx(column, abs=150)
     # 17b: the absolute and the relative effect, of one course
     assert rows["", "difference"]["conf_low"] < 0.1 < rows["", "difference"]["conf_high"]
     assert rows["", "ratio"]["conf_low"] < 4 / 3 < rows["", "ratio"]["conf_high"]
