@@ -28,7 +28,7 @@ from privstats.course.hazard import first_values
 from privstats.estimates.score import damped_step
 from privstats.randomness import Generator, seeded
 from privstats.schema.public_values import Published, Values
-from privstats.transforms import Centre, ConstantFeature, Scale
+from privstats.transforms import Centre, ConstantFeature, Levels, Scale
 
 NAME = "inference.hazards"
 CLIENTS = 4
@@ -63,6 +63,8 @@ STRETCHED = [
     for epsilon in (1.0, 3.0, 8.0)
     for width in (6, 2)
 ]
+CAUSES = [(5_000, 3.0), (5_000, 8.0), (20_000, 1.0), (20_000, 8.0)]
+SMOKING, ENDED = ("never", "former", "current"), ("seen", "relapse", "death")
 STEPS = 40
 FINEST = 20
 
@@ -82,6 +84,7 @@ def tables(options: argparse.Namespace) -> Tables:
             world: partial(_stretched, how, stretch if place == 0 else [(0.5, 20_000, 3.0, 6)], runs)
             for place, (world, how) in enumerate(LEAVING.items())
         },
+        "one cause of two, a column of three texts": lambda: [by_cause(*cell, runs) for cell in CAUSES[some]],
         "beside Cox's model": lambda: list(beside_cox()),
     }
     for title, rows in groups.items():
@@ -160,6 +163,43 @@ def stretched(
         "log-rank rejects": float(tests[0] / runs),
         "proportionality rejects": float(tests[1] / runs),
     }
+
+
+def by_cause(records: int, epsilon: float, runs: int) -> Row:
+    """Misses of three cause-specific log ratios: of an arm, and of two texts, the second of which 6 % have.
+
+    The other cause is three times as frequent in one arm, and arms leave at 5 % and 1 % a month.
+    """
+    levels = Levels((ps.Categories("smoking", SMOKING),), (ps.Categories("ended", ENDED),), (1,))
+    schema = ps.HazardSchema(
+        4,
+        3**0.5,
+        bins=ps.Bins("months", tuple(range(0, round(FOLLOWED) + 1, 6))),
+        event="ended",
+        feature_names=("arm", "smoking"),
+        transform=(levels, Centre((0.5, 0.0, 0.0)), Scale((0.5, 1.0, 1.0)), ConstantFeature(1.0)),
+        times="continuous",
+    )
+    course = ps.Hazard.start(schema, ps.Cohort(CLIENTS, CLIENTS, 2 * records), promise(epsilon), by="arm")
+    truth = np.array([0.3, 0.4, 0.8])
+
+    def answer(chance: np.random.Generator, rng: Generator) -> Answer:
+        arm, smoking = chance.integers(0, 2, records), chance.choice(3, records, p=[0.6, 0.34, 0.06])
+        rate = BASE * np.exp(truth[0] * arm + np.array([0, *truth[1:]])[smoking])
+        first = np.stack([chance.exponential(1 / rate), chance.exponential(1 / np.array([0.01, 0.03])[arm])])
+        left = np.minimum(
+            chance.exponential(1 / np.array([0.05, 0.01])[arm]), FOLLOWED + chance.uniform(0, 12, records)
+        )
+        times = np.minimum(first.min(axis=0), left)
+        ended = np.select([times == left, times == first[0]], ENDED[:2], ENDED[2])
+        table = {"arm": arm, "smoking": np.array(SMOKING)[smoking], "months": times, "ended": ended}
+        parts = [({name: column[k::CLIENTS] for name, column in table.items()},) for k in range(CLIENTS)]
+        found = inf.hazards(courses.run(course, lambda node: ran(node.plan, parts, rng)))
+        return Answer.of(found.params, found.conf_int(), truth)
+
+    found = tallied(f"by cause {records} {epsilon}", answer, runs)
+    worst = found["worst parameter"] or 0.0
+    return {"records": records, "epsilon": epsilon, **found, **ends(round(worst * runs), runs)}
 
 
 def followed(

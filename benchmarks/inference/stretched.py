@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics import roc_auc_score
 
 import privstats as ps
@@ -227,6 +228,30 @@ def trial(kind: str, probability: float, factor: float = 1.0, blocks: int = 0) -
     return made
 
 
+def smokers(rare: float) -> Callable[[int, float], Way]:
+    """A trial whose 0/1 outcome follows a column of three texts, the last of which this share has, as many of them."""
+    texts = ("never", "former", "current")
+    columns: dict[str, Any] = {"a": (-1.0, 1.0), "smoking": texts}
+    schema = ps.EffectSchema.of(columns, treatment="arm", outcome={"well": (0.0, 1.0)}, probability=0.5)
+    risks = np.array([0.2, 0.3, 0.7])
+
+    def made(records: int, epsilon: float) -> Way:
+        course = ps.Effect.start(schema, ps.Cohort(2, 2, 2 * records), promise(epsilon))
+
+        def answer(chance: Chance, rng: Generator) -> Answer:
+            smoking, a = chance.choice(3, records, p=[0.7 - rare, 0.3, rare]), chance.uniform(-1, 1, records)
+            arm = chance.integers(0, 2, records)
+            y = (chance.random(records) < risks[smoking] + 0.1 * a + 0.1 * arm) * 1.0
+            table = pd.DataFrame({"a": a, "smoking": np.array(texts)[smoking], "arm": arm})
+            parts = [(table[k::2], y[k::2]) for k in (0, 1)]
+            found = inf.effect(courses.run(course, lambda node: ran(node.plan, parts, rng)))
+            return Answer.of(np.array([found.estimate]), np.array([found.conf_int()]), np.array([0.1]))
+
+        return answer
+
+    return made
+
+
 def _permuted(records: int, size: int, chance: Chance) -> Array:
     """Half of every block of so many records."""
     return np.concatenate([chance.permutation(size) < size // 2 for _ in range(-(-records // size))])[:records]
@@ -332,6 +357,10 @@ EDGES: Mapping[str, Worlds] = {
         ("one outcome per record", "5 % have it, 10 % treated", 2_000, 8.0, trial("events", 0.1)),
         ("", "a ratio of 3 on a risk of 5 %, 20 % treated", 5_000, 8.0, ratio(0.05, 3.0, 0.2)),
         ("", "a ratio of .3 on a risk of 10 %, 20 % treated", 5_000, 8.0, ratio(0.1, 0.3, 0.2)),
+    ],
+    "trials with a column of three texts": [
+        ("the plan's probability", "3 % have the third, whose risk is .5 higher", 4_000, 1.0, smokers(0.03)),
+        ("", "the same", 1_000, 8.0, smokers(0.03)),
     ],
     "scores of a head": [
         ("other records than its own", "3 % have the outcome", 4_000, 8.0, scored(0.03)),

@@ -21,7 +21,7 @@ from privstats.inference.last_step import last_step, notes_on
 from privstats.inference.regression.score import fields_of_rounds
 from privstats.inference.regression.summary import ratio_columns, ratio_rows
 from privstats.inference.regression.table import Regression
-from privstats.inference.releases import map_columns, present_releases, require_gaussian
+from privstats.inference.releases import column_names, map_columns, present_releases, require_gaussian
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of
 from privstats.release import Release
@@ -39,6 +39,10 @@ _NOT_CAUSAL = (
 _NO_EFFECT = f"{_NOT_CAUSAL}; kaplan_meier of the same releases gives risks."
 _SURE = 8.0  # standard deviations of noise beyond which events are told
 _MOST_OF_ALL, _PART = 0.9, 0.75
+_BY_CAUSE = (
+    "The ratios are of the rate of {event} among those whom neither it nor {others} has ended: who has {others} counts "
+    "as censored then. How often each happens is read from the counts (cumulative_incidence)."
+)
 _FIRST_PART = (
     "{:.0%} of the events count: the ratios are of the first part of the follow-up, to a cumulative hazard of 1; Cox's "
     "ratio of all of it is another number where ratios change with time"
@@ -241,7 +245,7 @@ def hazards(releases: Sequence[Release | None]) -> HazardRatios:
     errors = last_step(rounds, weights, schema.clip_norm, rows)
     return HazardRatios(
         **fields_of_rounds(rounds, errors),
-        names=schema.feature_names,
+        names=column_names(schema, columns),
         notes=(*_notes(notes_on(errors)), *_early_end(counts, schema)),
         columns=columns,
         model="Hazard ratios",
@@ -302,7 +306,7 @@ def _early_end(counts: Release | None, schema: HazardSchema) -> tuple[str, ...]:
     """A warning where the bins go on after nearly everybody has left."""
     if counts is None:
         return ()
-    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete").values()
+    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "discrete", causes=True).values()
     told, of = told_bins(table), schema.in_bin
     if told >= len(of):
         return ()
@@ -337,7 +341,7 @@ def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | N
     """
     if counts is None:
         return math.nan
-    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "continuous").values()
+    (table,) = event_tables(counts, schema.bins.name, schema.event, None, "continuous", causes=True).values()
     events = float(table.counts[:-1, 1].sum())
     if events <= _SURE * table.sigma * math.sqrt(len(table.counts)):
         return math.nan
@@ -354,8 +358,10 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
     test = table.proportionality() if table.counted is not None and table.by is not None else None
     reached = f"the cap is reached in bin {table.cap_bin}" if table.cap_bin is not None else "not reached"
     told = not math.isnan(table.events_within)
+    event, *others = _schema_of(table.release).causes
+    title = "Cause-specific hazard ratios" if others else "Hazard ratios"
     return source.summary(
-        "Hazard ratios up to a cumulative hazard of 1" if table.events_within < _PART else "Hazard ratios",
+        f"{title} up to a cumulative hazard of 1" if table.events_within < _PART else title,
         (*ratio_columns("ratio", alpha), *(["counted"] if table.remark else [])),
         _starred(table, alpha) if table.remark else ratio_rows(table, alpha),
         head=(
@@ -368,6 +374,7 @@ def _summary_of(table: HazardRatios, alpha: float) -> Summary:
         notes=(
             "A person counts up to a cumulative hazard of 1; where hazards are not proportional, the ratio is of that "
             "time.",
+            *((_BY_CAUSE.format(event=event, others=listed(others)),) if others else ()),
             *(() if test is None else (_CHECKED.format(by=table.by),)),
         ),
         warnings=table.notes,
@@ -391,8 +398,10 @@ def _estimated(table: HazardRatios) -> str:
     schema = _schema_of(table.release)
     bins = f"{schema.periods} bins of {schema.bins.name} up to {schema.bins.edges[-1]:g}"
     counted = "counts of bins and events and " if table.counts else ""
+    event, *others = schema.causes
+    specific = f" (cause-specific: {listed(others)} counted as censored)" if others else ""
     return (
-        f"Hazard ratios of {schema.event} on {listed(table.names)} were estimated by proportional hazards in {bins} "
+        f"Hazard ratios of {event}{specific} on {listed(table.names)} were estimated by proportional hazards in {bins} "
         f"(Prentice and Gloeckler 1978), from {counted}{table.rounds} rounds of score and information. {_NOT_CAUSAL}."
     )
 

@@ -17,6 +17,7 @@ from privstats.dp import Privacy
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
 from privstats.heads.provenance import behind_counts, behind_cut_points
+from privstats.moments.code_rows import levels_of
 from privstats.plan import Plan
 from privstats.release import Release
 from privstats.schema import RidgeSchema, Schema
@@ -128,8 +129,11 @@ def require_gaussian(release: Release) -> None:
 
 
 def column_names(schema: Schema, columns: int) -> tuple[str, ...]:
-    """Names of the columns as they come in, x0, x1, ... where the plan has none."""
-    return schema.feature_names or tuple(f"x{j}" for j in range(columns))
+    """Names of the columns as they come in, x0, x1, ... where the plan has none; of texts that are columns too."""
+    if schema.feature_names is None:
+        return tuple(f"x{j}" for j in range(columns))
+    levels = levels_of(schema)
+    return schema.feature_names if levels is None else levels.named(schema.feature_names)
 
 
 def chosen_columns(names: Sequence[str], columns: Sequence[str | int] | None) -> list[int]:
@@ -171,7 +175,7 @@ def map_columns(transform: Sequence[Transform], columns: int) -> tuple[Array, Ar
                 scale, shift = scale / np.array(per), shift / np.array(per)
             case ConstantFeature() if place == len(transform) - 1:
                 pass
-            case Levels():  # the column is 0 and 1 then
+            case Levels():  # a column of texts is 0 and 1 then
                 pass
             case _:
                 raise ReleaseError(

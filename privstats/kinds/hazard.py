@@ -73,7 +73,9 @@ class HazardSchema(Schema):
         bins: times in bins from 0 on. Who is observed beyond the last edge is censored there, so let it be the end of
             the follow-up that people reach. Six bins suit noise; eight to twelve come nearest to Cox's model.
         event: the column that holds 1 where the time is that of the event, and 0 where it is censored; or the two
-            texts that a first map :class:`~privstats.transforms.Levels` declares for it.
+            texts that a first map :class:`~privstats.transforms.Levels` declares for it. Of more texts the second is
+            the event, and further ones are other causes: who has one of them is censored then, and the ratios are
+            cause-specific.
         feature_names: of the columns, which are read by name beside ``bins.name`` and ``event``.
         transform: public maps, the last of which is :class:`~privstats.transforms.ConstantFeature`: its value stands in
             the column of each bin, and is at most R / sqrt 2.
@@ -173,16 +175,24 @@ class HazardSchema(Schema):
         """
         if by is not None and by not in self.feature_names:
             raise SchemaError(f"by must be one of the columns {', '.join(self.feature_names)}, got {by!r}")
+        if by is not None and len(self._two(by).values) > 2:
+            raise SchemaError(f"by must be a column of two values, and {by!r} has {len(self._two(by).values)} texts")
         wider = replace(self.bins, edges=(*self.marks, 2 * self.marks[-1] - self.bins.edges[-2]), open="above")
         crossed: tuple[Variable, ...] = (wider, *(self._two(name) for name in (self.event, by) if name is not None))
         return CountSchema(crossed, (tuple(each.name for each in crossed),))
 
     def _two(self, name: str) -> Categories:
-        """A column of 0 and 1, or of its two declared texts."""
+        """A column of 0 and 1, or of its declared texts."""
         levels: Any = self.transform[0]
         told = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
         result = told.get(name)
         return result if isinstance(result, Categories) else Categories(name, (0, 1))
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """What ends the time: the event, then other causes; the event alone where it is 0 or 1."""
+        values = self._two(self.event).values
+        return tuple(map(str, values[1:])) if len(values) > 2 else (self.event,)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 GAP = "hold nothing"
 TEXT = "hold a text where a number belongs"
-WORD = "hold neither of the two values that the plan declares"
+WORD = "hold none of the values that the plan declares"
 ARM = "hold an arm that is neither 0 nor 1"
 LABEL = "hold nothing that is one of the plan's labels"
 NO_CELL = "hold a value that the plan does not list"

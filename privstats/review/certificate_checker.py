@@ -55,12 +55,12 @@ KEYS = {  # of the other tables; "k?" may be missing, and "k?=v" is where it is 
     "edges": 'name edges closed?="left" missing?=false open?="both"', "numeric": 'name kind edges? gaps?=[] unit?=""',
     "truth": "name kind gaps?=[]", "categories": "name kind values ordered?=false gaps?=[]"}
 KEEPING = {"constant-feature", "unit-norm", "scale", "centre", "centre-rows"}  # maps of so many entries, or one more
-DECLARED, PROJECTED = ["numeric", "dates", "truth", "categories"], "seed inputs features"  # of a raw table; of a draw
+DECLARED, DRAWN = ["numeric", "dates", "truth", "categories"], "seed inputs features"  # of a raw table; of a draw
 STEPS = {  # public maps of one row; transport is fitted on a client's own
-    "gaussian-projection": PROJECTED, "scale": "per", "centre-rows": "", "unit-norm": "", "constant-feature": "value",
-    "orthogonal-projection": PROJECTED, "transport": "features reference strength", "levels": "columns=[] outcomes=[]",
-    "centre": "centre", "random-relu": f"{PROJECTED} keep_inputs=false", "sparse-projection": f"{PROJECTED} sparsity=3",
-    "random-fourier": f"{PROJECTED} bandwidth=1", "by-arm": "column", "cells": "columns signs=7 ramp=true bits=12"}
+    "random-fourier": f"{DRAWN} bandwidth=1", "sparse-projection": f"{DRAWN} sparsity=3", "constant-feature": "value",
+    "random-relu": f"{DRAWN} keep_inputs=false", "cells": "columns signs=7 ramp=true bits=12", "centre-rows": "",
+    "orthogonal-projection": DRAWN, "gaussian-projection": DRAWN, "by-arm": "column", "unit-norm": "", "scale": "per",
+    "transport": "features reference strength", "levels": "columns=[] outcomes=[] spread?=[]", "centre": "centre"}
 WHOLE = {  # whole numbers, from and to
     "version": (1, 1), "features": (2, MOST), "classes": (2, MOST), "targets": (1, MOST), "folds": (1, 64),
     "grid_bits": (2, 20), "groups": (1, 64), "rounds": (1, 3), "n_max": (1, MOST), "expected_records": (1, MOST),

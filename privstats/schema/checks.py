@@ -104,6 +104,10 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
     for column in declared[0].columns:
         if column.name not in names:
             raise SchemaError(f"Levels declares {column.name!r}, which feature_names does not name; name it there")
+    if tuple(names.index(each.name) for each in declared[0].several) != declared[0].spread:
+        raise SchemaError(
+            "spread of Levels must hold the places of its columns of more than two texts in feature_names"
+        )
 
 
 def _checked_columns(

@@ -1,33 +1,45 @@
-"""The two texts of a column that count as 0 and 1: arms, sexes and outcomes as hospital files write them."""
+"""The texts of a column that count as numbers: arms, sexes, levels and outcomes as hospital files write them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, ClassVar
 
 from privstats.errors import SchemaError
 from privstats.transforms.base import Transform
 from privstats.transforms.column_names import same_names
 from privstats.transforms.columns import Categories, Numeric, column_of, table_of
-from privstats.transforms.exact import Rows
+from privstats.transforms.exact import Rows, arrays_of
+
+_MOST_LEVELS = 16
 
 
 @dataclass(frozen=True)
 class Levels(Transform):
-    """Columns and outcomes of two declared texts, of which the first counts as 0 and the second as 1.
+    """Columns and outcomes of declared texts; of two the first counts as 0 and the second as 1.
 
     It is the first map of an effect's schema. A value follows from itself and this declaration alone, compared as in
     :class:`~privstats.Categories`: stripped and normalised, its case kept. Any other value of such a column, a 0 or a
     1 too, leaves the record out (``measure(..., unreadable="leave out")``). Numbers that come in here pass unchanged.
 
+    A column of more texts, such as never, former and current, becomes one column of 0 and 1 for each text but the
+    first, which is the reference. At most one of these is 1, so together they add at most 1 to a row's squared norm.
+    That of the second text stands at the column's place, and those of further texts behind all columns that come in.
+
     Args:
-        columns: those of two texts, each a :class:`~privstats.Categories` of two values.
+        columns: those of texts, each a :class:`~privstats.Categories` of 2 to 16 values.
         outcomes: empty where all are numbers; else one for each outcome in order, a ``Categories`` of two values, or a
-            :class:`~privstats.Numeric` without edges.
+            :class:`~privstats.Numeric` without edges. The event of hazards may have more values: the second is the
+            event, and further ones are other causes, which end the time without it.
+        spread: the place of each column of more than two texts among the columns that come in, in the order of
+            ``columns``.
 
     Raises:
-        SchemaError: a column of another kind or of more values, or twice; or none at all.
+        SchemaError: a column of another kind or of more values, or twice; or none at all; or places that do not fit.
 
     Example:
         >>> levels = ps.transforms.Levels((ps.Categories("arm", ("placebo", "drug")),))
@@ -43,23 +55,60 @@ class Levels(Transform):
 
     columns: tuple[Categories, ...] = ()
     outcomes: tuple[Categories | Numeric, ...] = ()
+    spread: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "columns", _checked("columns", self.columns, numbers=False))
         object.__setattr__(self, "outcomes", _checked("outcomes", self.outcomes, numbers=True))
+        object.__setattr__(self, "spread", _checked_places(self.spread, self.several))
         if not self.columns and not any(isinstance(each, Categories) for each in self.outcomes):
             raise SchemaError("columns or outcomes must declare two texts of something; leave Levels out otherwise")
         if twice := same_names([each.name for each in (*self.columns, *self.outcomes)]):
             raise SchemaError(f"levels has {twice[0]!r} and {twice[1]!r}, one name in any case; keep one")
 
+    @property
+    def several(self) -> tuple[Categories, ...]:
+        """The columns of more than two texts."""
+        return tuple(each for each in self.columns if len(each.values) > 2)
+
+    @property
+    def further(self) -> int:
+        """Number of columns that stand behind those that come in."""
+        return sum(len(each.values) - 2 for each in self.several)
+
     def apply(self, rows: Rows) -> Rows:
-        """The rows themselves: the readers of records replace the texts."""
-        return rows
+        """The rows with columns of 0 and 1 for codes of more than two texts; the readers of records give the codes.
+
+        A value that is no code of its column becomes NaN, so that its record is left out.
+        """
+        if not self.spread:
+            return rows
+        xp, columns, further = arrays_of(rows), [rows[:, j : j + 1] for j in range(rows.shape[1])], []
+        for place, column in zip(self.spread, self.several, strict=True):
+            codes, levels = columns[place], range(len(column.values))
+            known = reduce(or_, (codes == level for level in levels))
+            columns[place], *behind = (xp.where(known, (codes == level) * 1.0, math.nan) for level in levels[1:])
+            further += behind
+        return reduce(xp.hstack, (*columns, *further))
 
     def outputs(self, inputs: int | None) -> int | None:
-        """As many as came in."""
-        return inputs
+        """As many as came in, and one for each text beyond the second of a column."""
+        if inputs is not None and max(self.spread, default=-1) >= inputs:
+            raise SchemaError(f"levels spreads column {max(self.spread)}, and {inputs} columns come in; name another")
+        return None if inputs is None else inputs + self.further
+
+    def takes(self, outputs: int) -> int:
+        """As many as come out, less those that are behind."""
+        return outputs - self.further
+
+    def named(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Names of the columns that come out, ``"smoking: former"`` for one text of several."""
+        first, further = list(names), []
+        for place, column in zip(self.spread, self.several, strict=True):
+            first[place], *behind = (f"{column.name}: {value}" for value in column.values[1:])
+            further += behind
+        return (*first, *further)
 
     def of(self, name: str) -> Categories | None:
         """The declaration of a column; None where it holds numbers."""
@@ -68,13 +117,38 @@ class Levels(Transform):
     @property
     def said(self) -> str:
         """The declaration in words, for data owners."""
-        worded = [each for each in (*self.columns, *self.outcomes) if isinstance(each, Categories)]
-        parts = (f"in {each.name} {each.values[0]!r} counts as 0 and {each.values[1]!r} as 1" for each in worded)
-        return "; ".join(parts)
+        worded = [each for each in self.outcomes if isinstance(each, Categories)]
+        return "; ".join([*map(_said, self.columns), *map(_caused, worded)])
 
     def plain_table(self) -> dict[str, Any]:
         """The fields as a plan file holds them: columns as tables with their kind."""
-        return {name: [table_of(each) for each in getattr(self, name)] for name in ("columns", "outcomes")}
+        tables = {name: [table_of(each) for each in getattr(self, name)] for name in ("columns", "outcomes")}
+        return {**tables, "spread": list(self.spread)} if self.spread else tables
+
+
+def _said(column: Categories) -> str:
+    first, *rest = map(repr, column.values)
+    if len(rest) == 1:
+        return f"in {column.name} {first} counts as 0 and {rest[0]} as 1"
+    return f"in {column.name} {first} is what {', '.join(rest)} are compared with"
+
+
+def _caused(outcome: Categories) -> str:
+    first, event, *others = map(repr, outcome.values)
+    if not others:
+        return _said(outcome)
+    return f"in {outcome.name} {event} is the event; {', '.join((first, *others))} end the time without it"
+
+
+def _checked_places(places: Any, several: tuple[Categories, ...]) -> tuple[int, ...]:
+    checked = tuple(places) if isinstance(places, tuple | list) else None
+    if checked is None or not all(type(each) is int and each >= 0 for each in checked):
+        raise SchemaError(f"spread must hold places of columns, whole numbers from 0, got {places!r}")
+    if len(checked) != len(several) or len(set(checked)) < len(checked):
+        raise SchemaError(
+            f"spread must hold one place for each of the {len(several)} columns of more than two texts, got {places!r}"
+        )
+    return checked
 
 
 def _checked(field: str, columns: Any, *, numbers: bool) -> tuple[Any, ...]:
@@ -85,7 +159,7 @@ def _checked(field: str, columns: Any, *, numbers: bool) -> tuple[Any, ...]:
         if numbers and isinstance(each, Numeric) and each.edges is None and not each.unit:
             continue
         plain = isinstance(each, Categories) and not (each.other or each.missing or each.ordered)
-        if not plain or len(getattr(each, "values", ())) != 2:
+        if not plain or not 2 <= len(getattr(each, "values", ())) <= _MOST_LEVELS:
             either = ", or a Numeric without edges" if numbers else ""
-            raise SchemaError(f"{field}: {each.name!r} must be Categories of two values, encoded as 0 and 1{either}")
+            raise SchemaError(f"{field}: {each.name!r} must be Categories of 2 to {_MOST_LEVELS} values{either}")
     return checked

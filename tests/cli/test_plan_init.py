@@ -567,3 +567,20 @@ def test_a_survey_that_cannot_be_gets_a_sentence(init, keys, changes, told):
     assert isinstance(done.exception, ps.PrivstatsError)
     assert told in str(done.exception)
     assert not Path("plan.toml").exists()
+
+
+def test_columns_of_several_texts_and_several_causes_are_answered_in_words(init):
+    words = (
+        "--yes --task hazard --ranges smoking=never/former/current,age=20:90,arm=placebo/drug --times continuous "
+        "--bins months=0,6,12 --event ended=seen/relapse/death --expected-events 500 --clients 2 --vanish 0 "
+        "--colluders 0 --max-records 900 --model central --unit record --adjacency add-remove --epsilon 2 --delta 1e-6"
+    )
+    init(*words.split(), code=0)
+    schema = ps.Plan.read("plan.toml").schema
+    assert (schema.features, round(schema.clip_norm**2), schema.causes) == (5, 4, ("relapse", "death"))
+    levels, centre, scale, _ = schema.transform
+    assert levels.spread == (0,)
+    assert levels.named(schema.feature_names) == ("smoking: former", "age", "arm", "smoking: current")
+    assert (centre.centre, scale.per) == ((0.0, 55.0, 0.5, 0.0), (1.0, 35.0, 0.5, 1.0))
+    refused = init(*words.replace("arm=placebo/drug", "arm=a/").split(), "--force")
+    assert "the texts of 'arm' must be two or more with a slash between" in str(refused.exception)

@@ -60,7 +60,7 @@ def test_several_outcomes_and_texts_come_from_one_file(privstats: Any, tmp_path:
     ):
         done = privstats(*words.split(), cwd=tmp_path, code=0)
     assert "warning: 0.csv: 1 of the records cannot be read" in done.stderr
-    assert "'arm': 1 hold neither of the two values that the plan declares" in done.stderr
+    assert "'arm': 1 hold none of the values that the plan declares" in done.stderr
     assert "Private" not in done.stderr
     read = privstats("table", "out/0.release", "out/1.release", "--format", "csv", cwd=tmp_path)
     assert [line.partition(",")[0] for line in read.stdout.splitlines() if line.startswith(("well", "fell"))] == [

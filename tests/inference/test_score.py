@@ -315,6 +315,17 @@ def test_labels_that_are_no_outcomes_are_refused_by_what_helps_here(labels):
     assert ps.measure(plan.schema, np.ones((60, 1)), np.arange(60) % 2, published=plan.published).records == 60
 
 
+@pytest.mark.parametrize(("records", "said"), [(4_000, True), (20_000, False)])
+def test_a_cohort_twice_as_large_as_its_sample_does_not_hide_what_a_bound_hides(records: int, said: bool) -> None:
+    """At 2,000 records and a bound of 20 a third of the coefficients are reported, at 10,000 all (docs/tables_numbers);
+    cohorts admit twice as many."""
+    schema = ps.ScoreSchema(3, 3**0.5, family="poisson", target_bound=20.0, transform=CONSTANT)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        ps.Newton.start(schema, ps.Cohort(4, 4, records), privacy(8.0), 6)
+    assert any("coefficients are mostly hidden" in str(each.message) for each in caught) == said
+
+
 @pytest.mark.parametrize(("bound", "rate", "said"), [(20.0, None, True), (6.0, None, True), (6.0, 1.0, False)])
 def test_a_bound_that_hides_all_counts_is_said_before_anything_is_spent(bound: float, rate: Any, said: bool) -> None:
     """2,000 records, four columns, epsilon 8: with a mean count of 1 told at a bound of 6, and hidden at 20."""

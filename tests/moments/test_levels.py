@@ -116,7 +116,7 @@ def test_what_is_left_out_is_told_by_column_and_never_by_value() -> None:
     frame.loc[0:4, "arm"], frame.loc[2:3, "age"], frame.loc[9, "recovered"] = "Secret", None, "private"
     plain = schema_of(NUMBERS, probability=0.5)
     for schema, left, said in (
-        (schema_of(TEXTS, probability=0.5), 6, "'arm': 5 hold neither of the two values that the plan declares"),
+        (schema_of(TEXTS, probability=0.5), 6, "'arm': 5 hold none of the values that the plan declares"),
         (plain, 40, "'arm': 40 hold a text where a number belongs"),
     ):
         with pytest.warns(UnreadableRecordsWarning, match=f"{left} of the records cannot be read") as caught:
@@ -125,7 +125,7 @@ def test_what_is_left_out_is_told_by_column_and_never_by_value() -> None:
         assert said in remark
         assert "'age': 2 hold nothing" in remark
         assert not any(word in remark for word in ("Secret", "private", "drug", "placebo", "yes"))
-    refused(RecordError, "'arm': 5 hold neither", ps.measure, schema_of(TEXTS, probability=0.5).rows, *parts(frame))
+    refused(RecordError, "'arm': 5 hold none", ps.measure, schema_of(TEXTS, probability=0.5).rows, *parts(frame))
 
 
 def test_numbers_do_not_pass_for_texts() -> None:
@@ -143,9 +143,11 @@ def test_numbers_do_not_pass_for_texts() -> None:
         ({"treatment": {"arm": (0, 1)}}, "treatment must name the column of arms"),
         ({"treatment": {"arm": ("a", "b"), "dose": ("a", "b")}}, "treatment must name the column of arms"),
         ({"treatment": {"age": ("a", "b")}}, "must not be among the columns"),
+        ({"treatment": {"arm": ("a", "b", "c")}}, "treatment must name the column of arms"),
+        ({"outcome": {"well": ("no", "some", "yes")}}, "'well' must be a range or two texts, got 3 texts"),
         ({"outcome": ("no", "yes")}, "outcome must name the column"),
         ({"outcome": {"well": ("no", "yes"), "days": (0, 30)}}, "must share one public range"),
-        ({"subgroups": (ps.Categories("sex", (0, 1)),)}, "must be of its two texts"),
+        ({"subgroups": (ps.Categories("sex", (0, 1)),)}, "must be of its texts"),
         ({"subgroups": (ps.Categories("age", ("old", "young")),)}, "must be of whole numbers"),
     ],
 )
@@ -159,9 +161,11 @@ def test_texts_that_could_tell_nothing_are_refused(change: dict[str, Any], words
     ("columns", "outcomes", "words"),
     [
         ((), (), "must declare two texts"),
-        ((ps.Categories("arm", ("a", "b", "c")),), (), "must be Categories of two values"),
-        ((ps.Categories("arm", ("a", "b"), other=True),), (), "must be Categories of two values"),
-        ((ps.Numeric("age"),), (), "must be Categories of two values"),
+        ((ps.Categories("arm", ("a", "b", "c")),), (), "one place for each of the 1 columns of more than two texts"),
+        ((ps.Categories("arm", tuple(map(str, range(17)))),), (), "must be Categories of 2 to 16 values"),
+        ((ps.Categories("arm", ("a", "b"), other=True),), (), "must be Categories of 2 to 16 values"),
+        ((ps.Numeric("age"),), (), "must be Categories of 2 to 16 values"),
+        ((), (ps.Dates("well"),), "must be Categories of 2 to 16 values, or a Numeric without edges"),
         ((ps.Categories("arm", ("a", "b")),), (ps.Numeric("Arm"),), "one name in any case"),
         ("arm", (), "must be a tuple"),
     ],
@@ -210,7 +214,7 @@ def test_hazards_read_them_too() -> None:
     by = [measured(each.counted("arm"), table) for each, table in ((numbers, coded), (texts, said))]
     assert np.array_equal(by[0].T, by[1].T)
     said.loc[0, "arm"] = "unknown"
-    with pytest.warns(UnreadableRecordsWarning, match="'arm': 1 hold neither of the two values"):
+    with pytest.warns(UnreadableRecordsWarning, match="'arm': 1 hold none of the values"):
         left = ps.measure(
             texts, said, published=Published.of({"w": Values.rounded(np.full(4, 0.1))}), unreadable="leave out"
         )

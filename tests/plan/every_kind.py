@@ -119,6 +119,26 @@ def _others() -> dict[str, ps.Plan]:
             made.promise(),
             published=Published("1" * 64),
         ),
+        "several texts": made.plan(
+            ps.HazardSchema(
+                4,
+                2.0,
+                bins=ps.Bins("months", (0, 6, 12)),
+                event="ended",
+                feature_names=("arm", "smoking"),
+                transform=(
+                    ps.transforms.Levels(
+                        (ps.Categories("smoking", ("never", "former", "current")),),
+                        (ps.Categories("ended", ("seen", "relapse", "death")),),
+                        (1,),
+                    ),
+                    ps.transforms.ConstantFeature(1.0),
+                ),
+            ),
+            COHORT,
+            made.promise(),
+            published=Published("1" * 64),
+        ),
         "hazards": made.plan(
             ps.HazardSchema(
                 3,

@@ -66,6 +66,19 @@ def test_a_plan_that_declares_texts_is_certified_and_another_declaration_is_anot
         check(plans[0].to_toml().replace('kind = "categories"', 'kind = "words"', 1), text)
 
 
+def test_a_plan_with_a_column_of_several_texts_is_certified_at_the_noise_of_two() -> None:
+    """The clip is that of two texts, and so is every number that the checker derives from the plan."""
+    plans = []
+    for texts in (("no", "yes"), ("never", "former", "current")):
+        schema = ps.EffectSchema.of({"smoking": texts}, treatment="arm", outcome=(0, 1), probability=0.5)
+        plans.append(ps.Effect.start(schema, ps.Cohort(3, 3, 1_000), made.promise("central")).plan)
+    two, several = (certificate_text(plan) for plan in plans)
+    assert check(plans[1].to_toml(), several).startswith("holds")
+    assert json.loads(two)["statistics"] == json.loads(several)["statistics"]
+    with pytest.raises(Refused):
+        check(plans[1].to_toml().replace("spread = [", "spreads = ["), several)
+
+
 @pytest.mark.nightly
 def test_three_hundred_plans_by_chance_are_certified() -> None:
     for plan in islice(random_plans(300), 304):

@@ -41,6 +41,7 @@ FREE = {  # keys that another plan of the same promise has not; every other one 
         "times",
         "time_unit",
         "left_out",
+        "spread",
     ),
 }
 

@@ -143,12 +143,13 @@ def _range(what: str, text: str) -> tuple[float, float]:
     return ends
 
 
-def _texts(what: str, text: str) -> tuple[str, str]:
-    """Two texts, of which the first counts as 0."""
-    texts = [each.strip() for each in text.split("/")]
-    if len(texts) != 2 or not all(texts):
-        raise PlanError(f"{what} must be two with a slash between, such as placebo/drug, got {text!r}")
-    return texts[0], texts[1]
+def _texts(what: str, text: str, most: float = 2) -> tuple[str, ...]:
+    """Two texts, of which the first counts as 0; or more, of which the first is compared with."""
+    texts = tuple(each.strip() for each in text.split("/"))
+    if not 2 <= len(texts) <= most or not all(texts):
+        several = "two" if most == 2 else "two or more"
+        raise PlanError(f"{what} must be {several} with a slash between, such as placebo/drug, got {text!r}")
+    return texts
 
 
 def _by_column(what: str, text: str) -> dict[str, str]:
@@ -165,11 +166,12 @@ def _by_column(what: str, text: str) -> dict[str, str]:
     return columns
 
 
-def _columns(what: str, text: str) -> dict[str, Any]:
-    """The range of each column by its name, or its two texts."""
+def _columns(what: str, text: str, most: float = 2) -> dict[str, Any]:
+    """The range of each column by its name, or its texts."""
+    told = _by_column(what, text).items()
     return {
-        name: _texts(f"the texts of {name!r}", values) if "/" in values else _range(f"the range of {name!r}", values)
-        for name, values in _by_column(what, text).items()
+        name: _texts(f"the texts of {name!r}", each, most) if "/" in each else _range(f"the range of {name!r}", each)
+        for name, each in told
     }
 
 
@@ -204,9 +206,9 @@ def _bins(text: str) -> ps.Bins:
 
 
 def _event(text: str) -> tuple[str, tuple[str, ...]]:
-    """The column of the event, and its two texts where it has some."""
+    """The column of the event, and its texts where it has some."""
     name, parted, texts = text.partition("=")
-    return name.strip(), _texts("event", texts) if parted else ()
+    return name.strip(), _texts("event", texts, math.inf) if parted else ()
 
 
 def _asked(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
@@ -280,11 +282,12 @@ QUESTIONS: tuple[Question, ...] = (
         why="Longer ones are shortened. Take it from public data: from private records it is a leak outside the "
             "budget.",
         help="The longest vector of a record; from public data."),
-    _effect("ranges", "age=20:90", where=("task", ("effect", "hazard")), read=partial(_columns, "ranges"),
+    _effect("ranges", "age=20:90", where=("task", ("effect", "hazard")),
+        read=partial(_columns, "ranges", most=math.inf),
         asks="Which columns, with which public ranges?",
         why="As age=20:90,sex=female/male: measured before treatment, known from the literature and not from records; "
-            "two texts count as 0 and 1.",
-        help="Columns with public ranges, as age=20:90,sex=female/male."),
+            "two texts count as 0 and 1; of more, as smoking=never/former/current, each is compared with the first.",
+        help="As age=20:90,sex=female/male,smoking=never/former/current."),
     _effect("treatment", "treated", read=_treatment,
         asks="Which column says who was treated, 1, or not, 0?",
         why="It is none of the columns before; where it holds two texts, that of the others first: arm=placebo/drug.",
@@ -332,8 +335,9 @@ QUESTIONS: tuple[Question, ...] = (
         help="Of hazards: spans of time, as months=0,6,12,18."),
     _hazard("event", "died", read=_event,
         asks="Which column says whether the event happened, 1, or not, 0?",
-        why="0 where the person was last seen without it; where it holds two texts, that of these first: died=no/yes.",
-        help="Likewise: the column of 0 and 1, or as died=no/yes."),
+        why="0 where the person was last seen without it; where it holds texts, that of these first: died=no/yes; "
+            "other causes behind the event, which end the time without it: ended=seen/relapse/death.",
+        help="Likewise: of 0 and 1, as died=no/yes, or ended=seen/relapse/death."),
     _hazard("times", "continuous", choices=("continuous", "discrete"),
         asks="Do people leave at any time, or at visits?",
         why="continuous: at any time, which the sums allow for; discrete: a span of time is one visit.",

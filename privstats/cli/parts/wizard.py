@@ -166,19 +166,22 @@ def _hazards(
 ) -> ps.HazardSchema:
     """Columns become -1 to 1, beside a constant of 1."""
     worded = {name: each for name, each in ranges.items() if isinstance(each[0], str)}
-    ends = [(0.0, 1.0) if name in worded else each for name, each in ranges.items()]
+    spread = tuple(place for place, each in enumerate(ranges.values()) if len(each) > 2)
+    further = sum(max(len(each) - 2, 0) for each in ranges.values())
+    coded = {name: (0.0, 1.0) if len(each) == 2 else (-1.0, 1.0) for name, each in worded.items()}
+    ends = [*{**ranges, **coded}.values(), *[(-1.0, 1.0)] * further]
     name, texts = event
     goals = (ps.Categories(name, texts),) if texts else ()
     columns = tuple(ps.Categories(name, each) for name, each in worded.items())
     return ps.HazardSchema(
-        len(ranges) + 1,
+        len(ranges) + further + 1,
         math.sqrt(len(ranges) + 1),
         bins=bins,
         event=name,
         **more,
         feature_names=tuple(ranges),
         transform=(
-            *((ps.transforms.Levels(columns, goals),) if columns or goals else ()),
+            *((ps.transforms.Levels(columns, goals, spread),) if columns or goals else ()),
             ps.transforms.Centre(tuple((low + high) / 2 for low, high in ends)),
             ps.transforms.Scale(tuple((high - low) / 2 for low, high in ends)),
             ps.transforms.ConstantFeature(1.0),

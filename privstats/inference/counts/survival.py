@@ -253,8 +253,12 @@ def kaplan_meier(
     return curves if by is not None else curves[""]
 
 
-def event_tables(release: Release, time: str, event: str, by: str | None, times: Times | None) -> dict[str, CountTable]:
+def event_tables(
+    release: Release, time: str, event: str, by: str | None, times: Times | None, *, causes: bool = False
+) -> dict[str, CountTable]:
     """A table of time against event for every group; one without a name where there are no groups.
+
+    ``causes`` admits further values of the event, for readers to which other causes are a censoring.
 
     Raises:
         ReleaseError: other kinds of variables, no table that crosses them, or times that are neither.
@@ -264,8 +268,11 @@ def event_tables(release: Release, time: str, event: str, by: str | None, times:
     clock, outcome = table.variables[-2:]
     if not isinstance(clock, Bins) or clock.edges[0] < 0:
         raise ReleaseError(f"time {time!r} must be a variable of Bins with edges at or above 0")
-    if not isinstance(outcome, Categories) or len(outcome.values) != 2 or outcome.other:
-        raise ReleaseError(f"event {event!r} must have exactly two values, the second of which is the event")
+    if not isinstance(outcome, Categories) or outcome.other or not (causes or len(outcome.values) == 2):
+        raise ReleaseError(
+            f"event {event!r} must have exactly two values, the second of which is the event; of several causes read "
+            "cumulative_incidence"
+        )
     if by is None:
         return {"": table}
     return {
@@ -289,7 +296,7 @@ def checked_times(times: Times | None) -> Times:
 
 
 def at_risk_in(counts: Array) -> Array:
-    """Records at risk at the beginning of every bin, from counts ``(..., k, 2)`` of the censored and of events."""
+    """Records at risk at the beginning of every bin, from counts ``(..., k, m)`` of the censored and of events."""
     return np.flip(np.cumsum(np.flip(counts.sum(axis=-1), axis=-1), axis=-1), axis=-1)
 
 
@@ -323,7 +330,7 @@ def told_bins(table: CountTable) -> int:
     at_risk = at_risk_in(table.counts)[: bins - (clock.open in ("above", "both"))]
     if table.sigma == 0:
         return int((at_risk > 0).sum())
-    deviation = table.sigma * np.sqrt(2 * np.arange(bins, 0, -1)[: len(at_risk)])
+    deviation = table.sigma * np.sqrt(table.counts.shape[-1] * np.arange(bins, 0, -1)[: len(at_risk)])
     few = at_risk < np.maximum(_SURE * deviation, _FEWEST_AT_RISK)
     return int(np.argmax(few)) if few.any() else len(at_risk)
 

@@ -60,7 +60,8 @@ def logrank_test(release: Release, *, time: str, event: str, by: str, times: Tim
     risk of a group from the first bin on, the test is not told: a statistic of NaN and a p-value of 1.
 
     Args:
-        release, time, event, times: as for :func:`kaplan_meier`.
+        release, time, times: as for :func:`kaplan_meier`.
+        event: as there; of more than two values others beyond the second are causes that count as censored.
         by: a variable of two groups.
 
     Raises:
@@ -74,7 +75,7 @@ def logrank_test(release: Release, *, time: str, event: str, by: str, times: Tim
         >>> ps.inference.logrank_test(release, time="months", event="died", by="arm", times="discrete").p_value < 0.001
         True
     """
-    tables = list(event_tables(release, time, event, by, times).values())
+    tables = list(event_tables(release, time, event, by, times, causes=True).values())
     if len(tables) != 2:
         raise ReleaseError(f"{by!r} has {len(tables)} groups, and a log-rank test compares two; release such a table")
     bins = min(told_bins(table) for table in tables)
@@ -159,7 +160,8 @@ def proportionality_test(
     Args:
         release: of a ``CountSchema`` with a table that crosses these variables.
         time: a variable of ``Bins``.
-        event: a variable of two ``Categories``, the second of which is the event.
+        event: a variable of ``Categories``, the second of which is the event; others beyond it are causes that end the
+            time without it, and count as censored.
         by: a variable of two groups, the second of which is compared with the first.
         bins: how many bins to compare, from the first on; None for all that are told.
         times: as for :func:`kaplan_meier`.
@@ -179,7 +181,7 @@ def proportionality_test(
         >>> found.rises, found.p_value < 0.001
         (True, True)
     """
-    tables = list(event_tables(release, time, event, by, times).values())
+    tables = list(event_tables(release, time, event, by, times, causes=True).values())
     if len(tables) != 2:
         raise ReleaseError(f"{by!r} has {len(tables)} groups, and a hazard ratio compares two; release such a table")
     counts, sigma = np.stack([table.counts for table in tables]), tables[0].sigma

@@ -94,9 +94,10 @@ def with_left_out(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
     return (count, _LEFT_OUT, *others)
 
 
-def is_worded(declared: Any) -> bool:
-    """Whether two texts stand where a range may."""
-    return isinstance(declared, tuple | list) and len(declared) == 2 and all(isinstance(each, str) for each in declared)
+def is_worded(declared: Any, most: float = math.inf) -> bool:
+    """Whether two or more texts stand where a range may."""
+    texts = isinstance(declared, tuple | list) and all(isinstance(each, str) for each in declared)
+    return texts and 2 <= len(declared) <= most
 
 
 def levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any) -> tuple[Levels, ...]:
@@ -106,21 +107,23 @@ def levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], ou
         SchemaError: a treatment that is no name, or names no two texts.
     """
     arm = {} if isinstance(treatment, str) else treatment
-    if not isinstance(arm, Mapping) or (arm == treatment and (len(arm) != 1 or not all(map(is_worded, arm.values())))):
+    two = isinstance(arm, Mapping) and all(is_worded(each, 2) for each in arm.values())
+    if not isinstance(arm, Mapping) or (arm == treatment and (len(arm) != 1 or not two)):
         raise SchemaError(
             "treatment must name the column of arms, whose values are 0 and 1, or both its texts, that of the others "
             "first: {'arm': ('placebo', 'drug')}"
         )
-    if is_worded(outcome):
+    if is_worded(outcome, 2):
         raise SchemaError("outcome must name the column of these two texts: {'recovered': ('no', 'yes')}")
     if not any(map(is_worded, (*columns.values(), *arm.values(), *goals_of(outcome).values()))):
         return ()
     from privstats.transforms import Levels, Numeric
 
     told = tuple(Categories(name, tuple(each)) for name, each in {**columns, **arm}.items() if is_worded(each))
+    spread = tuple(place for place, each in enumerate(columns.values()) if is_worded(each) and len(each) > 2)
     outcomes = goals_of(outcome) if any(map(is_worded, goals_of(outcome).values())) else {}
     goals = (Categories(name, tuple(each)) if is_worded(each) else Numeric(name) for name, each in outcomes.items())
-    return (Levels(told, tuple(goals)),)
+    return (Levels(told, tuple(goals), spread),)
 
 
 def goals_of(outcome: Any) -> Mapping[str, Any]:
@@ -136,6 +139,9 @@ def shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
     """
     if not isinstance(outcome, Mapping):
         return outcome, None
+    for name, each in outcome.items():
+        if is_worded(each) and not is_worded(each, 2):
+            raise SchemaError(f"outcome {name!r} must be a range or two texts, got {len(each)} texts")
     ranges = {name: range_of(each, f"the range of {name!r}") for name, each in outcome.items()}
     if len(set(ranges.values())) != 1:
         raise SchemaError(
@@ -191,8 +197,10 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
 
 
 def range_of(declared: Any, field: str) -> tuple[float, float]:
-    """A public range; of two texts 0 to 1."""
-    return (0.0, 1.0) if is_worded(declared) else checked_range(declared, field)
+    """A public range; of two texts 0 to 1, and of more -1 to 1, which leaves columns of 0 and 1 as they are."""
+    if is_worded(declared):
+        return (0.0, 1.0) if len(declared) == 2 else (-1.0, 1.0)
+    return checked_range(declared, field)
 
 
 def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
@@ -231,7 +239,11 @@ def check_columns(schema: EffectSchema) -> None:
     goals = levels.outcomes if levels is not None else ()
     if goals and tuple(each.name for each in goals) != schema.outcome_names:
         raise SchemaError("outcomes of Levels must be those that outcome_names names, in order, or none at all")
+    if any(isinstance(each, Categories) and len(each.values) > 2 for each in goals):
+        raise SchemaError("an outcome column of an effect must hold numbers, or two texts")
     arm = _arm(names, last)
+    if levels is not None and arm in [each.name for each in levels.several]:
+        raise SchemaError(f"the treatment {arm!r} must be a column of 0 and 1, or of two texts")
     told = [each.name for each in schema.subgroups or ()]
     for name in told:
         if name not in names or name == arm or told.count(name) > 1:
@@ -287,8 +299,6 @@ def _check_codes(subgroups: Variable, texts: Categories | None) -> None:
     if isinstance(subgroups, Bins):
         return
     if texts is not None and set(subgroups.values) != set(texts.values):
-        raise SchemaError(
-            f"subgroups by {subgroups.name!r} must be of its two texts, {', '.join(map(str, texts.values))}"
-        )
+        raise SchemaError(f"subgroups by {subgroups.name!r} must be of its texts, {', '.join(map(str, texts.values))}")
     if texts is None and not all(type(value) is int for value in subgroups.values):
         raise SchemaError(f"subgroups by {subgroups.name!r} must be of whole numbers, the codes in that column")

@@ -153,7 +153,7 @@ class EffectSchema(Schema):
     @classmethod
     def of(
         cls,
-        columns: Mapping[str, tuple[float, float] | tuple[str, str]],
+        columns: Mapping[str, tuple[float, float] | tuple[str, ...]],
         *,
         treatment: str | Mapping[str, tuple[str, str]],
         outcome: tuple[float, float] | Mapping[str, tuple[float, float] | tuple[str, str]],
@@ -173,8 +173,8 @@ class EffectSchema(Schema):
 
         Args:
             columns: (low, high) by name, all measured before treatment; the treatment is not among them. Two texts in
-                place of a range, such as ``("female", "male")``, count as 0 and 1 (:class:`~privstats.transforms.
-                Levels`).
+                place of a range, such as ``("female", "male")``, count as 0 and 1, and of more, such as ``("never",
+                "former", "current")``, each is compared with the first (:class:`~privstats.transforms.Levels`).
             treatment: the name of the column of arms, 0 or 1; or ``{"arm": ("placebo", "drug")}``.
             outcome: the public range, or that of each outcome by name; several must have the same one. Of two texts,
                 ``{"recovered": ("no", "yes")}``, it is 0 to 1.
@@ -192,12 +192,13 @@ class EffectSchema(Schema):
         if arm in columns:
             raise SchemaError(f"treatment {arm!r} must not be among the columns: it would explain itself away")
         ranges = [range_of(each, f"the range of {name!r}") for name, each in columns.items()]
-        width = len(ranges)
+        width, further = len(ranges), levels[0].further if levels else 0
+        behind = (0.0,) * (1 + further)  # the arm, and texts beyond the second of a column
         shared, names = shared_range(outcome)
-        centred = Centre((*((low + high) / 2 for low, high in ranges), 0.0))
-        scaled = Scale((*((high - low) / 2 for low, high in ranges), 1.0))
+        centred = Centre((*((low + high) / 2 for low, high in ranges), *behind))
+        scaled = Scale((*((high - low) / 2 for low, high in ranges), *(1.0 for _ in behind)))
         return cls(
-            2 * (width + 1), math.sqrt(width + 1) if clip_norm is None else clip_norm, outcome=shared,
+            2 * (width + further + 1), math.sqrt(width + 1) if clip_norm is None else clip_norm, outcome=shared,
             outcome_names=names, subgroups=subgroups, groups=groups, measure=measure, balance=balance, missing=missing,
             left_out=left_out, probability=probability, estimand=estimand, trim=trim, grid_bits=grid_bits,
             transform=(*levels, centred, scaled, ConstantFeature(1.0), ByArm(width)), feature_names=(*columns, arm),
