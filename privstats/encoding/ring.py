@@ -160,6 +160,11 @@ class Ring:
 class RingVector:
     """One element of a group: lanes are mutable in place, so that masks are added without copies.
 
+    Attributes:
+        ring: the group.
+        lanes: the entries by segment.
+        reproducible: the vector holds noise of a generator that others may know; a sum with it does, too.
+
     Example:
         >>> ring = ps.encoding.Ring(((2, 8),))
         >>> vector = ring.encode(np.array([100, -3]))
@@ -170,6 +175,7 @@ class RingVector:
 
     ring: Group
     lanes: Lanes
+    reproducible: bool = False
 
     def __repr__(self) -> str:
         return f"RingVector(size={self.ring.size})"  # never the entries: they may be a party's own sums
@@ -177,6 +183,8 @@ class RingVector:
     def add(self, other: RingVector) -> None:
         """Add ``other`` in place."""
         self.ring.add(self.lanes, _same_ring(self, other))
+        if other.reproducible:
+            object.__setattr__(self, "reproducible", True)
 
     def subtract(self, other: RingVector) -> None:
         """Subtract ``other`` in place."""

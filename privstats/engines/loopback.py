@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ class Outcome:
     """The result of a session.
 
     Attributes:
-        total: the exact sum over ``survivors``.
+        total: the exact sum over ``survivors``; marked where a client's noise is reproducible, as its release is then.
         survivors: the clients in the sum, in increasing order.
         bytes_sent: bytes that each client sent, by index.
         bytes_received: bytes sent to each client, by index.
@@ -135,8 +135,9 @@ class _Session:
         finally:
             self._dismiss()
         total, survivors = self.server.result
+        known = any(getattr(self.peers[client], "reproducible", False) for client in survivors)
         return Outcome(
-            total=total,
+            total=replace(total, reproducible=known),
             survivors=survivors,
             bytes_sent=tuple(self.sent[: self.clients]),
             bytes_received=tuple(self.received[: self.clients]),

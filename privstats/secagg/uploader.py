@@ -26,10 +26,14 @@ class Uploader(Exclusive):
 
     In the state ``upload`` names the upload that was made and ``uploaded`` the one that may be sent; ``vector`` is
     filled in for sealing only.
+
+    Attributes:
+        reproducible: the vector holds noise that others may know; no longer known of a client that was resumed.
     """
 
     parameters: Masking
     index: int
+    reproducible: bool = False
     _state: Any
     _vector: RingVector | None
     _on_upload: OnUpload | None

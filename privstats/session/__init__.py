@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from privstats.session.machines import server as server
     from privstats.session.noise import helper_noise as helper_noise
     from privstats.session.unmasked import aggregate_unmasked as aggregate_unmasked
-    from privstats.session.unmasked import in_clear as in_clear
     from privstats.session.unmasked import release as release
 else:
     __getattr__, __dir__ = lazy_names(__name__)

@@ -91,8 +91,6 @@ def _with_stand_ins(
     plan: Plan, parts: Sequence[Moments | Contribution], members: Sequence[secagg.Identity], rng: Generator
 ) -> tuple[Plan, list[Contribution]]:
     """The plan with another panel, and the contributions under it."""
-    known = [isinstance(part, Contribution) and part.reproducible for part in parts]
     vectors = [in_ring(plan, part, rng, index) for index, part in enumerate(parts)]
     plan = replace(plan, panel=tuple(each.public.hex() for each in members))
-    found = zip(vectors, known, strict=True)
-    return plan, [Contribution(plan.digest, vector, reproducible=each) for vector, each in found]
+    return plan, [Contribution(plan.digest, vector) for vector in vectors]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any, NoReturn
 
@@ -66,10 +67,11 @@ class Contribution:
         new one, with new noise, under a new run name
     """
 
-    __slots__ = ("_lock", "_noise_root", "_plan", "_process", "_reproducible", "_used", "_vector")
+    __slots__ = ("_lock", "_noise_root", "_plan", "_process", "_used", "_vector")
 
     def __init__(self, plan: str, vector: RingVector, *, reproducible: bool = False, noise_root: bytes = b"") -> None:
-        self._vector, self._reproducible, self._noise_root = vector, reproducible, noise_root
+        self._vector = replace(vector, reproducible=reproducible or vector.reproducible)
+        self._noise_root = noise_root
         self._plan, self._used, self._lock, self._process = plan, False, Lock(), os.getpid()
 
     @property
@@ -85,7 +87,7 @@ class Contribution:
     @property
     def reproducible(self) -> bool:
         """Whether its noise came from a generator that others may know, so that it gives no privacy."""
-        return self._reproducible
+        return self._vector.reproducible
 
     def check(self, plan: str) -> None:
         """Verify that it was made under the plan with this digest and was not used, before anything is spent.

@@ -8,7 +8,6 @@ stands behind the noise for the same reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from privstats import dp
 from privstats.encoding import RingVector
@@ -54,7 +53,8 @@ def release(
             cost; after one that returned or aborted, further calls are refused. Without it each call is a new run.
         openings: by client, the layers of noise in the sum that it opened (``server.openings``); they are subtracted.
             Those of other clients stay in the release, which knows them.
-        allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
+        allow_reproducible: accept a generator whose stream others may know; the release is marked with it. The release
+            of a total that holds a contribution with such noise is marked in any case.
 
     Guarantee:
         The noise is added before the lift. Reduction into the ring commutes with addition, so the noisy ring element is
@@ -129,7 +129,7 @@ def _drawn(
     rare: tuple[int, ...] = ()
     if plan.schema.suppressible:
         vector, rare = dp.without_rare(plan.layout, vector, plan.min_count, plan.merge)
-    known = rng.reproducible and plan.noise is not None
+    known = (rng.reproducible or total.reproducible) and plan.noise is not None
     return Release(plan, vector, survivors, rare, reproducible=known, left_for=left_for)
 
 
@@ -175,9 +175,7 @@ def aggregate_unmasked(
         for _ in range(plan.helpers):
             total.add(draw(rng.bytes(SEED_BYTES)))
     survivors = tuple(range(len(parts)))
-    released = release(plan, total, survivors, rng, charge="uncharged", openings=openings, allow_reproducible=True)
-    known = any(isinstance(part, Contribution) and part.reproducible for part in parts)
-    return replace(released, reproducible=True) if known else released
+    return release(plan, total, survivors, rng, charge="uncharged", openings=openings, allow_reproducible=True)
 
 
 def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
@@ -190,7 +188,3 @@ def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
         raise DataError("this contribution has no layers of noise to open")
     count = opened_layers(levels, survivors)
     return Opening(levels[count], layer_seeds(opening(part.noise_root, len(levels) - 1, count), count))
-
-
-in_clear = aggregate_unmasked
-"""The name of :func:`aggregate_unmasked` in scripts outside the project."""

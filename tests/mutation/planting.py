@@ -5,9 +5,11 @@ Knows no particular bug; ``catalogue`` does. Whoever imports a planted name insi
 
 import importlib
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from types import ModuleType
 from typing import Any
 
 from privstats.kinds import KINDS
@@ -77,6 +79,20 @@ def both(*several: Callable[[], list[Edit]]) -> Callable[[], list[Edit]]:
 def member(owner: type, name: str, bug: Any) -> Callable[[], list[Edit]]:
     """A method or property of a class."""
     return lambda: [(owner, name, bug)]
+
+
+def homes(edits: Callable[[], list[Edit]]) -> set[str]:
+    """The modules that a bug is in: those whose names are rebound; where many share a function, the one that has it."""
+    found = [(owner, vars(owner)[name]) for owner, name, _ in edits()]
+    shared = Counter(id(value) for _, value in found)
+    return {
+        value.__module__ if shared[id(value)] > 1 and hasattr(value, "__qualname__") else _module_of(owner)
+        for owner, value in found
+    }
+
+
+def _module_of(owner: Any) -> str:
+    return str(owner.__name__ if isinstance(owner, ModuleType) else owner.__module__)
 
 
 @contextmanager

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import subprocess
 import sys
 import tokenize
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -169,26 +170,75 @@ class Graph:
         wanted = tuple(rooms)
         return {name for name in self.modules if any(name == room or name.startswith(room + ".") for room in wanted)}
 
-    def _run_by(self, module: Module) -> Iterator[str]:
-        rooms: dict[str, str] = {}
-        for node in _at_load(module.tree):
+    @cached_property
+    def named(self) -> dict[str, set[str]]:
+        """By module, the others that it names in any way: also inside functions, and in a text such as
+        ``import_module("privstats.heads")``."""
+        return {
+            name: {*self._run_by(each, _run), *self._in_texts(each.tree)} - {name}
+            for name, each in self.modules.items()
+        }
+
+    def _run_by(self, module: Module, imported: Callable[[ast.AST], Iterator[ast.AST]] | None = None) -> Iterator[str]:
+        bound: dict[str, str] = {}
+        for node in (imported or _at_load)(module.tree):
+            bound |= _packages_in(node)
             for source, alias in _names_in(node):
                 if found := self._resolved(source, alias.name):
                     yield found
                 if source in self.modules and source not in self._lazy:
                     yield source
-                if f"{source}.{alias.name}" in self._lazy:
-                    rooms[alias.asname or alias.name] = f"{source}.{alias.name}"
+                if f"{source}.{alias.name}" in self.modules:
+                    bound[alias.asname or alias.name] = f"{source}.{alias.name}"
+            yield from (name for name in _modules_in(node) if name in self.modules)
         for node in _run(module.tree):
-            of_a_room = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in rooms
-            if of_a_room and (found := self._resolved(rooms[node.value.id], node.attr)):
+            if isinstance(node, ast.Attribute):
+                yield from self._along(bound, node)
+
+    def _along(self, bound: Mapping[str, str], node: ast.Attribute) -> Iterator[str]:
+        """The modules that ``privstats.room.name`` goes through, each where it is defined."""
+        names = [node.attr]
+        below = node.value
+        while isinstance(below, ast.Attribute):
+            names.append(below.attr)
+            below = below.value
+        source = bound.get(below.id) if isinstance(below, ast.Name) else None
+        while source in self.modules and names:
+            name = names.pop()
+            if found := self._resolved(source, name):
                 yield found
+            source = f"{source}.{name}"
+
+    def _in_texts(self, tree: ast.Module) -> Iterator[str]:
+        """The modules whose names are in the module as a text of their own, with or without a name behind them."""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and _NAMED.fullmatch(node.value):
+                source, _, name = node.value.replace(":", ".").rpartition(".")
+                if found := self._resolved(source, name):
+                    yield found
 
     def _resolved(self, source: str, name: str) -> str | None:
         """The module that defines a name, through lazy rooms; None where it is not of the package."""
         while name in self._lazy.get(source, ()) and self._lazy[source][name][0] != source:
             source, name = self._lazy[source][name]
         return next((each for each in (f"{source}.{name}", source) if each in self.modules), None)
+
+
+_NAMED = re.compile(rf"{PACKAGE}(\.\w+)+(:\w+)?")
+
+
+def _packages_in(node: ast.AST) -> dict[str, str]:
+    """What ``import privstats.room`` binds: the package, or the room under another name."""
+    aliases = node.names if isinstance(node, ast.Import) else []
+    ours = (alias for alias in aliases if alias.name.partition(".")[0] == PACKAGE)
+    return {alias.asname or PACKAGE: alias.name if alias.asname else PACKAGE for alias in ours}
+
+
+def _modules_in(node: ast.AST) -> Iterator[str]:
+    """The modules that ``import privstats.room`` runs; the package alone runs none of its rooms."""
+    for alias in node.names if isinstance(node, ast.Import) else []:
+        parts = alias.name.split(".")
+        yield from (".".join(parts[:end]) for end in range(2, len(parts) + 1))
 
 
 def _imported(node: ast.AST) -> str | None:
@@ -232,6 +282,29 @@ def core_of(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
     }
 
 
+def leaving(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
+    """What the core names outside of the core and its support, as ``module -> module``."""
+    rooms: Mapping[str, list[str]] = budget["core"]  # type: ignore[assignment]
+    core = core_of(graph, budget)
+    known = core | graph.below(f"{PACKAGE}.{name}" for name in rooms["support"]) | {PACKAGE}
+    return {f"{name} -> {other}" for name in core for other in graph.named[name] - known}
+
+
+def held(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
+    """The modules outside the core that a promise rests on, too: what lies in the rooms of ``[holds]``."""
+    return graph.below(f"{PACKAGE}.{name}" for name in budget["holds"])
+
+
+def roads_of_plans(budget: Mapping[str, dict[str, object]]) -> dict[str, list[str]]:
+    """By plan, the modules that its road starts from; ``spine`` stands for all of the spine."""
+    spine: list[str] = budget["road"]["spine"]  # type: ignore[assignment]
+    plans: Mapping[str, list[str]] = budget["road"]["plans"]  # type: ignore[assignment]
+    return {
+        plan: [f"{PACKAGE}.{name}" for start in starts for name in (spine if start == "spine" else [start])]
+        for plan, starts in plans.items()
+    }
+
+
 def measured(graph: Graph, budget: Mapping[str, dict[str, object]]) -> dict[str, int]:
     """Every row of the table but what a process loads."""
     core = core_of(graph, budget)
@@ -239,6 +312,8 @@ def measured(graph: Graph, budget: Mapping[str, dict[str, object]]) -> dict[str,
     kinds: Mapping[str, list[str]] = budget["road"]["kinds"]  # type: ignore[assignment]
     roads = {kind: graph.reach([*spine, *(f"{PACKAGE}.{name}" for name in own)]) for kind, own in kinds.items()}
     together: set[str] = set().union(*roads.values())
+    plans = {name: graph.reach(starts) for name, starts in roads_of_plans(budget).items()}
+    sizes: dict[str, Callable[[set[str]], int]] = {"modules": len, "lines": graph.lines}
     apart = graph.modules.keys() - graph.below([f"{PACKAGE}.contrib"])
     modules = [graph.modules[name] for name in apart]
     tests = Graph.read(package="tests")
@@ -250,6 +325,7 @@ def measured(graph: Graph, budget: Mapping[str, dict[str, object]]) -> dict[str,
         "longest road of a kind, lines": max(map(graph.lines, roads.values())),
         "roads of all kinds, modules": len(together),
         "roads of all kinds, lines": graph.lines(together),
+        **{f"road of {name}, {what}": size(road) for name, road in plans.items() for what, size in sizes.items()},
         "modules beside dp that draw noise": len(drawers(graph)),
         "files": len(graph.modules),
         "lines": graph.lines(graph.modules),
@@ -272,28 +348,31 @@ def run() -> dict[str, int]:
 
 _DRAWS = {
     "draw_share", "draw_central", "draw_layers", "draw_member",
-    "discrete_gaussian", "discrete_laplace", "rounded_gaussian",
+    "discrete_gaussian", "discrete_laplace", "rounded_gaussian", "sampler",
 }  # fmt: skip
 
 
+SAMPLERS = frozenset({f"{PACKAGE}.dp.mechanisms", f"{PACKAGE}.dp.samplers"})
+"""The modules of ``dp`` that draw."""
+
+
 def drawers(graph: Graph) -> set[str]:
-    """Modules outside ``dp`` that draw noise, by the names of what draws it."""
+    """Modules outside ``dp`` that can draw noise: by a name of what draws it, an alias of it, or ``trust.sampler``."""
     return {
         name
         for name, each in graph.modules.items()
-        if not name.startswith(f"{PACKAGE}.dp.") and any(_draws(node) for node in ast.walk(each.tree))
+        if not f"{name}.".startswith(f"{PACKAGE}.dp.")
+        and (graph.named[name] & SAMPLERS or any(_draws(node) for node in _run(each.tree)))
     }
 
 
 def _draws(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call):
-        return False
-    called = node.func
-    name = called.attr if isinstance(called, ast.Attribute) else called.id if isinstance(called, ast.Name) else ""
-    return name in _DRAWS
+    match node:
+        case ast.Attribute(attr=name) | ast.Name(id=name) | ast.Constant(value=str(name)):
+            return name in _DRAWS
+    return False
 
 
-_KEYS = ("asymmetric.ed25519", "asymmetric.x25519", "kdf.hkdf")
 KEYS = tuple(
     f"cryptography.hazmat.primitives.{each}" for each in ("asymmetric.ed25519", "asymmetric.x25519", "kdf.hkdf")
 )
@@ -306,13 +385,22 @@ def importers(graph: Graph, sources: Iterable[str]) -> set[str]:
     return {
         name
         for name, each in graph.modules.items()
-        if any(isinstance(node, ast.ImportFrom) and node.module in wanted for node in ast.walk(each.tree))
+        if any(wanted.intersection(_sources(node)) for node in ast.walk(each.tree))
     }
+
+
+def _sources(node: ast.AST) -> Iterator[str]:
+    """The modules that a line of import may name, in each form of it."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    if isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def table(values: Mapping[str, int], most: Mapping[str, int]) -> str:
     """The rows beside their budget."""
-    rows = [f"{name:36} {value:8,} of {most[name]:,}" for name, value in values.items()]
+    rows = [f"{name:48} {value:8,} of {most[name]:,}" for name, value in values.items()]
     return "\n".join(["what a promise rests on", *rows])
 
 

@@ -13,7 +13,9 @@ from tests.project.core_measure import (
     Module,
     core_of,
     drawers,
+    held,
     importers,
+    leaving,
     measured,
     read_budget,
     run,
@@ -24,6 +26,8 @@ pytestmark = pytest.mark.ci  # it reads every module, and CI prints its table
 
 _SLACK = 0.02
 """How far under its budget a row may be before the budget is to be lowered."""
+_SAFETY = 0.01
+"""How far above its budget a row of the core may be, so that a check of safety can land without a change of budget."""
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +45,18 @@ def test_what_a_promise_rests_on_is_within_its_budget(values, capsys) -> None:
     with capsys.disabled():
         print("\n" + table(values, most))
     assert values.keys() == most.keys()
-    over = {name: f"{value} of {most[name]}" for name, value in values.items() if value > most[name]}
+    over = {name: f"{value} of {most[name]}" for name, value in values.items() if value > most[name] * _room(name)}
     assert not over, f"tests/project/core.toml allows less, and what is of the core only falls: {over}"
+
+
+def _room(row: str) -> float:
+    return 1 + _SAFETY if re.match("the core|road|longest road", row) else 1
+
+
+def test_a_check_of_safety_may_raise_the_core_by_one_percent_and_nothing_else() -> None:
+    assert [name for name in read_budget()["most"] if _room(name) > 1] == [
+        name for name in read_budget()["most"] if "road" in name or name.startswith("the core")
+    ]
 
 
 def test_the_budget_falls_with_what_it_is_of(values) -> None:
@@ -61,33 +75,48 @@ def test_the_command_for_the_tests_of_the_core_names_all_of_them(page: str) -> N
 
 
 def test_the_core_imports_the_core_alone(graph: Graph) -> None:
-    """Also inside functions, and through names of lazy rooms; and what lists of support name."""
+    """Also inside functions, through names of lazy rooms, and by a text; and what lists of support name."""
     needs("importlinter")
     import grimp
 
-    rooms = read_budget()["core"]
+    budget = read_budget()
     imports = grimp.build_graph(PACKAGE, exclude_type_checking_imports=True, cache_dir=None)
-    core = core_of(graph, read_budget())
-    support = graph.below(f"{PACKAGE}.{name}" for name in rooms["support"]) | {PACKAGE}
-    leaving = {
-        f"{name} -> {other}"
-        for name in core
-        for other in (imports.find_modules_directly_imported_by(name) | graph.edges[name]) - core - support
-    }
-    assert not leaving, "move what is needed into the core, or pass in what it does"
+    core = core_of(graph, budget)
+    support = graph.below(f"{PACKAGE}.{name}" for name in budget["core"]["support"]) | {PACKAGE}
+    seen = {f"{name} -> {other}" for name in core for other in imports.find_modules_directly_imported_by(name)}
+    inside = {f"{name} -> {other}" for name in core for other in core | support}
+    above = {" -> ".join(f"{PACKAGE}.{name}" for name in edge.split(" -> ")) for edge in budget["core"]["above"]}
+    assert (seen - inside) | leaving(graph, budget) == above, "move it into the core, or pass in what it does"
 
 
 def test_the_noise_of_a_plan_is_drawn_in_one_place(graph: Graph) -> None:
-    outside = {name for name in graph.modules if not name.startswith(f"{PACKAGE}.dp.")}
-    sources = {f"{PACKAGE}.dp.mechanisms", f"{PACKAGE}.dp.samplers"}
-    named = {name for name in outside if graph.edges[name] & sources} | (importers(graph, sources) & outside)
-    assert named - {f"{PACKAGE}.dp"} == drawers(graph) == {f"{PACKAGE}.session.noise"}
+    budget = read_budget()
+    assert drawers(graph) == {f"{PACKAGE}.{name}" for name in budget["core"]["drawers"]}
+
+
+def test_who_asks_for_noise_is_on_the_list_and_outside_of_the_core_on_that_of_what_holds(graph: Graph) -> None:
+    budget = read_budget()
+    place = {f"{PACKAGE}.{name}" for name in budget["core"]["drawers"]}
+    asking = {name for name, others in graph.named.items() if others & place}
+    assert asking == {f"{PACKAGE}.{name}" for name in budget["noise"]}
+    assert asking <= core_of(graph, budget) | held(graph, budget)
 
 
 def test_keys_of_parties_are_used_in_one_place(graph: Graph) -> None:
     """Of who signs and who agrees on masks. A TLS certificate of an engine, and what seals a file, are other keys."""
     named = importers(graph, KEYS)
     assert {name for name in named if not name.startswith(f"{PACKAGE}.secagg.")} == {f"{PACKAGE}.files.signing"}
+
+
+def test_what_holds_is_outside_of_the_core_and_stands_on_the_page(graph: Graph) -> None:
+    budget = read_budget()
+    page = (ROOT / "docs" / "core.md").read_text("utf-8")
+    for name, promise in {**budget["holds"], **budget["answers"]}.items():
+        assert graph.below([f"{PACKAGE}.{name}"]) - core_of(graph, budget), name
+        assert promise, name
+        assert f"`{name.replace('.', '/')}" in page, name
+    support: list[str] = budget["core"]["support"]  # type: ignore[assignment]
+    assert [name for name in support if f"`{name}" not in page] == []
 
 
 FILES = {
@@ -102,6 +131,25 @@ FILES = {
     "deep/four.py": "def h():\n    return dp.draw_share()\n",
     "deep/five.py": "def k():\n    return 1\n",
 }
+OUT = "privstats.release -> privstats.course.alone"
+PLANTED = {
+    "a package's attribute": ("import privstats\n\ndef f():\n    return privstats.course.alone.g()\n", OUT),
+    "another name of it": ("def f():\n    import privstats as ps\n\n    return ps.course.alone.g()\n", OUT),
+    "a room's attribute": ("from privstats import course as c\n\ndef f():\n    return c.alone.g()\n", OUT),
+    "a module": ("import privstats.course.alone\n", OUT),
+    "a public name": ("def f():\n    from privstats import course\n\n    return course.g\n", OUT),
+    "a text": ("from importlib import import_module\n\nimport_module('privstats.course.alone')\n", OUT),
+    "a text with a name": ("ROWS = {'one': 'privstats.course.alone:g'}\n", OUT),
+}
+DRAWING = {
+    "its name": "from privstats import dp\n\ndp.draw_share(1)\n",
+    "an alias": "from privstats.dp import draw_share as share\n\nshare(1)\n",
+    "the module": "import privstats.dp.samplers as s\n\ns.anything(1)\n",
+    "the room's module": "from privstats import dp\n\ndef f():\n    return dp.samplers.anything(1)\n",
+    "a model's sampler": "def f(noise):\n    return noise.trust.sampler(1.0, 2)\n",
+    "a sampler that is kept": "def f(trust):\n    draw = trust.sampler\n    return draw(1.0, 2)\n",
+    "a text": "def f(trust):\n    return getattr(trust, 'sampler')(1.0, 2)\n",
+}
 
 
 @pytest.fixture
@@ -110,6 +158,49 @@ def small(tmp_path) -> Graph:
         (tmp_path / "privstats" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "privstats" / name).write_text(text)
     return Graph.read(tmp_path)
+
+
+def _planted(folder, files: dict[str, str]) -> Graph:
+    """The package as it is, with some of its files replaced."""
+    room = {
+        "__init__.py": "from privstats.lazy_names import lazy_names\n"
+        "if TYPE_CHECKING:\n    from privstats import course as course\n    from privstats import dp as dp\n",
+        "course/__init__.py": "from privstats.lazy_names import lazy_names\n"
+        "if TYPE_CHECKING:\n    from privstats.course.alone import g as g\n",
+        "course/alone.py": "def g():\n    return 1\n",
+        "dp/__init__.py": "from privstats.lazy_names import lazy_names\n"
+        "if TYPE_CHECKING:\n    from privstats.dp.mechanisms import draw_share as draw_share\n",
+        "dp/mechanisms.py": "def draw_share(x):\n    return x\n",
+        "dp/samplers.py": "def anything(x):\n    return x\n",
+    }
+    for name, text in {**room, **files}.items():
+        (folder / "privstats" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "privstats" / name).write_text(text)
+    return Graph.read(folder)
+
+
+@pytest.mark.parametrize("form", PLANTED)
+def test_what_leaves_the_core_is_seen_in_every_form(tmp_path, form: str) -> None:
+    text, edge = PLANTED[form]
+    assert edge in leaving(_planted(tmp_path, {"release.py": text}), read_budget())
+
+
+@pytest.mark.parametrize("form", DRAWING)
+def test_who_draws_in_an_engine_is_seen_in_every_form(tmp_path, form: str) -> None:
+    graph = _planted(tmp_path, {"engines/one.py": DRAWING[form]})
+    assert drawers(graph) == {"privstats.engines.one"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey",
+        "from cryptography.hazmat.primitives.asymmetric import x25519",
+        "import cryptography.hazmat.primitives.asymmetric.x25519 as x",
+    ],
+)
+def test_who_uses_keys_is_seen_in_every_form(tmp_path, line: str) -> None:
+    assert importers(_planted(tmp_path, {"engines/one.py": f"{line}\n"}), KEYS) == {"privstats.engines.one"}
 
 
 def test_a_road_follows_what_runs_and_lazy_names_that_functions_use(small) -> None:

@@ -4,7 +4,10 @@ import copy
 import math
 import os
 import pickle
+import tempfile
 import threading
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,7 @@ import privstats as ps
 from privstats.dp import Ledger, client_norm
 from privstats.encoding import flatten
 from privstats.engines import loopback
+from privstats.engines.journal import JournaledClient
 from privstats.randomness import seeded
 from privstats.secagg import Identity, Roster
 from privstats.session import Charge, accounting, unmasked
@@ -495,6 +499,67 @@ def test_attack_a_contribution_with_known_noise_reaches_a_real_machine_only_wher
         client(subject, known(), charge=charge)
     assert charge.ledger.account("ward 7").entries == ()
     assert client(subject, known(), allow_reproducible=True).index == 0
+
+
+def _released(subject, outcome):
+    return ps.session.release(subject, outcome.total, outcome.survivors, charge="uncharged")
+
+
+def _over_machines(subject, parts):
+    machines = [client(subject, part, index=k, allow_reproducible=True) for k, part in enumerate(parts)]
+    return _released(subject, session(subject, machines))
+
+
+def _over_journals(subject, parts):
+    run = os.urandom(8)
+    machines = [client(subject, part, run, k, allow_reproducible=True) for k, part in enumerate(parts)]
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as closing:
+        journals = [
+            closing.enter_context(JournaledClient.create(f"{folder}/{k}", os.urandom(32), each))
+            for k, each in enumerate(machines)
+        ]
+        return _released(subject, session(subject, journals, run=run))
+
+
+def _in_one_process(subject, parts):
+    parties = ps.session.local_parties(subject, parts)
+    return _released(subject, loopback.run(parties.server, parties.clients))
+
+
+def _with_a_panel(subject, parts):
+    panel = tuple(Identity.generate(os.urandom).public.hex() for _ in range(2))
+    split = replace(subject, protocol="split", panel=panel)
+    again = [ps.session.Contribution(split.digest, part.take()) for part in parts]
+    parties = ps.session.local_parties(split, again)
+    return _released(split, loopback.run(parties.server, parties.clients, helpers=parties.helpers))
+
+
+def _by_hand(subject, parts):
+    total = subject.ring.zeros()
+    for part in parts:
+        total.add(part.take())
+    return ps.session.release(subject, total, tuple(range(len(parts))), charge="uncharged")
+
+
+def _unmasked(subject, parts):
+    return ps.session.aggregate_unmasked(subject, parts)
+
+
+def _of_vectors(subject, parts):
+    return ps.session.aggregate_unmasked(subject, [part.vector for part in parts])
+
+
+@pytest.mark.parametrize(
+    "door", [_over_machines, _over_journals, _in_one_process, _with_a_panel, _by_hand, _unmasked, _of_vectors]
+)
+def test_attack_the_release_of_one_contribution_with_known_noise_is_marked_whatever_door_it_came_through(door):
+    """The release said ``reproducible=False``, so nothing told a reader that anyone could subtract its noise."""
+    subject = plan("distributed")
+    fresh = [ps.session.contribution(subject, share) for share in SHARES]
+    assert not door(subject, fresh).reproducible
+    parts = [ps.session.contribution(subject, share) for share in SHARES[:3]]
+    parts.append(ps.session.contribution(subject, SHARES[3], seeded(1), allow_reproducible=True))
+    assert door(subject, parts).reproducible
 
 
 def test_a_generator_that_is_refused_costs_nothing(charge):

@@ -55,6 +55,7 @@ class JournaledClient(JournalBase):
         super().__init__(file.lock, file.path)
         self._file, self._client, self._on_upload = file, client, on_upload
         self._answer, self._charged = client.answer, charged
+        self.reproducible = getattr(client, "reproducible", False)
 
     @classmethod
     def create(

@@ -103,7 +103,7 @@ class Client(Uploader):
             raise LocalProtocolError("noise_root is 32 bytes where the parameters have levels, and empty elsewhere")
         graph = self.check_place(parameters, index=index, identity=identity, roster=roster)
         self._bind(graph, index, identity, threads)
-        self._vector, self._on_upload = vector, on_upload
+        self._vector, self._on_upload, self.reproducible = vector, on_upload, vector.reproducible
         self._state = ClientState(root=bytearray(draw(entropy, 32)), charged=on_upload is not None)
         self._state.noise_root = bytearray(noise_root)
         self._state.only = b"" if only is None else to_bitmap(only, parameters.clients)

@@ -84,7 +84,7 @@ class Client(Uploader):
             raise LocalProtocolError("the vector's ring differs from the parameters': encode it with parameters.ring")
         self._bind(parameters, index, identity, roster, panel, threads)
         panel.require_open()
-        self._vector, self._on_upload = vector, on_upload
+        self._vector, self._on_upload, self.reproducible = vector, on_upload, vector.reproducible
         offers = tuple(offer.encode() for offer in panel.offers)
         self._state = ClientState(bytearray(draw(entropy, 32)), offers, charged=on_upload is not None)
 
