@@ -166,7 +166,7 @@ def check(
     above = course_beside(path)
     if as_json:
         course = None if above is None else above[1].digest
-        typer.echo(json_text({**_checked(plan, plan.budget(), unread), "course": course}))
+        typer.echo(json_text(_checked(plan, plan.budget(), unread, course)))
         return
     console = terminal()
     console.print(plan.budget())
@@ -174,12 +174,14 @@ def check(
     facts = _facts(plan, unread)
     for line in facts:
         console.print(f"- {escape(line)}")
-    console.print(f"\ndigest: {plan.digest}", soft_wrap=True)
-    for line in _of_course(plan, above):
+    for line in (f"\ndigest: {plan.digest}", *_of_course(plan, above)):
         console.print(escape(line), soft_wrap=True)
+    say(f"{path} holds together{_warned(facts)}.")
+
+
+def _warned(facts: list[str]) -> str:
     warnings = sum(line.startswith("WARNING") for line in facts)
-    warned = f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
-    say(f"{path} holds together{warned}.")
+    return f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
 
 
 def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> list[str]:
@@ -197,10 +199,11 @@ def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> li
     ]
 
 
-def _checked(plan: ps.Plan, budget: ps.Budget, unread: UnreadStatistics) -> dict[str, Any]:
+def _checked(plan: ps.Plan, budget: ps.Budget, unread: UnreadStatistics, course: str | None) -> dict[str, Any]:
     """What ``check`` says, for scripts."""
     return {
         "digest": plan.digest,
+        "course": course,
         "epsilon": budget.epsilon,
         "delta": budget.delta,
         "mu": budget.mu,
