@@ -315,7 +315,6 @@ _BALANCE: dict[str, Shown] = {
     "told and missed": _share("told and missed"),
     "half width": lambda row: "-" if row["half width"] is None else f"{row['half width']:.2f}",
 }
-_CAUSES: dict[str, Shown] = {**_RELEASE, **_ENDS, "worst ratio": _share("worst parameter")}
 _RISKS: dict[str, Shown] = {"risk": "{risk:g}", "ratio": "{ratio:g}", "probability": "{probability:g}"}
 _RESULT, _EFFECTS, _BY_SITE = "inference.coverage", "inference.effects", "inference.effects_by_site"
 
@@ -369,7 +368,6 @@ TABLES: Tables = {
     "inference_missing_elsewhere": Table(_MISSING, "other worlds", {"world": "{world}"} | _OBSERVED),
     **by_name(found_cuts, inference_cells, inference_peers, inference_readers, inference_real),
     **by_name(inference_head_scores, inference_persons, frame_columns, rare_outcome, three_hospitals),
-    "inference_causes": Table("inference.hazards", "one cause of two, a column of three texts", _CAUSES),
     "inference_arms": Table("inference.by_arm", "both measures and both arms", _ARMS),
     "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
     **by_name(inference_leaving, inference_stretched, inference_risks),
