@@ -158,12 +158,11 @@ def check(
 ) -> None:
     """Validate a plan and print its budget, what its masking needs, what dropouts change, and who reads what."""
     from privstats.cli.parts.options import heads_spelled, readers_spelled
-    from privstats.course.document import course_beside
     from privstats.workflows.readers import unread_statistics
 
     plan = ps.Plan.read(path)
     unread = unread_statistics(plan, (*heads_spelled(head or ()), *readers_spelled(readers or ())))
-    above = course_beside(path)
+    above = _course_above(path)
     if as_json:
         course = None if above is None else above[1].digest
         typer.echo(json_text(_checked(plan, plan.budget(), unread, course)))
@@ -184,13 +183,22 @@ def _warned(facts: list[str]) -> str:
     return f", with {warnings} warning{'' if warnings == 1 else 's'}: see above" if warnings else ""
 
 
+def _course_above(path: Path) -> tuple[Path, ps.course.Course] | None:
+    """Return the course that a plan was made for; courses are loaded only where the name of the file has two dots."""
+    if not Path(path.stem).suffix:
+        return None
+    from privstats.course.document import course_beside
+
+    return course_beside(path)
+
+
 def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> list[str]:
     """State the digest and the promise of the course that is made of a plan, or that the plan needs one."""
-    from privstats.course.promise import total_of
-
     if above is None:
         needed = "this plan never runs alone: sign the digest of its course, which `privstats course check` prints"
         return [needed] if plan.schema.open_columns else []
+    from privstats.course.promise import total_of
+
     (place, course), total = above, total_of(above[1])
     return [
         f"digest of the course in {place.name}, made of this plan: {course.digest}",

@@ -19,6 +19,8 @@ from privstats.files.text import json_text
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from privstats.inference import HeadScore
+    from privstats.inference.own_scores import OwnRecords
     from privstats.moments import RecordFile
 
 app = typer.Typer(rich_help_panel="Read")
@@ -107,13 +109,17 @@ def score(
         named = [split.file(dialect, each, target) for each in files or ()]
         _score_files(scoring, named, tuple(threshold or ()), figure, as_json=as_json)
         return
+    _require_no_score(threshold, figure)
+    _write_plan(plan, scoring, {"vanish": 0, "colluders": 0, **given_in(answers)}, force=force)
+
+
+def _require_no_score(threshold: list[float] | None, figure: Path | None) -> None:
     if threshold:
         raise PlanError("--threshold is of own files: the counts of a plan are read at the edges of its bins")
     if figure is not None:
         raise PlanError(
             "--figure draws a score, and a plan has none yet: privstats table RELEASE --figure draws its own"
         )
-    _write_plan(plan, scoring, {"vanish": 0, "colluders": 0, **given_in(answers)}, force=force)
 
 
 def _scoring(head: Path, bins: Bins) -> ps.Scoring:
@@ -166,16 +172,43 @@ def _score_files(
     *,
     as_json: bool,
 ) -> None:
+    from privstats.intake.split_notes import require_same_split
+
+    for file in named:
+        require_same_split(file, scoring.head.provenance_.plan, scoring.head.provenance_.course)
+    score, own = _own_score(scoring, named, thresholds)
+    if figure is not None:
+        score.plot(figure)
+    if as_json:
+        facts = {
+            "head": scoring.schema.head,
+            "records": len(own.y),
+            "rows": score.to_rows(),
+            "remarks": score.remarks,
+        }
+        typer.echo(json_text(facts))
+        return
+    typer.echo(score.summary(own=True).as_text())
+    if any(file.split is None for file in named):
+        say(
+            "these records must have had no part in the head: with --split those that a split kept out are scored alone"
+        )
+    if own.persons is not None:
+        say(f"intervals are of {len(set(own.persons.tolist())):,} patients, whose rows count together")
+    say("exact numbers of your own records: they stay on this screen, and over all parties --plan asks for noise")
+
+
+def _own_score(
+    scoring: ps.Scoring, named: Sequence[RecordFile], thresholds: tuple[float, ...]
+) -> tuple[HeadScore, OwnRecords]:
+    """Return the exact score of the records in some files, and these records."""
     import numpy as np
 
     from privstats import inference
     from privstats.encoding import flatten
     from privstats.inference.head_scores import score_of_own_records
     from privstats.inference.own_scores import OwnRecords
-    from privstats.intake.split_notes import require_same_split
 
-    for file in named:
-        require_same_split(file, scoring.head.provenance_.plan, scoring.head.provenance_.course)
     measured, scored = zip(*(_own_sums(scoring, file) for file in named), strict=True)
     schema, total = scoring.schema, sum(measured[1:], measured[0])
     if thresholds and (schema.classes != 2 or not all(0 < each < 1 for each in thresholds)):
@@ -187,21 +220,7 @@ def _score_files(
     y, shares, ids = (np.concatenate(each) for each in zip(*scored, strict=True))
     persons = any(file.persons is not None for file in named)
     own = OwnRecords(y, shares, ids if persons else None, thresholds)
-    score = score_of_own_records(score, schema.labels, own)
-    if figure is not None:
-        score.plot(figure)
-    if as_json:
-        facts = {"head": schema.head, "records": total.records, "rows": score.to_rows(), "remarks": score.remarks}
-        typer.echo(json_text(facts))
-        return
-    typer.echo(score.summary(own=True).as_text())
-    if any(file.split is None for file in named):
-        say(
-            "these records must have had no part in the head: with --split those that a split kept out are scored alone"
-        )
-    if own.persons is not None:
-        say(f"intervals are of {len(set(own.persons.tolist())):,} patients, whose rows count together")
-    say("exact numbers of your own records: they stay on this screen, and over all parties --plan asks for noise")
+    return score_of_own_records(score, schema.labels, own), own
 
 
 def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:

@@ -146,10 +146,7 @@ def head_of(content: Content, path: PathLike) -> Any:
     Raises:
         HeadError: manifest and tensors do not hold together; or nobody here brings the head.
     """
-    try:
-        manifest = msgspec.json.decode(content.manifest, type=_Manifest)
-    except (msgspec.DecodeError, RecursionError):
-        raise _damaged(path) from None
+    manifest = _manifest_of(content, path)
     cls = _class_of(manifest.head, path)  # before the rule: a head of another package may bring one of its own
     try:
         tensors = dict(content.tensors)
@@ -177,6 +174,13 @@ def head_of(content: Content, path: PathLike) -> Any:
         head._released_scores = ReleasedScores(**scores)
         head.prevalence_ = scores["prevalence"]
     return head
+
+
+def _manifest_of(content: Content, path: PathLike) -> _Manifest:
+    try:
+        return msgspec.json.decode(content.manifest, type=_Manifest)
+    except (msgspec.DecodeError, RecursionError):
+        raise _damaged(path) from None
 
 
 def _class_of(name: str, path: PathLike) -> Any:

@@ -27,7 +27,7 @@ from privstats.estimates.denoise import public_means
 from privstats.heads.evidence import Array
 from privstats.heads.provenance import Assumed
 from privstats.heads.rules import Preprocessing, as_numpy, local
-from privstats.moments.arrays import columns_of, is_list, values_of
+from privstats.moments.arrays import columns_of, is_list, rectangle, values_of
 from privstats.moments.frames import Batches, batches_of, named_target
 from privstats.moments.input_validation import as_rows, named_numbers, pairs, places_of
 from privstats.release import Release
@@ -242,8 +242,8 @@ class Labels:
         """
         if self.assumed:
             return self.numbers(y)
-        one_by_one = is_list(y) or isinstance(y, np.ma.MaskedArray)
-        labels = values_of(y) if one_by_one else _flat(y)
+        masked = isinstance(y, np.ma.MaskedArray)
+        labels = rectangle(y, 1)[:, 0] if is_list(y) else values_of(y) if masked else _flat(y)
         if labels.ndim != 1:
             raise DataError(f"y must have shape (records,), got {labels.ndim} dimensions; give one class per record")
         return places_of(list(self.names), labels)

@@ -38,6 +38,7 @@ from privstats.heads.released_scores import remember
 from privstats.heads.rules import Preprocessing, Rule, WhitenedRule, local, take_columns
 from privstats.kinds.calibration import FACTORS
 from privstats.progress import progress_bar
+from privstats.release import Release
 from privstats.schema.modules import Module, module_of
 from privstats.transforms import UnitNorm
 
@@ -167,11 +168,15 @@ class RefinedSoftmax(ClassHead):
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
         made = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
         self.provenance_ = replace(made, public=None if discriminant is None else discriminant.provenance_.public)
-        evidence, _ = class_evidence(have[0])
+        self._remember_scores(have[0])
+        return self
+
+    def _remember_scores(self, release: Release) -> None:
+        """Keep the class means of the first release, and the quantiles of this head's scores that follow from it."""
+        evidence, _ = class_evidence(release)
         means = denoise.class_means(evidence, denoise.counts(evidence.N, evidence.noise("N")))
         self._means = np.asarray(means.values + evidence.origin)
         remember(self, evidence)
-        return self
 
     def _fit_under(
         self, promise: Promise, X: Any, y: Any, classes: Sequence[Any] | None, public: Any, *, centred: bool

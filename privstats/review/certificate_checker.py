@@ -335,13 +335,11 @@ def _poisson(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 def _hazard(schema: Table, w: Table, swap: bool, _: int) -> Any:
     """A person over all periods, in units of the cap."""
-    g, H = (w[s] * 16 ** schema["grid_bits"] for s in "gH")
-    return 4 * g + 2 * H if swap else g + H
+    return (4 * w["g"] + 2 * w["H"] if swap else w["g"] + w["H"]) * 16 ** schema["grid_bits"]
 
 
 def _gradients(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    square = 4 ** schema["grid_bits"]
-    return w["g"] * square**2 * (4 if swap else 1) + w["k"] * square
+    return w["g"] * 16 ** schema["grid_bits"] * (4 if swap else 1) + w["k"] * 4 ** schema["grid_bits"]
 
 
 def _effect(schema: Table, w: Table, swap: bool, _: int) -> Any:
@@ -647,9 +645,11 @@ def _check_whole(plan: Table, schema: Table, privacy: Table) -> None:
             fine = len(schema["pulls"]) == 1 and _fits("pull", schema["pulls"][0])  # of several a promise is refused
         case "gradients":
             fine = ("classes" in schema) != ("target_bound" in schema)
-        case "hazard" if "time_unit" in schema:
-            fine = "times" in schema and schema["times"] == "continuous"
-            fine &= not any(edge % schema["time_unit"] for edge in schema["bins"]["edges"])
+        case "hazard":
+            known = [each["name"] for step in schema["transform"] for each in _declared(step, "outcomes")]
+            fine = known in ([], [schema["event"]])
+            fine &= "time_unit" not in schema or ("times" in schema and schema["times"] == "continuous")
+            fine &= "time_unit" not in schema or not any(edge % schema["time_unit"] for edge in schema["bins"]["edges"])
         case "score":
             fine = ("target_bound" in schema) == (schema["family"] == "poisson")
             fine &= not (gaps and (schema["nonnegative"] or {"rate", "outcomes", "target_bound"} & {*schema}))

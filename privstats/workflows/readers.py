@@ -14,9 +14,6 @@ from privstats.dp import Privacy, suggested_shares
 from privstats.dp.sensitivities import pure_shares
 from privstats.errors import PlanError, ReleaseError
 from privstats.heads.registry import HEADS, able, named
-from privstats.inference.cell_design import declared_cells
-from privstats.inference.regression.sites import require_no_pull, require_pulls
-from privstats.inference.releases import map_columns
 from privstats.plan import Plan
 from privstats.schema import KINDS, Bins, Categories, ClassSchema, CountSchema, Schema, SitesSchema, predicted
 from privstats.transforms import ConstantFeature
@@ -70,6 +67,9 @@ class TableReader:
 
 def _of_columns(schema: Schema) -> None:
     """Refuse maps behind which a coefficient belongs to no column."""
+    from privstats.inference.cell_design import declared_cells
+    from privstats.inference.releases import map_columns
+
     known: Any = schema
     constants = sum(isinstance(step, ConstantFeature) for step in known.transform)
     if declared_cells(schema) is None:
@@ -78,15 +78,23 @@ def _of_columns(schema: Schema) -> None:
 
 def _of_means(schema: ClassSchema) -> None:
     """Refuse maps behind which a mean belongs to no column."""
+    from privstats.inference.releases import map_columns
+
     map_columns(schema.transform, schema.features)
 
 
 def _of_dummies(schema: SitesSchema) -> None:
+    from privstats.inference.regression.sites import require_no_pull
+    from privstats.inference.releases import map_columns
+
     require_no_pull(schema)
     map_columns(schema.transform, schema.features - 1)
 
 
 def _of_levels(schema: SitesSchema) -> None:
+    from privstats.inference.regression.sites import require_pulls
+    from privstats.inference.releases import map_columns
+
     require_pulls(schema)
     map_columns(schema.transform, schema.features - 2)
 

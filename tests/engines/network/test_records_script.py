@@ -77,7 +77,7 @@ def test_several_outcomes_and_texts_come_from_one_file(tmp_path: Path) -> None:
     lines = [f"{row % 2},{20 + row},{('drug', 'placebo')[row % 2]},{('no', 'yes')[row // 2 % 2]}" for row in range(12)]
     (study.home(0) / "t.csv").write_text("\n".join(["well,age,arm,fell", *lines, "1,30,Drug,no"]) + "\n")
     file = RecordFile(study.home(0) / "t.csv", ("fell", "well"))
-    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="'arm': 1 hold neither"):
+    with pytest.warns(ps.errors.UnreadableRecordsWarning, match="'arm': 1 hold none of the values"):
         assert name_file(Folder.open(study.home(0)), file, TEMPLATE).summed == 12
     assert "RecordFile('t.csv', target=('fell', 'well'))" in (study.home(0) / "records.py").read_text()
     frame = pandas.read_csv(study.home(0) / "t.csv")[:12]
