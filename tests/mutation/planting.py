@@ -3,7 +3,9 @@
 Knows no particular bug; ``catalogue`` does. Whoever imports a planted name inside the block gets the bug.
 """
 
+import ast
 import importlib
+import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -83,12 +85,22 @@ def member(owner: type, name: str, bug: Any) -> Callable[[], list[Edit]]:
 
 def homes(edits: Callable[[], list[Edit]]) -> set[str]:
     """The modules that a bug is in: those whose names are rebound; where many share a function, the one that has it."""
-    found = [(owner, vars(owner)[name]) for owner, name, _ in edits()]
-    shared = Counter(id(value) for _, value in found)
+    found = [(owner, name, vars(owner)[name]) for owner, name, _ in edits()]
+    shared = Counter(id(value) for _, _, value in found)
     return {
         value.__module__ if shared[id(value)] > 1 and hasattr(value, "__qualname__") else _module_of(owner)
-        for owner, value in found
+        for owner, name, value in found
+        if shared[id(value)] == 1 or hasattr(value, "__qualname__") or _makes(owner, name)
     }
+
+
+def _makes(owner: Any, name: str) -> bool:
+    """Whether a module assigns this name, rather than imports what has it."""
+    assigned = (
+        node for node in ast.parse(inspect.getsource(owner)).body if isinstance(node, ast.Assign | ast.AnnAssign)
+    )
+    targets = (each for node in assigned for each in getattr(node, "targets", None) or [node.target])
+    return any(isinstance(each, ast.Name) and each.id == name for each in targets)
 
 
 def _module_of(owner: Any) -> str:

@@ -29,6 +29,7 @@ OF_THE_PROTOCOL = (
 )
 OTHER_MEANINGS = {
     ("privstats/review/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
+    ("benchmarks/inference/three_hospitals.py", "check"),  # the command
     ("privstats/engines/journal/helper.py", "check"),  # the step of the same name of the one upload's helpers
     ("benchmarks/startup.py", "check"),  # a command, privstats plan check
     ("privstats/review/certificate_checker.py", "complete"),  # it imports nothing of ours; theorem 6 is of that graph
@@ -135,6 +136,7 @@ def _is_private(node: ast.Attribute) -> bool:
 
 OF_A_PANEL = (
     "privstats/secagg/",
+    "privstats/contrib/http/",  # as engines do
     "privstats/engines/",  # carry the panel's own messages
     "privstats/contrib/streams/local_stream.py",  # an engine too
     "privstats/plan/",  # checks that the row and the keys agree
