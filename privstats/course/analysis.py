@@ -37,7 +37,7 @@ class Analysis:
         estimand: the schema's, if it is to be declared.
         date: as text. The digest is evidence of what was declared, and no date in a file is.
         assignment, measured_before, missing: sentences of the table on how the treatment was assigned, when the columns
-        were measured, and how missing outcomes are treated.
+            were measured, and how missing outcomes are treated.
 
     Raises:
         PlanError: a name twice, no primary outcome, or a value out of range.

@@ -57,7 +57,7 @@ class Centred(Planned):
         plan: the second plan but for the mean in its transform: of a ``ClassSchema`` of rows of norm 1. If the promise
             of all sessions is given, :meth:`within` divides it.
         expected_records: n, which its owners state; never counted from the records. None: ``cohort.max_records``. An n
-        that is too large by some factor makes the mean too short by the same factor.
+            that is too large by some factor makes the mean too short by the same factor.
         promise: the owners' promise for all sessions together, for files and audits.
         calibrated: whether a masked sum of eleven numbers ends the course, which gives ``LDA`` its temperature
             (``LDA.temperature_``). It takes 1 % of the course's mu^2; the plan must have N, A and B, no min_count, and

@@ -355,7 +355,7 @@ class Effect(Planned):
 
         Warns:
             UserWarning: all of twenty or more records of a trial are in one arm. The warning stays with the data
-            holder.
+                holder.
 
         Raises:
             DataError: records that do not fit the plan's schema.

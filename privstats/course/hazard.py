@@ -233,6 +233,10 @@ def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[st
     The weights come from the hazards that the counts show, or from a hazard of one half over all bins. The clock comes
     from the hazards of the counts' cells, or from even ones.
 
+    Args:
+        schema: of the rounds.
+        counts: the release of the counts; None for one without a sum.
+
     Raises:
         ReleaseError: it is no release of this schema's counts.
     """

@@ -21,7 +21,7 @@ def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
 
     Raises:
         LedgerError: ``ledger`` is missing, or neither a ledger nor a charge; or no account is named where there are
-        several.
+            several.
     """
     if not isinstance(ledger, dp.Ledger):
         if dataset is not None:

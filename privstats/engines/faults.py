@@ -27,7 +27,7 @@ class Fault:
         client: the client that sends or receives it.
         direction: ``"up"`` to the server, ``"down"`` to the client.
         kind: drop; duplicate; truncate at ``place``; flip bit ``place``; extend by a byte; replay: the client's
-        previous message replaces it; late: it arrives after the step has ended.
+            previous message replaces it; late: it arrives after the step has ended.
         place: taken modulo the message's length.
 
     Raises:

@@ -94,12 +94,12 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
     needs no constant:
 
     - *spread*: the earlier estimate, evenly over each of its cells, moved toward the counts by the part of the way that
-    noise does not explain, ``1 - (k - 2) sigma^2 / |way|^2`` (James and Stein 1961). Few records over many cells are
-    estimated no better by counts that are mostly noise.
+      noise does not explain, ``1 - (k - 2) sigma^2 / |way|^2`` (James and Stein 1961). Few records over many cells are
+      estimated no better by counts that are mostly noise.
     - *gathered*: the counts of the cells that :func:`scanned` selects, and the remaining records spread over the other
-    cells as in the earlier estimate. Its risk is that of the selected counts, the squared errors elsewhere, and ``4
-    sigma^2 log k`` for the choice among k (k + 1) / 2 runs. It is far better where one cell of many holds the column,
-    or one value half of it.
+      cells as in the earlier estimate. Its risk is that of the selected counts, the squared errors elsewhere, and ``4
+      sigma^2 log k`` for the choice among k (k + 1) / 2 runs. It is far better where one cell of many holds the column,
+      or one value half of it.
 
     Args:
         found: the estimate after the earlier sessions; None where none of them showed the column.

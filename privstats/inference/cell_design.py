@@ -133,7 +133,7 @@ def declared_cells(schema: Schema) -> Cells | None:
 
     Raises:
         ReleaseError: a transform with rows other than those of cells and a constant, or with rows that the clip
-        shortens.
+            shortens.
     """
     match schema.transform:
         case (Cells() as cells, ConstantFeature() as last):

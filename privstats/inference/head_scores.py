@@ -57,12 +57,12 @@ class HeadScore(RowTable):
         confusion_sigma: noise standard deviation of each.
         predicted: share of each prediction among the records of each label, with intervals, as a row for every label.
         roc: curves and areas by class: the second of two classes; of more classes, each against all others where the
-        plan has ``by_class``, else none.
+            plan has ``by_class``, else none.
         calibration: the reliability diagram: of the predicted class, and of the second of two where bins follow the
             released scores or the records are one's own; None where margins were counted.
         records: noisy number of records.
         only: the class that the head predicts for every record, as far as the noise shows; None where it predicts
-        others too.
+            others too.
         release: the release behind the numbers.
         alpha: level of the intervals.
         own: the records, where they are one's own and nothing is binned; None of a release.

@@ -232,8 +232,8 @@ class Inversion:
         Args:
             alpha: level.
             sampling: False for an interval about the parameter that the exact sums would have given: the residual
-            variance is omitted, quantiles are normal, and the bias moves both ends. Both kinds of intervals report the
-            same contrasts.
+                variance is omitted, quantiles are normal, and the bias moves both ends. Both kinds of intervals report
+                the same contrasts.
         """
         told = self.told(alpha)
         z2 = np.where(told, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)

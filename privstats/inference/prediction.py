@@ -72,7 +72,7 @@ def predicted_half_width(
         records: n, a public guess.
         variance: v, a public guess of a column's variance behind the transform; 1/3 for one that is uniform on -1 to 1.
         residual: guessed standard deviation of the residuals; half the target bound if omitted, and for effects a
-        quarter of the range of outcomes. Where arms differ, that of the rarer one.
+            quarter of the range of outcomes. Where arms differ, that of the rarer one.
         treated: for a treatment that was not randomised, the guessed share of the treated.
         separation: likewise, the guessed standard deviation of the log odds of treatment: 0 for a coin.
         alpha: level of the interval.

@@ -42,8 +42,8 @@ class Scores:
             a regression, for what has no probabilities, and where the test records are of one class.
         one_class: whether one class is predicted for all of at least two test records of several classes.
         sensitivity, specificity: of two classes, the share of the second and of the first that
-        ``predict(threshold="prevalence")`` classifies correctly; None for more classes, and for models without that
-        threshold.
+            ``predict(threshold="prevalence")`` classifies correctly; None for more classes, and for models without that
+            threshold.
 
     Example:
         >>> from privstats.workflows.score import Scores

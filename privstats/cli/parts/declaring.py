@@ -154,7 +154,7 @@ def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
 
     Raises:
         DataError: the file cannot be read, its first line may be a record (which is not shown), or it lacks a column to
-        exclude.
+            exclude.
     """
     from privstats.intake.csv_lines import like_a_record
     from privstats.transforms.column_names import place_of

@@ -83,7 +83,7 @@ def check_shown(superlink: str, authority: Path) -> datetime | None:
 
     Raises:
         PrivstatsError: the address has another form, what answers does not speak TLS, or its certificate would be
-        refused; the sentence gives the reason, and the day on which it ended.
+            refused; the sentence gives the reason, and the day on which it ended.
     """
     host, _ = host_and_port(superlink)
     try:

@@ -58,10 +58,10 @@ def write_certificates(
     Args:
         folder: a new folder, which only its owner can read.
         hosts: the names or addresses by which parties reach the server; localhost and 127.0.0.1 are always added. If
-        omitted with ``after``, the hosts of its server.
+            omitted with ``after``, the hosts of its server.
         days: the lifetime of the certificates.
         after: the folder of the certificates that these will replace: the new ``ca.pem`` includes its authorities too,
-        as long as they are valid.
+            as long as they are valid.
         now: the start of their lifetime, for tests.
 
     Raises:
@@ -287,7 +287,7 @@ def register(home: Path, keys: Path) -> list[Registered]:
 
     Raises:
         PrivstatsError: another version of Flower is installed, ``serve`` never ran in ``home``, there is no ``.pub``,
-        one is no node's key or is registered under another name, or the SuperLink refuses or does not answer.
+            one is no node's key or is registered under another name, or the SuperLink refuses or does not answer.
     """
     check_version()
     if not (home / ".flower" / "config.toml").is_file():

@@ -63,7 +63,7 @@ class Counter:
         folder: the folder; the journal records its inode.
         path: the file of the counter next to it.
         outside: the counter in the user's state folder; None for a run without a name, which cannot be distinguished
-        from others.
+            from others.
     """
 
     folder: Path

@@ -44,7 +44,7 @@ class RisksAt(RowTable):
         at: the time.
         risks: by group the risk, and low and high end of its interval.
         difference, ratio: the second group's risk minus, and over, the first group's, with the same ends; a ratio has
-        an infinite end where the first group's risk may be 0.
+            an infinite end where the first group's risk may be 0.
         curves: the survival curves behind the risks.
 
     Example:
@@ -222,7 +222,7 @@ def cumulative_incidence(
     Args:
         release, time, by, times, alpha: as for :func:`kaplan_meier`.
         event: a variable of ``Categories``; the first means that the person was last seen without an event, each other
-        one is a cause.
+            one is a cause.
 
     Raises:
         ReleaseError: as for :func:`kaplan_meier`.

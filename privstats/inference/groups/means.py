@@ -58,13 +58,13 @@ class GroupMeans(RowTable):
         deviations: standard deviations of the columns, without intervals; NaN likewise, and for columns of 0 and 1.
         told: whether each group is reported, ``(groups,)``.
         pvalues: Welch's test of each column between the two reported groups, ``(columns,)``; None for other numbers of
-        groups.
+            groups.
         differences: standardised difference of each column between these two groups, first minus second, and the ends
-        of its interval, ``(columns, 3)``; NaN where not reported, None for other numbers of groups.
+            of its interval, ``(columns, 3)``; NaN where not reported, None for other numbers of groups.
         release: the release behind the table.
         alpha: level of the intervals.
         levels: the meaning of 1 in each column of 0 and 1, for which ``means`` holds the share of ones; empty for other
-        columns.
+            columns.
 
     Example:
         >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}

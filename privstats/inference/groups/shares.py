@@ -44,9 +44,9 @@ class Shares:
         shares: share of each cell within its group, by group and cell.
         pvalue: of the chi-squared test; NaN where the test is not reported.
         difference: the standardised difference of two groups; NaN where it is not reported, or for other numbers of
-        groups.
+            groups.
         difference_ends: of its interval, for these records under the noise alone; from 0 to infinity where not
-        reported.
+            reported.
         quartiles: by group, the three quartiles of a variable of ``Bins``, linear inside a bin; empty for categories.
 
     Example:

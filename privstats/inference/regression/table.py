@@ -46,7 +46,7 @@ class Regression(RowTable):
         condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
             indefinite.
         saturation_: the estimated share of clipped targets and the records' size relative to the clip; None where
-        unknown.
+            unknown.
         cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``, and ``cov_reason`` explains the choice.
         notes: warnings, one sentence each.
         release: the release behind it.

@@ -36,7 +36,7 @@ class Balance(Framed):
         low, high: intervals of the differences of *these* records, under the noise alone; infinite where not reported.
         told: whether the records and spreads of both arms exceed the noise.
         weighted: each column's difference, low and high end after weighting the arms, ``(m, 3)``; None where the last
-        session did not release it.
+            session did not release it.
 
     Example:
         >>> from privstats.estimates.effect import ArmSums

@@ -120,7 +120,7 @@ class EffectRows(RowTable):
 
         Raises:
             ReleaseError: the course omitted the outcome lines, which give these sums; or noise hides the records of
-            both arms.
+                both arms.
         """
         assert self._read is not None  # noqa: S101  effects() has given it
         return by_arm(self, self._read, alpha)
@@ -172,7 +172,7 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
     Args:
         releases: of every session, in order; None for one that ended without a sum.
         course: the releases' course, for its declaration (:class:`~privstats.course.Analysis`). None: every row is
-        exploratory.
+            exploratory.
 
     Raises:
         ReleaseError: as for :func:`effect`, or the releases are not of this course.

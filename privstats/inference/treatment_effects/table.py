@@ -61,14 +61,14 @@ class EffectTable(RowTable):
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
         probability: of treatment in a trial; None where the treatment was not randomised.
         trim: records with a published propensity beyond it are not in the population; with missing outcomes, those with
-        a probability of being observed below it. None in a trial without missing outcomes.
+            a probability of being observed below it. None in a trial without missing outcomes.
         measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
         as_ratio: the effect as a ratio, where the plan requests both; otherwise None.
         ratio: the numbers behind it.
         untold: why the effect is not reported at any level; empty where it can be.
         nobs: records, noisy.
         arms: records of the treated and of the others in all subgroups together, noisy; None where the course omitted
-        the outcome lines. With missing outcomes all count, observed or not.
+            the outcome lines. With missing outcomes all count, observed or not.
         r_: the standard error that errors of the propensity and the lines may have together, over that of the rest;
             None where no propensity was fitted.
         release: the last release.

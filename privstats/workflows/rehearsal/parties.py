@@ -107,7 +107,7 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
 
     Raises:
         DataError: a file cannot be read, or lacks the target, a column to exclude or the column of ids; or the target
-        is the column of ids.
+            is the column of ids.
     """
     headers, ids = [file.columns for file in files], () if persons is None else (persons,)
     for file, names in zip(files, headers, strict=True):

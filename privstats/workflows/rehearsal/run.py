@@ -124,7 +124,7 @@ class Rehearsal:
         private: the area of the joint model under the promise, on the held-out records of all parties.
         exact: the area of the same recipe on the exact sums of all parties, without any promise, on the same records.
         alone: by party, the area of that recipe on its own records, on the same held-out records: the value of its
-        model to the others.
+            model to the others.
         decided: the private model's predictions for the held-out records.
         releases: of every session.
         card: the points of the private model, with bands of the noise.
@@ -333,8 +333,8 @@ def rehearse(
         test: about the share of the records to score on, 0 to 1.
         drop: columns to exclude.
         persons: the column of the persons' ids. The promise is then one per person, and a person's rows at one party
-        weigh at most one together. All rows of a person are either summed or scored on, by the id alone, in every
-        table; rows without an id are excluded. None: per record, and rows of one person may be on both sides.
+            weigh at most one together. All rows of a person are either summed or scored on, by the id alone, in every
+            table; rows without an id are excluded. None: per record, and rows of one person may be on both sides.
         page: where to write the page, which is replaced; None: nowhere.
         rng: a generator of test randomness; the operating system's when omitted.
 

@@ -24,7 +24,7 @@ class Together:
 
     Attributes:
         guarantee: of all these releases, under the account's unit and adjacency; its mu is infinite where exact sums
-        are among them.
+            are among them.
         told: the guarantee in words.
     """
 

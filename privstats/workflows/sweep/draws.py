@@ -151,10 +151,10 @@ class Dataset:
         axes: its variations.
         train, test: ``(X, y)`` of all the cohort's records, and of the records to score on.
         heads: a fresh head per call, by name; one that ends a course, or a ``BehindMean``, runs a course with the
-        point's promise in total, and a ``Rival`` is trained on all records.
+            point's promise in total, and a ``Rival`` is trained on all records.
         seed: fixes partitions and noise.
         trained: scores of the rivals, which do not depend on partition, model and statistics; a process trains each
-        once.
+            once.
     """
 
     plan: Plan

@@ -185,8 +185,8 @@ def study(
 
     Args:
         plan: everything that the axes do not vary. Where cut points of declared columns are open, the study uses the
-        quantiles of ``train``, without noise, and ``Study.plan`` has them; ``privstats try`` shows what estimating them
-        costs.
+            quantiles of ``train``, without noise, and ``Study.plan`` has them; ``privstats try`` shows what estimating
+            them costs.
         train: ``(X, y)`` that the cohort holds together.
         test: ``(X, y)`` to score on.
         heads: a fresh head per call, by name; with several jobs, callables that can be sent to other processes, such as
