@@ -32,7 +32,7 @@ _TERMS = ("clients", "max_records", "model", "unit", "adjacency", "epsilon", "de
 
 @dataclass(frozen=True)
 class Split:
-    """Which of the records are scored."""
+    """Choice of the records that are scored."""
 
     split: Annotated[float | None, option("Score what this split kept out of the sums; give the same share.")] = None
     seed: Annotated[int, option("The split's.")] = 0
@@ -49,7 +49,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Bins:
-    """How scores are counted."""
+    """Bins in which scores are counted."""
 
     bins: Annotated[int, option("Bins of the score, public.")] = 20
     release: Annotated[

@@ -34,7 +34,7 @@ class Varied:
 
 @dataclass(frozen=True)
 class Scored:
-    """What is scored."""
+    """Heads and baselines that are scored."""
 
     head: Annotated[
         list[str] | None, option("A head, such as LDA; an unknown name lists them all. By default the closed forms.")
@@ -54,7 +54,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """How often, and by how many processes."""
+    """Number of draws, and of processes."""
 
     repeats: Annotated[int, option("Draws of noise and partition at every point.")] = 5
     seed: Annotated[int, option("Fixes the draws.")] = 0

@@ -57,7 +57,7 @@ class Form(Enum):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a reader is told beside the release; most options serve some readers alone."""
+    """Options of a reader besides the release; most serve some readers alone."""
 
     columns: Annotated[
         list[str] | None,
@@ -135,7 +135,7 @@ class Asked:
 
     @property
     def references(self) -> dict[str, str]:
-        """By column the cell that its others are compared with."""
+        """Reference cell by column."""
         pairs = dict(each.partition("=")[::2] for each in self.reference or ())
         if not all(column and cell for column, cell in pairs.items()):
             raise ReleaseError("--reference names a column and one of its cells: --reference ward=B")
@@ -148,7 +148,7 @@ _SERVE_ONE = {"forest": Reader.HAZARDS, **_OF_EFFECTS, "binary": Reader.TABLE_ON
 
 @dataclass(frozen=True)
 class Output:
-    """Where the table goes."""
+    """Form and destination of the table."""
 
     figure: Annotated[
         Path | None,
@@ -195,7 +195,8 @@ class Output:
             say(f"noise hides every row, so {self.figure} is not drawn", err=True)
 
     def _print(self, result: TableResult, facts: dict[str, object]) -> None:
-        """The table, or its paragraph; what must be read before any number beside rows that have no room for it."""
+        """Print the table, or its paragraph; rows of CSV have no room for the caution, so it goes to standard error
+        first."""
         if self.form is Form.CSV and result.summary.caution:
             say(result.summary.caution, err=True)
         if self.form is Form.JSON:

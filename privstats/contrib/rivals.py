@@ -1,7 +1,8 @@
-"""Opacus beside a sweep's heads: a linear softmax by DP-SGD or full-batch DP-GD, on the pooled records.
+"""Opacus as a rival of a sweep's heads: a linear softmax by DP-SGD or full-batch DP-GD, on the pooled records.
 
-Central: whoever trains sees every record, and only the weights are private. Opacus samples, clips and draws the noise;
-its PRV accountant, or for full batches the exact composition of Gaussians, says how much. Needs the ``torch`` extra.
+The model is central: the trainer sees every record, and only the weights are private. Opacus samples, clips and draws
+the noise; its PRV accountant, or for full batches the exact composition of Gaussians, sets the scale. Needs the
+``torch`` extra.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Recipe:
     spread: float | None = None
 
     def rate_at(self, noise: float, batch: float) -> float:
-        """The rate under a noise multiplier, where a step has so many records on average."""
+        """Return the learning rate under a noise multiplier, where a step has ``batch`` records on average."""
         if self.spread is None or not noise:
             return self.rate
         at_rate_1 = self.clip * noise * math.sqrt(self.steps) / (batch * (1 - self.momentum))
@@ -149,7 +150,7 @@ class PrivateDescent(Rival):
 
     @property
     def name(self) -> str:
-        """By whether a step takes a sample or all records."""
+        """Name of the method: DP-SGD where a step samples records, DP-GD where it uses all."""
         return f"{'DP-GD' if self.recipe.sample == 1 else 'DP-SGD'} (Opacus), pooled"
 
     def __str__(self) -> str:
@@ -159,7 +160,7 @@ class PrivateDescent(Rival):
         )
 
     def require(self, plan: Plan) -> None:
-        """Refuse a plan whose promise Opacus does not keep.
+        """Refuse a plan with a promise that Opacus does not keep.
 
         Raises:
             PlanError: the plan is of no classes, or of another unit or adjacency.
@@ -294,11 +295,11 @@ def trained(
 
 
 def _refuse_mixing(model: Any) -> None:
-    """Refuse, by its name, a layer whose output of one record depends on the others.
+    """Refuse, by its name, a layer with an output for one record that depends on other records.
 
-    Opacus knows the layers of torch that do. It does not find a module of one's own that mixes rows itself, whose
-    gradients it would then clip as if they were of one record; and of its own it skips layers without weights, such as
-    ``BatchNorm1d(8, affine=False)``, so its validators are asked of every layer here.
+    Opacus knows the layers of torch that do. It does not recognise a custom module that mixes rows itself, and would
+    clip its gradients as if they were of one record. Of its own layers it skips those without weights, such as
+    ``BatchNorm1d(8, affine=False)``, so its validators are asked about every layer here.
     """
     validator = optional_dependencies.load("opacus.validators", by="DP-SGD").ModuleValidator
     mixing = [

@@ -1,4 +1,4 @@
-"""What a sweep trains beside its heads, on all records in one place: the seam, and who is behind it.
+"""Rivals of a sweep's heads, trained on all records in one place: the interface, and how packages announce theirs.
 
 A rival is a frozen value with its hyperparameters. It must keep the plan's own promise, refuse a plan whose promise it
 cannot keep, and choose nothing by the records: tuning on them would reveal something that no epsilon counts. It may
@@ -27,7 +27,7 @@ class Rival(ABC):
 
     Attributes:
         recipe: its hyperparameters, a dataclass, which a study's document holds; fixed before any record is seen.
-        packages: distributions whose versions a study's document says.
+        packages: distributions; a study's document states their versions.
 
     Example:
         >>> from privstats.workflows.rivals import rivals
@@ -46,11 +46,11 @@ class Rival(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """For the reader of its row: what is trained, how, and what it takes as public."""
+        """Describe the rival for a reader of its row: its model, its training, and what it treats as public."""
 
     @abstractmethod
     def require(self, plan: Plan) -> None:
-        """Refuse a plan whose promise it does not keep; asked at every point before anything is measured.
+        """Refuse a plan if the rival cannot keep its promise; called at every point before anything is measured.
 
         Raises:
             PlanError: another unit, adjacency or task.
@@ -59,10 +59,10 @@ class Rival(ABC):
 
     @abstractmethod
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
-        """The scores of one training under the promise of ``plan.privacy``; without DP without noise.
+        """Train once under the promise of ``plan.privacy``, without noise if there is no DP, and return the scores.
 
-        They may depend on the promise, the clip norm and the public maps of the plan, and not on its trust model,
-        cohort or statistics: one training stands for all of these.
+        The scores may depend on the promise, the clip norm and the public maps of the plan, and not on its trust model,
+        cohort or statistics: one training serves all of these.
 
         Args:
             plan: admitted by :meth:`require`.
@@ -72,7 +72,7 @@ class Rival(ABC):
 
 
 def rivals(*words: str) -> dict[str, Callable[[], Rival]]:
-    """What a study takes beside its heads, by the name of its row.
+    """Return the rivals for these words, by the name of their row in a study.
 
     Raises:
         DataError: a word that names none; a package that announces none.

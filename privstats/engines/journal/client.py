@@ -36,9 +36,9 @@ class JournaledClient(JournalBase):
     replaced by the answer, with the hash of the answered message: resumed, the client sends the same bytes for the same
     message and refuses any other, so it can repeat its answer and never unmasks twice. Call :meth:`discard` to remove
     the answer, once the server has it. A journal that was restored from a backup, or copied, is detected and refused
-    until the client has ended, also where its whole folder was restored in place and the journal with it is gone: a
-    counter lies in the user's state folder too, for every run that has a name. A disk that was restored whole is not
-    detected, nor a folder whose state folder is lost or another user's.
+    until the client has ended, also where its complete folder was restored in place and the journal with it is gone: a
+    counter is stored in the user's state folder too, for every run that has a name. A disk that was restored completely
+    is not detected, nor a folder without its state folder, or with another user's.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
 
@@ -139,7 +139,7 @@ class JournaledClient(JournalBase):
         on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
-        """For a restarted process: the client in the journal, or a new one if there is no journal.
+        """Return the client in the journal, or a new one if there is no journal; for a restarted process.
 
         ``make`` is called only if there is no journal, and under the lock: a restart does not spend and draw again what
         ``make`` has spent and drawn. Where there is no journal, ``restored`` is as for :meth:`create`.
@@ -227,7 +227,7 @@ class JournaledClient(JournalBase):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors whose sum it helped to unmask; empty before, and for a protocol without lists.
+        """The survivors of the sum that this client helped to unmask; empty before, and for a protocol without lists.
 
         A caller that needs it in the next round of an alignment must save it before it discards the client.
         """
@@ -236,7 +236,8 @@ class JournaledClient(JournalBase):
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """By signer, the list over which it helped to unmask and the signature; empty before, and without lists."""
+        """The list over which this client helped to unmask, with its signature, by signer; empty before, and without
+        lists."""
         return dict(getattr(self._client, "agreement", {}))
 
     @property
@@ -351,7 +352,7 @@ class JournaledClient(JournalBase):
 
 @dataclass(frozen=True)
 class _Machine:
-    """The arguments for resuming a client, beside its saved state."""
+    """The arguments for resuming a client, in addition to its saved state."""
 
     parameters: Masking
     index: int
@@ -422,7 +423,7 @@ class FinishedClient:
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors whose sum it helped to unmask; empty for a protocol without lists."""
+        """The survivors of the sum that this client helped to unmask; empty for a protocol without lists."""
         lists = [statement[: -wire.SIGNATURE_BYTES] for statement in self.agreement.values()]
         return tuple(sorted(members(lists[0], self.parameters.clients))) if lists else ()
 

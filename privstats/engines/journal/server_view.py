@@ -1,4 +1,4 @@
-"""What a journaled server shows of its machine, and its outputs: the exact sum, or the release.
+"""State of a journaled server's machine, and its outputs: the exact sum, or the release.
 
 Each output is a decision in the journal before it is returned. The noise of a release comes from the journal's seed,
 bound to the sum that it hides: a copy of a journal that ends in another sum draws other noise, so the difference of the
@@ -39,7 +39,8 @@ class ServerView(JournalBase):
 
     @contextmanager
     def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
-        """The same, and remember the step: a machine that an error ended in memory has not ended on the disk."""
+        """Run the machine under the journal's checks, and remember the step: a machine that an error ended in memory
+        has not ended on the disk."""
         try:
             with super()._acting(refused):
                 yield
@@ -79,7 +80,7 @@ class ServerView(JournalBase):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients whose answer to this step has not arrived."""
+        """Clients without an answer to this step yet."""
         return self._server.waiting_for
 
     def awaits(self, client: int) -> bool:
