@@ -11,6 +11,26 @@ from typing import Any
 
 from privstats.errors import DataError
 
+SYNTHETIC_MARK = "privstats synthetic rows"
+"""The column that marks synthetic rows, in every container and file."""
+
+
+def require_records(names: Iterable[Any]) -> None:
+    """Refuse a table of synthetic rows, which would be counted as if they were records.
+
+    Raises:
+        DataError: a column has the name of the mark.
+
+    Example:
+        >>> from privstats.transforms.column_names import require_records
+        >>> require_records(["age", "sex"])
+    """
+    if SYNTHETIC_MARK in names:
+        raise DataError(
+            f"the table holds synthetic rows (it has the column {SYNTHETIC_MARK!r}), and only records may be measured: "
+            "bring the records themselves"
+        )
+
 
 def place_of(name: str, names: Sequence[Any]) -> int | None:
     """Where a column of the plan stands in a table's names: as it is written, else in any case; None where it does not.
@@ -37,6 +57,7 @@ def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
         >>> places_in(["Age", "dose"], ["sex", "AGE"])
         [1, None]
     """
+    require_records(names)
     alike: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         alike.setdefault(_key_of(name), []).append(place)
