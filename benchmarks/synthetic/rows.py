@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -271,12 +271,11 @@ def _rows(table: Coded, epsilons: Sequence[float], seeds: int) -> list[Row]:
     return [_row(epsilon, way, scores) for (epsilon, way), scores in sorted(found.items(), key=_order)]
 
 
-def _peer_rows(table: Coded, epsilons: Sequence[float]) -> list[Row]:
-    """AIM and MST on the first split."""
-    split, asked = _split(table, 0), [(epsilon, way) for epsilon in epsilons for way in PEERS]
-    drawn = peers([(split.real, table.sizes, epsilon, way) for epsilon, way in asked])
-    scores = [_scored(table, each, split.real, split.test) for each in drawn]
-    return [_row(epsilon, way, [own]) for (epsilon, way), own in zip(asked, scores, strict=True)]
+def _peer_rows(table: Coded, epsilon: float, way: str) -> list[Row]:
+    """AIM or MST on the first split."""
+    split = _split(table, 0)
+    (drawn,) = peers([(split.real, table.sizes, epsilon, way)])
+    return [_row(epsilon, way, [_scored(table, drawn, split.real, split.test)])]
 
 
 def _order(item: tuple[tuple[Any, str], Any]) -> tuple[float, int]:
@@ -292,6 +291,7 @@ def _row(epsilon: float | None, way: str, scores: Sequence[Mapping[str, float]])
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tables", nargs="+", default=list(DATA), help="names of raw tables")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
     parser.add_argument("--seeds", type=int, default=2, help="splits of ours")
     parser.add_argument("--peer-tables", nargs="*", default=list(DATA[:2]), help="tables for AIM and MST")
     parser.add_argument("--peers-only", action="store_true", help="measure AIM and MST, and keep the committed rows")
@@ -305,14 +305,14 @@ def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
 
 def tables(chosen: argparse.Namespace) -> Tables:
     """Rows by table, then the price of masks."""
-    names, epsilons, seeds = chosen.tables, list(EPSILONS), chosen.seeds
+    names, epsilons, seeds = chosen.tables, chosen.epsilons, chosen.seeds
     if chosen.quick:
         names, epsilons, seeds = names[:1], [1.0], 1
     if not chosen.peers_only:
         yield from _own_tables([coded_table(name) for name in names], epsilons, seeds, quick=chosen.quick)
     for name in chosen.peer_tables if MBI and not chosen.quick else ():
-        for epsilon in epsilons:  # after each, so that a run that is stopped has not been for nothing
-            yield f"peers: {name}, {epsilon:g}", _peer_rows(coded_table(name), [epsilon])
+        for way, epsilon in product(reversed(PEERS), epsilons):  # one by one, so that a run may be stopped
+            yield f"peers: {name}, {way}, {epsilon:g}", _peer_rows(coded_table(name), epsilon, way)
 
 
 def _own_tables(loaded: Sequence[Coded], epsilons: Sequence[float], seeds: int, *, quick: bool) -> Tables:

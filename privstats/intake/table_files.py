@@ -20,8 +20,8 @@ from privstats.errors import DataError, PrivstatsError
 from privstats.files.arrays import MOST_BYTES
 from privstats.intake.csv_lines import Dialect, csv_header, csv_lines, lines_at_once
 from privstats.optional_dependencies import load, require
-from privstats.transforms.column_names import place_of, require_records, same_names
-from privstats.transforms.reading import array_of
+from privstats.transforms.column_names import place_of, same_names
+from privstats.transforms.reading import array_of, require_records
 
 _BUFFER = 1 << 16
 _VALUE_BYTES = 8

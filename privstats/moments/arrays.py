@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csc_array, csr_array
 
 from privstats.errors import DataError, RecordError
-from privstats.transforms.column_names import require_records
-from privstats.transforms.reading import Readings, array_of, read
+from privstats.transforms.reading import Readings, array_of, read, require_records
 
 
 def is_tensor(array: Any) -> bool:

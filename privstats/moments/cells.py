@@ -17,8 +17,7 @@ from privstats.errors import DataError, RecordError
 from privstats.moments.arrays import columns_of, is_list, listed, rectangle, values_of
 from privstats.moments.clip_report import PRIVATE
 from privstats.schema import Bins, Categories, CountSchema
-from privstats.transforms.column_names import require_records
-from privstats.transforms.reading import Listed, Readings, alike, read
+from privstats.transforms.reading import Listed, Readings, alike, read, require_records
 
 _MANY = 0.1
 """Share of a variable's values that may lie beyond its edges without a remark."""

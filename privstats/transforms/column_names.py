@@ -10,26 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from privstats.errors import DataError
-
-SYNTHETIC_MARK = "privstats synthetic rows"
-"""The column that marks synthetic rows, in every container and file."""
-
-
-def require_records(names: Iterable[Any]) -> None:
-    """Refuse a table of synthetic rows, which would be counted as if they were records.
-
-    Raises:
-        DataError: a column has the name of the mark.
-
-    Example:
-        >>> from privstats.transforms.column_names import require_records
-        >>> require_records(["age", "sex"])
-    """
-    if SYNTHETIC_MARK in names:
-        raise DataError(
-            f"the table holds synthetic rows (it has the column {SYNTHETIC_MARK!r}), and only records may be measured: "
-            "bring the records themselves"
-        )
+from privstats.transforms.reading import require_records
 
 
 def place_of(name: str, names: Sequence[Any]) -> int | None:

@@ -7,7 +7,7 @@ import privstats as ps
 from privstats.contrib.synthetic.command import app
 from privstats.contrib.synthetic.rows import NO_INTERVALS
 from privstats.errors import DataError, PlanError
-from privstats.transforms.column_names import SYNTHETIC_MARK
+from privstats.transforms.reading import SYNTHETIC_MARK
 from tests.contrib.synthetic.cases import released
 
 
