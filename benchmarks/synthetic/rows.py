@@ -311,7 +311,7 @@ def tables(chosen: argparse.Namespace) -> Tables:
     if not chosen.peers_only:
         yield from _own_tables([coded_table(name) for name in names], epsilons, seeds, quick=chosen.quick)
     for name in chosen.peer_tables if MBI and not chosen.quick else ():
-        for way, epsilon in product(reversed(PEERS), epsilons):  # one by one, so that a run may be stopped
+        for way, epsilon in product(PEERS, epsilons):  # one by one, so that a run may be stopped
             yield f"peers: {name}, {way}, {epsilon:g}", _peer_rows(coded_table(name), epsilon, way)
 
 
