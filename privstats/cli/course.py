@@ -64,6 +64,13 @@ class Terms:
     standardised: Annotated[
         bool, option("Of a regression: ranges of columns and target, then its sums in them.", flag="--standardised")
     ] = False
+    synthetic: Annotated[
+        bool, option("Of one-way tables: then pairs of columns, for synthetic rows.", flag="--synthetic")
+    ] = False
+    screen: Annotated[float | None, option("Of synthetic rows: part of the promise that all pairs get; a fifth.")] = (
+        None
+    )
+    levels: Annotated[int | None, option("Of synthetic rows: the most cells of a column in a pair; 16.")] = None
     then: Annotated[str | None, option("Behind cut points: centred, rounds or newton. Default: the plan as it is.")] = (
         None
     )
@@ -102,8 +109,8 @@ def init(
 
     The plan decides the kind of course: of columns with open edges, counts for their cut points and what --then says;
     of whole parties, their two rounds; of scores, a regression; of hazards, counts and rounds; of Gaussians, an
-    alignment; any other plan gives refinement rounds, or with --centred, --standardised or --epochs what these
-    options say.
+    alignment; any other plan gives refinement rounds, or with --centred, --standardised, --synthetic or --epochs what
+    these options say.
     """
     from privstats.course.document import texts
 
