@@ -15,16 +15,16 @@ _CLEAR = 3.0  # standard deviations of noise above which a category is counted b
 
 
 def merged(variable: Variable, counts: Array, sigma: float, levels: int) -> Variable:
-    """Return a variable with at most this many cells beside ``other`` and ``missing``.
+    """Return a variable with at most this many cells, not counting ``other`` and ``missing``.
 
-    Neighbouring bins are merged to hold about equally many records. Of categories with a cell for other values the
-    frequent ones keep their own cell; without such a cell no value may move, and the variable stays.
+    Neighbouring bins are merged to hold about equally many records. Frequent categories keep their own cell, and the
+    rest share the cell ``other``, which is added where the variable has none and too many values.
 
     Args:
         variable: with fine cells.
         counts: noisy, one per fine cell.
-        sigma: their noise.
-        levels: the most cells, at least 2.
+        sigma: noise standard deviation of each count.
+        levels: maximum number of cells, at least 2.
 
     Example:
         >>> from privstats.contrib.synthetic.cells import merged
@@ -34,11 +34,11 @@ def merged(variable: Variable, counts: Array, sigma: float, levels: int) -> Vari
     if isinstance(variable, Bins):
         held = np.maximum(counts[: len(variable.edges) - 1], 0.0)
         return variable if len(held) <= levels else replace(variable, edges=_edges(variable.edges, held, levels))
-    if not variable.other or len(variable.values) < _FEWEST:
+    if len(variable.values) < _FEWEST or (not variable.other and len(variable.values) <= levels):
         return variable
     order = np.argsort(-counts[: len(variable.values)], kind="stable")[:levels]
     kept = [place for at, place in enumerate(order) if at < _FEWEST or counts[place] > _CLEAR * sigma]
-    return replace(variable, values=tuple(variable.values[place] for place in sorted(kept)))
+    return replace(variable, values=tuple(variable.values[place] for place in sorted(kept)), other=True)
 
 
 def _edges(edges: tuple[float, ...], held: Array, levels: int) -> tuple[float, ...]:

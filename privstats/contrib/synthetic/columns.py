@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from privstats.errors import SchemaError
+from privstats.errors import DataError, SchemaError
 from privstats.schema import Bins, CountSchema, Variable
 from privstats.transforms import Categories, Dates, Numeric, Truth
 from privstats.transforms.column_names import places_in
@@ -131,7 +131,7 @@ def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
         table: a mapping from names to values, or a frame.
 
     Raises:
-        DataError: a column is missing, or there twice.
+        DataError: a column is missing, or two columns have its name.
 
     Example:
         >>> from privstats.contrib.synthetic.columns import coded
@@ -142,7 +142,7 @@ def coded(columns: Sequence[Column], table: Any) -> dict[str, Any]:
     places = places_in([column.name for column in columns], names)
     if None in places:
         missing = columns[places.index(None)].name
-        raise SchemaError(f"the table lacks the column {missing!r}; give every declared column")
+        raise DataError(f"the table lacks the column {missing!r}; give every declared column")
     return {
         column.name: _values(column, table[names[place]])
         for column, place in zip(columns, places, strict=True)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.contrib.synthetic.cells import lump, merged
+from privstats.contrib.synthetic.columns import Hashed, schema_of
 
 COUNTS = st.lists(st.floats(-50, 500), min_size=12, max_size=12).map(np.array)
 
@@ -37,6 +38,16 @@ def test_frequent_categories_keep_their_cell_and_the_others_share_one(counts, le
     ]
 
 
-def test_categories_without_a_cell_for_others_stay():
+def test_few_categories_without_a_cell_for_others_stay():
     sex = ps.Categories("sex", ("f", "m"), missing=True)
     assert merged(sex, np.array([5.0, 0.0, 0.0]), 1.0, 2) == sex
+
+
+def test_many_buckets_share_a_cell_for_the_rare_ones():
+    """Tables of pairs of hashed codes would otherwise have a million cells."""
+    (buckets,) = schema_of((Hashed("icd", 64),)).variables
+    counts = np.zeros(65)
+    counts[[3, 40]] = 500.0
+    coarse = merged(buckets, counts, 5.0, 4)
+    assert coarse.cells == ("3", "40", "other", "missing")
+    assert np.bincount(lump(buckets, coarse)).tolist() == [1, 1, 62, 1]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.contrib.synthetic.columns import Hashed, coded, restored, schema_of
-from privstats.errors import SchemaError
+from privstats.errors import DataError, SchemaError
 from tests.contrib.synthetic.cases import COLUMNS, table
 
 
@@ -55,7 +55,7 @@ def test_every_value_has_a_cell():
 
 def test_columns_are_found_in_any_case_and_a_missing_one_is_named():
     assert coded((ps.Truth("x"),), {" X": [True]})["x"].tolist() == [1.0]
-    with pytest.raises(SchemaError, match="lacks the column 'x'"):
+    with pytest.raises(DataError, match="lacks the column 'x'"):
         coded((ps.Truth("x"),), {"y": [1]})
 
 

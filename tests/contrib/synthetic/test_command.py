@@ -4,9 +4,10 @@ import pytest
 from typer.testing import CliRunner
 
 import privstats as ps
+from privstats.cli import table
 from privstats.contrib.synthetic.command import app
 from privstats.contrib.synthetic.rows import NO_INTERVALS
-from privstats.errors import DataError, PlanError
+from privstats.errors import DataError, PlanError, ReleaseError
 from privstats.transforms.reading import SYNTHETIC_MARK
 from tests.contrib.synthetic.cases import released
 
@@ -47,3 +48,12 @@ def test_a_written_file_is_not_read_as_records(folder):
     _run(folder, "--rows", "3")
     with pytest.raises(DataError, match="only records may be measured"):
         ps.moments.RecordFile(folder / "rows.csv").table(["age"])
+
+
+def test_privstats_table_refuses_a_written_file_with_a_sentence_of_its_own(folder):
+    _run(folder, "--rows", "3")
+    refused = CliRunner().invoke(table.app, [str(folder / "rows.csv")]).exception
+    assert isinstance(refused, ReleaseError)
+    assert "holds synthetic rows, from which no estimate has an interval" in str(refused)
+    missing = CliRunner().invoke(table.app, [str(folder / "none.csv")]).exception
+    assert "synthetic" not in str(missing)
