@@ -76,9 +76,12 @@ class Bins:
 class Shown:
     """What to show of the score of own files; a plan has no score yet and takes none of it."""
 
-    threshold: Annotated[
+    thresholds: Annotated[
         list[float] | None,
-        option("Of own files and two classes: print sensitivity and specificity from this probability on; repeat."),
+        option(
+            "Of own files and two classes: print sensitivity and specificity from this probability on; repeat.",
+            flag="--threshold",
+        ),
     ] = None
     figure: Annotated[
         Path | None, option("Draw it too (.svg, .png, .pdf): ROC curves, calibration, confusion.", "FILE")
@@ -86,7 +89,7 @@ class Shown:
 
     def require_none(self) -> None:
         """Refuse these for a plan."""
-        if self.threshold:
+        if self.thresholds:
             raise PlanError("--threshold is of own files: the counts of a plan are read at the edges of its bins")
         if self.figure is not None:
             raise PlanError(
@@ -176,7 +179,7 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], shown: Shown,
 
     for file in named:
         require_same_split(file, scoring.head.provenance_.plan, scoring.head.provenance_.course)
-    score, own = _own_score(scoring, named, tuple(shown.threshold or ()))
+    score, own = _own_score(scoring, named, tuple(shown.thresholds or ()))
     if shown.figure is not None:
         score.plot(shown.figure)
     if as_json:
