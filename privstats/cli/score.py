@@ -180,8 +180,8 @@ def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], figure: Path 
 def _own_sums(scoring: ps.Scoring, file: RecordFile) -> tuple[Any, Any]:
     """Return the exact counts of a file's scores, and the label and scores of each record; warn of those left out."""
     from privstats.heads.scoring import own_shares
-    from privstats.intake.from_file import records_in
     from privstats.moments import exact_moments
+    from privstats.moments.from_file import records_in
     from privstats.workflows.simulate import begun_warnings
 
     X, y = records_in(file, scoring.schema, "leave out", whole=True)

@@ -18,15 +18,15 @@ from hypothesis import strategies as st
 
 import privstats as ps
 from privstats.errors import DataError
-from privstats.intake.from_file import persons_in
+from privstats.intake.person_ids import names_of, persons_held_out, persons_of
 from privstats.moments import PersonRows, RecordFile, exact_moments
 from privstats.moments.code_rows import columns_asked
-from privstats.moments.person_ids import names_of, persons_held_out, persons_of
+from privstats.moments.from_file import persons_in
 from privstats.schema.public_values import Published, Values
 from privstats.workflows.rehearsal.parties import read_file
 from tests import made
 from tests.schema.samples import SCHEMAS, SCORED
-from threat_models.audits.kinds import columns_of, in_arms, outcome_of
+from threat_models.audits.kinds import in_arms, names_of_columns, outcome_of
 
 NOON, UUID = days.datetime(2020, 1, 2, 12), uuid.UUID(int=7)
 PERSONS: Sequence[tuple[Any, ...]] = (
@@ -346,7 +346,7 @@ def _rows(schema: ps.schema.Schema, n: int, rng: np.random.Generator) -> list[li
     """Equal rows of one person, by column; the targets behind."""
     if schema.task == "counts":
         return [[str(rng.choice(["f", "m"])), str(rng.choice([1, 50, 70])), str(rng.choice([-9, 37, 999]))]] * n
-    X = in_arms(schema, rng.normal(size=(1, columns_of(schema))) * rng.choice([0.3, 30.0]))
+    X = in_arms(schema, rng.normal(size=(1, names_of_columns(schema))) * rng.choice([0.3, 30.0]))
     y = np.reshape(outcome_of(schema).drawn(1, rng), (1, -1))
     return [[str(each) for each in (*X[0].tolist(), *y[0].tolist())]] * n
 
@@ -356,7 +356,7 @@ def _columns(schema: ps.schema.Schema, row: Sequence[str]) -> tuple[list[str], t
     if schema.task == "counts":
         return ["sex", "age", "hours"], ()
     asked = columns_asked(schema)
-    X = list(asked) if isinstance(asked, tuple) else [f"x{place}" for place in range(columns_of(schema))]
+    X = list(asked) if isinstance(asked, tuple) else [f"x{place}" for place in range(names_of_columns(schema))]
     targets = tuple(f"goal{place}" for place in range(len(row) - len(X)))
     return [*X, *targets], targets
 
