@@ -1,7 +1,7 @@
 """Tables of records in any container: frames, mappings of columns, arrays, lists, sparse matrices and tensors.
 
-:func:`table_of` is the only place where one library is told from another. What it returns has names, records, columns
-and rows, and static types alone decide how these are read: no value of a record chooses the way of another one.
+:func:`table_of` distinguishes the libraries. What it returns has records, rows and columns. Static types alone decide
+how these are read: no value of a record decides how another one is read.
 ``frames`` has tables that are not in memory yet, ``arrays`` files, sparse matrices and tensors.
 """
 
@@ -149,12 +149,11 @@ def _as_numbers(X: Any) -> NDArray[Any] | None:
     The types alone decide. A shortcut that asked the array would read a column of dates in two ways: as numbers beside
     numbers, and as dates beside a gap in any other column.
     """
-    types = getattr(X, "dtypes", None)
-    types = list(getattr(getattr(X, "schema", None), "types", []) if types is None else types)
     if hasattr(X, "iloc"):  # of pandas, whose nullable types have names of polars
-        fits = all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in types)
+        fits = all(isinstance(kind, np.dtype) and kind.kind in "fiu" for kind in X.dtypes)
     else:
-        fits = bool(types) and {str(kind) for kind in types} <= _TYPES_OF_NUMBERS
+        types = getattr(X, "dtypes", None) or getattr(getattr(X, "schema", None), "types", None)
+        fits = isinstance(types, list) and len(types) > 0 and {str(kind) for kind in types} <= _TYPES_OF_NUMBERS
     return np.asarray(X) if fits else None
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError, RecordError
-from privstats.intake.tables import Codes, has_order, part_of, table_of, values_of
+from privstats.intake.columns import values_of
+from privstats.intake.tables import Codes, has_order, part_of, table_of
 from privstats.transforms import apply
 
 if TYPE_CHECKING:
