@@ -19,7 +19,7 @@ def place_of(name: str, names: Sequence[Any]) -> int | None:
         DataError: it is written otherwise, and two columns have its letters.
 
     Example:
-        >>> from privstats.transforms.column_names import place_of
+        >>> from privstats.intake.column_names import place_of
         >>> place_of("Age", ["sex", "AGE"]), place_of("Age", ["AGE", "Age"]), place_of("Age", ["sex"])
         (1, 1, None)
     """
@@ -33,7 +33,7 @@ def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
         DataError: as :func:`place_of`.
 
     Example:
-        >>> from privstats.transforms.column_names import places_in
+        >>> from privstats.intake.column_names import places_in
         >>> places_in(["Age", "dose"], ["sex", "AGE"])
         [1, None]
     """
@@ -57,7 +57,7 @@ def same_names(names: Sequence[str]) -> tuple[str, str] | None:
     """The first two names that could mean the same column of a table; None where all are distinct.
 
     Example:
-        >>> from privstats.transforms.column_names import same_names
+        >>> from privstats.intake.column_names import same_names
         >>> same_names(["age", "sex", "Age"]), same_names(["age", "sex"])
         (('age', 'Age'), None)
     """
