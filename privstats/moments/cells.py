@@ -138,7 +138,7 @@ def _columns(X: Any, names: list[str]) -> dict[str, Any]:
             raise DataError(f"X lacks the column {missing[0]!r}; give every variable of the plan")
         return {name: X[name] for name in names}
     rows = rectangle(X, len(names)) if is_list(X) else X
-    shape = getattr(rows, "shape", ())
+    shape: tuple[int, ...] = getattr(rows, "shape", ())
     if len(shape) != 2 or shape[1] != len(names):
         raise DataError(
             f"X must be a DataFrame, a mapping of columns, or an array of shape (records, {len(names)}) with the "
