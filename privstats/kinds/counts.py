@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, SchemaError
+from privstats.intake.columns import Readings
+from privstats.intake.meaning import checked_names
+from privstats.intake.tables import Codes
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
@@ -27,7 +30,6 @@ from privstats.schema.kinds import Kind, bare
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import Transform, steps_of
 from privstats.transforms.columns import Categories
-from privstats.transforms.reading import Readings, checked_names
 
 if TYPE_CHECKING:
     from privstats.kinds.numbers import Number
@@ -405,7 +407,7 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
     """The readings of every column, of equal length; of declared ones their codes."""
     if y is not None:
         raise DataError("count tables have no y; put every variable into X")
-    if not isinstance(X, moments.code_rows.Codes):
+    if not isinstance(X, Codes):
         return moments.cells.readings_of(X, [each.name for each in schema.read])
     cells = moments.code_rows.cells_of(schema)
     names = [] if cells is None else [column.name for column in cells.columns]
@@ -414,12 +416,12 @@ def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
 
 def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     """X and y; of declared columns windows of codes, without targets, which other sessions of a course sum."""
-    if not schema.transform or isinstance(X, moments.code_rows.Codes):
+    if not schema.transform or isinstance(X, Codes):
         yield X, y
         return
     for rows in (X,) if isinstance(X, moments.code_rows.CodeRows) else (rows for rows, _ in X):
         for start in range(0, max(len(rows), 1), _WINDOW):  # once for no records
-            yield moments.code_rows.Codes(rows[start : start + _WINDOW], {}), None
+            yield Codes(rows[start : start + _WINDOW], {}), None
 
 
 # --- the sensitivity, and the two data sets that attain it

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError, PlanError, RecordError, SchemaError
+from privstats.intake.columns import Readings
+from privstats.intake.meaning import listed
 from privstats.kinds.counts import CountSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
@@ -29,7 +31,6 @@ from privstats.schema.rounds import NEEDS_PRIVACY, check_widths
 from privstats.schema.variables import Bins, Variable, plain_variable, variable_of
 from privstats.transforms import ConstantFeature, Transform, steps_of
 from privstats.transforms.columns import Categories
-from privstats.transforms.reading import Readings
 
 if TYPE_CHECKING:
     from privstats.moments.readable import LeftOut
@@ -396,7 +397,7 @@ def _read(
             moments.cells.require_cells(each, columns[each.name], cells[each.name])
         if gone.any():
             bad = zip(schema.feature_names, np.atleast_1d(gone.any(axis=0)), strict=True)
-            wrong = moments.arrays.listed([name for name, any_ in bad if any_])
+            wrong = listed([name for name, any_ in bad if any_])
             raise RecordError(f"X has gaps, or values that are no numbers, in {wrong}; correct or impute them")
     why = {(repr(name), moments.readable.NO_CELL): result < 0 for name, result in cells.items()}
     levels = moments.code_rows.levels_of(schema)

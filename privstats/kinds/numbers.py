@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
+from privstats.intake.meaning import checked_names
 from privstats.kinds.worst import Record
 from privstats.moments.record_sums import Term
 from privstats.schema.base import Adjacency
 from privstats.schema.variables import is_finite
 from privstats.transforms.columns import MISSING_CELL, require_switch
-from privstats.transforms.reading import checked_names
 
 if TYPE_CHECKING:
     from privstats.kinds.counts import CountSchema

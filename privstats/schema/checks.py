@@ -12,10 +12,10 @@ from numbers import Real
 from typing import Any
 
 from privstats.errors import SchemaError
+from privstats.intake.meaning import check_distinct, checked_names, shown
 from privstats.python_values import python_fields
 from privstats.schema.base import Schema
 from privstats.transforms import Transform, output_features, steps_of
-from privstats.transforms.reading import check_distinct, checked_names, shown
 
 GIVEN: Any = ...
 """Stands for a field that must be given; ``features`` alone may follow from a declaration of columns."""

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 from privstats.errors import SchemaError
+from privstats.intake.meaning import check_distinct, checked_names, same
 from privstats.transforms.columns import MISSING_CELL, Categories, require_switch
-from privstats.transforms.reading import check_distinct, checked_names, same
 
 _OPEN = ("both", "above", "below", "none")
 

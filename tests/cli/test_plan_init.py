@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import privstats as ps
 from privstats.cli.main import app
 from privstats.cli.parts import wizard
+from privstats.cli.parts.declared_columns import declared, read_columns
 from privstats.cli.parts.questions import QUESTIONS
-from privstats.intake.declared_columns import declared, read_columns
 from privstats.plan.devices import least_epsilon
 
 GIVEN = {

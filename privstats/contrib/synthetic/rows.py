@@ -25,8 +25,8 @@ from privstats.course.base import Releases
 from privstats.course.promise import total_of
 from privstats.errors import ReleaseError
 from privstats.files.atomic import atomic_write
+from privstats.intake.column_names import SYNTHETIC_MARK
 from privstats.schema import Bins, Variable
-from privstats.transforms.reading import SYNTHETIC_MARK
 
 NO_INTERVALS = (
     "No interval, test or standard error may be computed from these rows as if they were records: they hold the noise "

@@ -26,9 +26,9 @@ from privstats.engines.network.measuring import (
 from privstats.errors import DataError, PlanError
 from privstats.files.atomic import atomic_write, read_whole
 from privstats.intake.csv_lines import Dialect
-from privstats.intake.from_file import records_in
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
 from privstats.moments.code_rows import columns_asked
+from privstats.moments.from_file import records_in
 from privstats.plan import Plan
 from privstats.schema.kinds import kind_of
 

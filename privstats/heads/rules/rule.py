@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from privstats.errors import DataError, HeadError
 from privstats.heads.evidence import Array, Released
-from privstats.moments.arrays import ordered_columns
-from privstats.moments.frames import in_memory, named_target
+from privstats.intake.frames import in_memory, named_target
+from privstats.intake.tables import ordered_columns
 from privstats.moments.table import codes_of
 from privstats.plug_ins import announced, brought_by, loaded
 from privstats.tables import by_name, load_all, register

@@ -9,12 +9,12 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from privstats.errors import SchemaError
+from privstats.intake.meaning import checked_names
 from privstats.schema.base import INFLUENCES, Statistic
 from privstats.schema.checks import checked_groups
 from privstats.schema.variables import Bins, Variable, variable_of
 from privstats.transforms import ByArm, ConstantFeature
 from privstats.transforms.columns import Categories
-from privstats.transforms.reading import checked_names
 
 if TYPE_CHECKING:
     from privstats.kinds.effect.schema import EffectSchema

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from privstats import moments
 from privstats.errors import DataError
+from privstats.intake.columns import Readings, read
 from privstats.kinds.effect.influences import (
     Whole,
     in_steps,
@@ -33,7 +34,6 @@ from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.variables import Bins, Variable
 from privstats.transforms import ByArm
-from privstats.transforms.reading import Readings, read
 
 if TYPE_CHECKING:
     from privstats.moments.readable import LeftOut, Noted

@@ -12,8 +12,8 @@ from privstats.contrib.synthetic import choice, model, rows
 from privstats.contrib.synthetic.columns import coded
 from privstats.contrib.synthetic.rows import NO_INTERVALS, distance, fit_of, synthetic
 from privstats.errors import DataError, ReleaseError
+from privstats.intake.column_names import SYNTHETIC_MARK
 from privstats.schema import COUNT_SCALE
-from privstats.transforms.reading import SYNTHETIC_MARK
 from tests.contrib.synthetic.cases import COLUMNS, course, released, table
 
 
