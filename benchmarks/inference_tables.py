@@ -85,11 +85,11 @@ def inference_readers() -> Cells:
 
 def rare_outcome() -> Cells:
     """docs/heads_numbers.md: the AUC of a rare outcome by the bins of its score."""
-    head = ["outcome", "bins", "AUC pooled", "AUC", "width", "width told before", "covered"]
+    head = ["outcome", "bins", "AUC pooled", "AUC", "width", "predicted width", "covered"]
     lines = []
     for title, rows in titled("inference.rare_outcome"):
         for place, row in enumerate(rows):
-            numbers = [f"{row[name]:.3f}" for name in ("AUC pooled", "AUC", "width", "width told before")]
+            numbers = [f"{row[name]:.3f}" for name in ("AUC pooled", "AUC", "width", "predicted width")]
             lines.append([title if not place else "", row["bins"], *numbers, f"{100 * row['covered']:.0f} %"])
     return [head, *lines]
 
