@@ -204,6 +204,17 @@ def inference_leaving() -> Cells:
     return [[*head, "age missed", "log-rank rejects", "proportionality rejects"], *lines]
 
 
+def inference_causes() -> Cells:
+    """docs/tables_numbers.md: cause-specific ratios."""
+    head = ["records", "epsilon", "releases", "told", "told and missed", "worst", "95 % of it", "half width"]
+    ((_, rows),) = titled("inference.hazards", "one cause")
+    lines = []
+    for row in rows:
+        about = [f"{row['records']:,}", _epsilon(row), f"{row['runs']:,}", _percent(row["told"]), _missed(row)]
+        lines.append([*about, _percent(row["worst parameter"]), _ends_of(row), _half_width(row)])
+    return [head, *lines]
+
+
 def inference_stretched() -> Cells:
     """docs/tables_numbers.md: printed assumptions at their edge, and the worst parameter of each world."""
     head = ["table", "assumed", "world", "records", "epsilon", "told", "told and missed", "worst", "95 % of it"]
@@ -370,7 +381,7 @@ TABLES: Tables = {
     **by_name(inference_head_scores, inference_persons, frame_columns, rare_outcome, three_hospitals),
     "inference_arms": Table("inference.by_arm", "both measures and both arms", _ARMS),
     "inference_balance": Table("inference.by_arm", "balance", _BALANCE),
-    **by_name(inference_leaving, inference_stretched, inference_risks),
+    **by_name(inference_leaving, inference_causes, inference_stretched, inference_risks),
     **by_name(inference_standardised, inference_hazards, inference_proportionality, inference_cox),
 }
 """By the name in the page's marker: regressions, survival, cells, peers, other readers, real columns."""

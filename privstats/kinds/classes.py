@@ -24,38 +24,21 @@ from privstats.transforms import Transform
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
 
+# fmt: off
 CLASS_TABLE: tuple[Statistic, ...] = (
     Statistic("N", "class", (), (0, 0), meaning="how many records each class has", share=0.02),
     Statistic("A", "class", ("feature",), (1, 0), meaning="for each class, the sum of its feature vectors", share=0.85),
-    Statistic(
-        "B",
-        "pooled",
-        ("feature", "feature"),
-        (2, 0),
-        meaning="over all classes together, the sum of products of every two features",
-        symmetric=True,
-        implied_by="S",
-    ),
-    Statistic(
-        "S",
-        "class",
-        ("feature", "feature"),
-        (2, 0),
-        meaning="for each class, the sum of products of every two features",
-        symmetric=True,
-    ),
-    Statistic(
-        "D",
-        "class",
-        ("feature",),
-        (2, 0),
-        meaning="for each class, the sum of squares of every feature",
-        implied_by="S",
-    ),
+    Statistic("B", "pooled", ("feature", "feature"), (2, 0), symmetric=True, implied_by="S",
+        meaning="over all classes together, the sum of products of every two features"),
+    Statistic("S", "class", ("feature", "feature"), (2, 0), symmetric=True,
+        meaning="for each class, the sum of products of every two features"),
+    Statistic("D", "class", ("feature",), (2, 0), implied_by="S",
+        meaning="for each class, the sum of squares of every feature"),
     Statistic("T", "class", ("feature",), (3, 0), meaning="for each class, the sum of cubes of every feature"),
     Statistic("F", "class", ("feature",), (4, 0), meaning="for each class, the sum of fourth powers of every feature"),
 )
 """Counts, sums, second moments pooled, per class, their diagonals, and third and fourth powers, in wire order."""
+# fmt: on
 
 CLASS_STATISTICS = letters_of(CLASS_TABLE)
 

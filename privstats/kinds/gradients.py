@@ -34,25 +34,15 @@ if TYPE_CHECKING:
     from privstats.moments.kept_rows import KeptRows, MappedRows
     from privstats.moments.record_sums import RecordTerms
 
+# fmt: off
 _TABLE: tuple[Statistic, ...] = (
-    Statistic(
-        "g",
-        "pooled",
-        ("target", "feature"),
-        (1, 1),
-        meaning="the sum of what each record would change in the model",
-        share=0.99,
-    ),
-    Statistic(
-        "k",
-        "pooled",
-        (),
-        (0, 1),
-        meaning="the sum of a number of at most 1 of each record, which sets the size of the step",
-        share=0.01,
-    ),
+    Statistic("g", "pooled", ("target", "feature"), (1, 1), share=0.99,
+        meaning="the sum of what each record would change in the model"),
+    Statistic("k", "pooled", (), (0, 1), share=0.01,
+        meaning="the sum of a number of at most 1 of each record, which sets the size of the step"),
 )
 """Sum of residuals times mapped rows, and the one number kappa that sets the step size, in wire order."""
+# fmt: on
 
 GRADIENT_STATISTICS = letters_of(_TABLE)
 

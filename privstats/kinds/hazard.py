@@ -50,6 +50,7 @@ CAP = 1.0  # M, the cumulative hazard up to which a person is followed
 _MOST_BINS = 256
 _MOST_FEATURES = 1 << 12  # products of 12 x 20 bits and their sums are exact in float64
 _EVENTS_PER_BIN = 10
+_MOST_STRATA = 4
 _CUT = 4  # cells of the counts in a bin, where times are continuous
 PART_BITS = 16  # of the part of a bin that a person was seen: its product with a hazard is exact in float64
 
@@ -84,6 +85,8 @@ class HazardSchema(Schema):
         expected_events: a public guess; more than one bin for ten of them is refused.
         times: ``"continuous"``, or ``"discrete"`` where a bin is one visit: f is 1 then, as for None, in old plans.
         time_unit: of continuous times that are cut down to whole units, such as 1 for months: half of it is added to f.
+        strata: a column of two to four declared values, each of which has a baseline of its own, a weight w for each of
+            its bins and a clock c: Cox's model stratified by it. It is no column of the model and has no ratio.
         grid_bits, nonnegative: as in :class:`ClassSchema`.
 
     Raises:
@@ -91,7 +94,8 @@ class HazardSchema(Schema):
 
     Guarantee:
         The unit is the person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
-        every w and c, attained in the limit (docs/sensitivity.md). Source: Prentice and Gloeckler 1978.
+        every w and c, attained in the limit (docs/sensitivity.md): a person has one stratum, so strata add entries
+        that are 0 for this person and change no bound. Source: Prentice and Gloeckler 1978.
 
     Example:
         >>> schema = ps.HazardSchema(
@@ -125,23 +129,29 @@ class HazardSchema(Schema):
     expected_events: int | None = None
     times: str | None = None
     time_unit: float | None = None
+    strata: Categories | None = None
     grid_bits: int = 12
     nonnegative: bool = False
 
     def __post_init__(self) -> None:
         settle(self, bins=_checked_bins(self.bins), transform=steps_of(self.transform))
+        settle(self, strata=_checked_strata(self.strata))
+        _check_times(self)
         _check_maps(self)
         settle(self, **checked_vectors(self), cap=_checked_cap(self.cap))
         _check_columns(self)
         _check_constant(self)
         _check_events(self)
-        _check_times(self)
-        _ = self.counted()  # refuses names that are no names
 
     @property
     def periods(self) -> int:
         """Number of bins."""
         return len(self.bins.edges) - 1
+
+    @property
+    def baselines(self) -> int:
+        """Number of strata, each with a weight for every bin."""
+        return 1 if self.strata is None else len(self.strata.values)
 
     @property
     def constant(self) -> float:
@@ -166,7 +176,8 @@ class HazardSchema(Schema):
         return np.searchsorted(self.bins.edges, self.marks[1:]) - 1
 
     def counted(self, by: str | None = None) -> CountSchema:
-        """Counts of the cell between two :attr:`marks` and of the event, and of a column of 0 and 1.
+        """Counts of the cell between two :attr:`marks`, of the event, of the stratum if there are strata, and of a
+        column of 0 and 1.
 
         Args:
             by: one of ``feature_names``.
@@ -179,8 +190,9 @@ class HazardSchema(Schema):
         if by is not None and len(self._two(by).values) > 2:
             raise SchemaError(f"by must be a column of two values, and {by!r} has {len(self._two(by).values)} texts")
         wider = replace(self.bins, edges=(*self.marks, 2 * self.marks[-1] - self.bins.edges[-2]), open="above")
-        crossed: tuple[Variable, ...] = (wider, *(self._two(name) for name in (self.event, by) if name is not None))
-        return CountSchema(crossed, (tuple(each.name for each in crossed),))
+        crossed = (self._two(self.event), self.strata, None if by is None else self._two(by))
+        every: tuple[Variable, ...] = (wider, *(each for each in crossed if each is not None))
+        return CountSchema(every, (tuple(each.name for each in every),))
 
     def _two(self, name: str) -> Categories:
         """A column of 0 and 1, or of its declared texts."""
@@ -197,13 +209,14 @@ class HazardSchema(Schema):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Length of the one axis: the columns, then the bins."""
-        return {"feature": self.features - 1 + self.periods}
+        """Length of the one axis: the columns, then the bins, of one stratum after the other."""
+        return {"feature": self.features - 1 + self.periods * self.baselines}
 
     @property
     def record(self) -> str:
         """One record, as a phrase for data owners."""
-        return f"{self.columns}, the time {self.bins.name} and whether {self.event} happened then, of one person"
+        told = self.columns if self.strata is None else f"{self.columns}, {self.strata.name}"
+        return f"{told}, the time {self.bins.name} and whether {self.event} happened then, of one person"
 
     def scale_of(self, statistic: str) -> float:
         """Grid steps per real unit: rows have 2**f per R, residuals and v 2**f per M."""
@@ -213,8 +226,8 @@ class HazardSchema(Schema):
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """The weights w, those of the columns and then those of the bins; at continuous times the clock c: which part
-        of its bin's hazard has passed when a cell between two :attr:`marks` ends, the last one 1."""
-        clock = {"c": (len(self.marks) - 1,)} if self.times == "continuous" else {}
+        of its bin's hazard has passed when a cell between two :attr:`marks` ends, the last one 1; by stratum."""
+        clock = {"c": ((len(self.marks) - 1) * self.baselines,)} if self.times == "continuous" else {}
         return {"w": (self.sizes["feature"],), **clock}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
@@ -223,14 +236,16 @@ class HazardSchema(Schema):
         super().check_values(values)
         check_widths(values)
         if "c" in values:
-            steps, ends = values["c"].integers, np.diff(self.in_bin, append=self.periods) > 0
-            rising = np.diff(steps + (self.in_bin << PART_BITS), prepend=0) >= 0
+            steps, of = values["c"].integers, np.arange(self.baselines)[:, None] * self.periods + self.in_bin
+            ends = np.diff(of.ravel(), append=self.periods * self.baselines) > 0
+            rising = np.diff(steps + (of.ravel() << PART_BITS), prepend=0) >= 0
             if values["c"].exponent != PART_BITS or not rising.all() or (steps[ends] != 1 << PART_BITS).any():
                 raise PlanError(f"published c must rise from 0 to 1 inside every bin, in steps of 2**-{PART_BITS}")
 
     def plain_fields(self) -> dict[str, Any]:
         """The fields as a plan file holds them."""
-        return {"bins": plain_variable(self.bins)}
+        strata = {} if self.strata is None else {"strata": plain_variable(self.strata)}
+        return {"bins": plain_variable(self.bins), **strata}
 
     def refusal(self, unit: str | None) -> str:
         """Why no plan may go without DP: a chosen w isolates a person, whatever else is in the sum."""
@@ -248,6 +263,16 @@ def _checked_bins(value: Any) -> Bins:
         said = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
         raise SchemaError(f"{result.name} must be {said}")
     return replace(result, open="both")  # as plan files leave it out; the clock opens it above
+
+
+def _checked_strata(value: Any) -> Categories | None:
+    if value is None:
+        return None
+    result = variable_of(value)
+    if not isinstance(result, Categories) or result.other or result.missing or len(result.values) > _MOST_STRATA:
+        text = f"two to {_MOST_STRATA} declared values: each has a baseline of its own, which costs as much as its bins"
+        raise SchemaError(f"strata must be Categories of {text}")
+    return result
 
 
 def _checked_cap(cap: object) -> float:
@@ -273,9 +298,10 @@ def _check_maps(schema: HazardSchema) -> None:
 def _check_columns(schema: HazardSchema) -> None:
     if not schema.feature_names:
         raise SchemaError("feature_names must name the columns: hazards are read from a table, by name")
-    for given, name in (("bins", schema.bins.name), ("event", schema.event)):
-        if name in schema.feature_names:
-            raise SchemaError(f"{given} names {name!r}, a column too: what follows the start is no column")
+    for given, each in zip(("bins", "event", "strata"), schema.counted().variables, strict=False):
+        if each.name in schema.feature_names:
+            why = "a stratum has no ratio" if given == "strata" else "what follows the start is no column"
+            raise SchemaError(f"{given} names {each.name!r}, a column too: {why}")
     levels: Any = schema.transform[0]
     if levels.kind == "levels" and [each.name for each in levels.outcomes] not in ([], [schema.event]):
         raise SchemaError(f"outcomes of Levels must be the event {schema.event!r} alone, or none")
@@ -297,10 +323,11 @@ def _check_constant(schema: HazardSchema) -> None:
 def _check_events(schema: HazardSchema) -> None:
     if schema.expected_events is not None:
         events = whole("expected_events", schema.expected_events, 1, "a public guess of the number of events")
-        most = max(events // _EVENTS_PER_BIN, 2)
-        if schema.periods * _EVENTS_PER_BIN > events:
-            text = f"bins has {schema.periods} bins for {events} expected events: with fewer than ten a bin the ratio"
-            raise SchemaError(f"{text} is wrong; take at most {most}")
+        strata = schema.baselines
+        if schema.periods * strata * _EVENTS_PER_BIN > events:
+            held = f"{schema.periods} bins" + (f" in each of {strata} strata" if strata > 1 else "")
+            text = f"bins has {held} for {events} expected events: with fewer than ten a bin the ratio"
+            raise SchemaError(f"{text} is wrong; take at most {max(events // (_EVENTS_PER_BIN * strata), 2)}")
         settle(schema, expected_events=events)
 
 
@@ -337,17 +364,18 @@ HazardMoments, RealHazardMoments = containers("Hazard", HazardSchema, _TABLE, _A
 
 
 class _Persons(NamedTuple):
-    """Columns as they come in ``(n, columns)``, the bin of each time, whether the event happened in it, and the time;
-    infinite beyond the last edge, ``(n,)``."""
+    """Columns as they come in ``(n, columns)``, the bin of each time, whether the event happened in it, and the time,
+    infinite beyond the last edge, and the stratum, ``(n,)``."""
 
     rows: NDArray[np.float64]
     bins: NDArray[np.intp]
     events: NDArray[np.bool_]
     times: NDArray[np.float64]
+    strata: NDArray[np.intp]
 
     def part(self, where: slice | NDArray[np.bool_]) -> _Persons:
         """Some of them."""
-        return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where])
+        return _Persons(self.rows[where], self.bins[where], self.events[where], self.times[where], self.strata[where])
 
 
 def measured_hazards(
@@ -387,13 +415,13 @@ def _read(
     """Persons, and by column and what it holds which of them cannot be read."""
     if y is not None:
         raise DataError("hazards have no y; put the time and the event into X, beside the columns")
-    clock, event = schema.counted().variables
-    columns = moments.cells.readings_of(X, [*schema.feature_names, clock.name, event.name])
-    cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in (clock, event)}
+    clock, event, *strata = counted = schema.counted().variables
+    columns = moments.cells.readings_of(X, [*schema.feature_names, *(each.name for each in counted)])
+    cells = {each.name: moments.cells.cells_in(each, columns[each.name]) for each in counted}
     rows = np.column_stack([_numbers(schema, name, columns[name]) for name in schema.feature_names])
     gone = np.isnan(rows)
     if refuse:
-        for each in (clock, event):
+        for each in counted:
             moments.cells.require_cells(each, columns[each.name], cells[each.name])
         if gone.any():
             bad = zip(schema.feature_names, np.atleast_1d(gone.any(axis=0)), strict=True)
@@ -408,7 +436,8 @@ def _read(
     bins = np.append(schema.in_bin, [schema.periods, -1])[cells[clock.name]]
     died = (cells[event.name] == 1) & (bins < schema.periods)  # who is seen beyond the last edge is censored at it
     times = np.where(bins < schema.periods, columns[clock.name].numbers, np.inf)
-    return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times), why
+    stratum = cells[strata[0].name] if strata else np.zeros_like(bins)
+    return _Persons(rows, np.minimum(bins, schema.periods - 1), died, times, stratum), why
 
 
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
@@ -425,11 +454,23 @@ def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values
             part = persons.part(slice(start, start + _ROWS))
             for total in sums.values():
                 total.admit(len(part.rows))
-            unit, residuals, roots = _mapped(schema, part, values)
-            _add_score(schema, unit, residuals, sums["g"].partial)
-            _add_information(schema, unit, roots, sums["H"].partial)
+            for stratum in range(schema.baselines):
+                own, first = _of_stratum(schema, values, stratum)
+                unit, residuals, roots = _mapped(schema, part.part(part.strata == stratum), own)
+                _add_score(schema, unit, residuals, sums["g"].partial, first)
+                _add_information(schema, unit, roots, sums["H"].partial, first)
             advance(len(part.rows))
     return HazardMoments(schema, sums["g"].result(), sums["H"].result(), len(persons.rows))
+
+
+def _of_stratum(schema: HazardSchema, values: Mapping[str, Values], stratum: int) -> tuple[dict[str, Values], int]:
+    """Return a stratum's own weights and clock, and the place of its first bin."""
+    columns, cells = schema.features - 1, len(schema.in_bin)
+    first, w = columns + stratum * schema.periods, values["w"]
+    own = {"w": Values(np.r_[w.integers[:columns], w.integers[first : first + schema.periods]], w.exponent)}
+    if "c" in values:
+        own["c"] = Values(values["c"].integers[stratum * cells :][:cells], PART_BITS)
+    return own, first
 
 
 def _mapped(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values]) -> tuple[Whole, Whole, Whole]:
@@ -497,21 +538,21 @@ def _decay(mu: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.minimum(value + 1.0, 1.0)
 
 
-def _add_score(schema: HazardSchema, unit: Whole, residuals: Whole, into: Whole) -> None:
+def _add_score(schema: HazardSchema, unit: Whole, residuals: Whole, into: Whole, first: int) -> None:
     """Add sum_j r_j u_j of every person, each entry cut toward zero to a whole number of wire steps."""
     columns, down = unit.shape[1] - 1, schema.grid_bits - _BITS
     together = residuals.sum(axis=1)[:, None]
     into[:columns] += np.trunc(np.ldexp(together * unit[:, :columns], down)).sum(axis=0)
-    into[columns:] += np.trunc(np.ldexp(residuals * unit[:, -1:], down)).sum(axis=0)
+    into[first : first + schema.periods] += np.trunc(np.ldexp(residuals * unit[:, -1:], down)).sum(axis=0)
 
 
-def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: Whole) -> None:
+def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: Whole, first: int) -> None:
     """Add a_j a_j' of every person and bin, a_j the root of v_j times u_j cut toward zero."""
     columns, most = unit.shape[1] - 1, float(schema.steps) ** 2
     for place, variance in enumerate(variances.T):
         roots = np.trunc(unit * (np.sqrt(variance / _ONE) * moments.gradient_map.SHY)[:, None])
         roots *= (np.vecdot(roots, roots) * _ONE <= most * variance)[:, None]
-        block, own = roots.T @ roots, columns + place
+        block, own = roots.T @ roots, first + place
         into[:columns, :columns] += block[:columns, :columns]
         into[:columns, own] += block[:columns, -1]
         into[own, :columns] += block[-1, :columns]
@@ -549,6 +590,6 @@ def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
 KIND = Kind(
     schema=HazardSchema, moments=HazardMoments, units=RealHazardMoments, measure=measured_hazards,
     readable=hazards_of_readable, in_batches=lambda _: False, square=_square, proved="gH",
-    named=lambda schema: (*schema.feature_names, schema.bins.name, schema.event),
+    named=lambda schema: (*schema.feature_names, *(each.name for each in schema.counted().variables)),
     worst=WorstPair(_pairs, added(of_score)),
 )  # fmt: skip

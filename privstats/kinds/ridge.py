@@ -28,22 +28,16 @@ from privstats.transforms import Transform
 if TYPE_CHECKING:
     from privstats.moments.clip_report import ClipReport
 
+# fmt: off
 RIDGE_TABLE: tuple[Statistic, ...] = (
-    Statistic(
-        "G",
-        "fold",
-        ("feature", "feature"),
-        (2, 0),
-        meaning="the sum of products of every two features",
-        symmetric=True,
-        share=0.5,
-    ),
-    Statistic(
-        "h", "fold", ("feature", "target"), (1, 1), meaning="the sum of products of features and targets", share=0.48
-    ),
+    Statistic("G", "fold", ("feature", "feature"), (2, 0), symmetric=True, share=0.5,
+        meaning="the sum of products of every two features"),
+    Statistic("h", "fold", ("feature", "target"), (1, 1), share=0.48,
+        meaning="the sum of products of features and targets"),
     Statistic("q", "fold", (), (0, 2), meaning="the sum of squared targets", share=0.02),
 )
 """Gram matrix, cross moments and target energy, in wire order."""
+# fmt: on
 
 LeftOut: TypeAlias = Literal["left out"]
 

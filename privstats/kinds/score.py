@@ -30,26 +30,15 @@ from privstats.transforms import ByArm, ConstantFeature, Transform, output_featu
 if TYPE_CHECKING:
     from privstats.moments.record_sums import RecordTerms
 
+# fmt: off
 _LOGISTIC: tuple[Statistic, ...] = (
-    Statistic(
-        "g",
-        "pooled",
-        ("feature",),
-        (1, 1),
-        meaning="the sum of what each record would change in the model",
-        share=0.591,
-    ),
-    Statistic(
-        "H",
-        "pooled",
-        ("feature", "feature"),
-        (2, 0),
-        meaning="the sum of products of every two features, weighted by the variance of each predicted outcome",
-        symmetric=True,
-        share=0.409,
-    ),
+    Statistic("g", "pooled", ("feature",), (1, 1), share=0.591,
+        meaning="the sum of what each record would change in the model"),
+    Statistic("H", "pooled", ("feature", "feature"), (2, 0), symmetric=True, share=0.409,
+        meaning="the sum of products of every two features, weighted by the variance of each predicted outcome"),
 )
 """Score and information of a logistic regression; at these shares the information costs nothing beside the score."""
+# fmt: on
 
 _POISSON = tuple(replace(row, share=share) for row, share in zip(_LOGISTIC, (0.7, 0.3), strict=True))
 """Score and information of a Poisson regression."""

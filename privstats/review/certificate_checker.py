@@ -37,7 +37,7 @@ SCHEMAS = {  # the keys of a kind's table beside its task
     "scoring": 'head head_bytes classes features score_bins=20 score="probability" reach? by_class=false transform=[] '
     "class_names? feature_names? cuts?", "sites": f"clip_norm pulls=[0] groups=1 target_scale=1{VECTORS}",
     "score": f'clip_norm family="logistic" target_bound? rate? outcomes?{SIGNED} missing?',
-    "hazard": f"clip_norm bins event cap=1 expected_events? times? time_unit?{SIGNED}",
+    "hazard": f"clip_norm bins event cap=1 expected_events? times? time_unit? strata?{SIGNED}",
     "effect": f'outcome probability? estimand="ate" trim? clip_norm{VECTORS.replace("12", "16", 1)} '
     "outcome_names? subgroups? groups? measure? balance? missing? left_out?", "calibration": f"classes{ROUND}",
     "gradients": f"classes? residual_norm target_bound? module?{ROUND}",
@@ -84,7 +84,7 @@ GAPS = {"effect": "weights", "score": "outcome", "ridge": "left out"}  # what be
 KIND: dict[type, str] = {
     bool: "nonnegative reference other missing by_class",
     str: "statistics module event head name sha256 after registrar registrar_key page words exact",
-    dict: "schema cohort privacy aggregation published validity devices merge shares bins",
+    dict: "schema cohort privacy aggregation published validity devices merge shares bins strata",
     list: "outcome transform variables tables pulls values edges class_names feature_names among panel organisations "
     "outcome_names subgroups cuts numbers by"}
 # read what the plan publishes
@@ -550,8 +550,8 @@ def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str
     for key in ("variables", "subgroups", "numbers"):
         for each in _listed(schema, key):
             yield part(each, KEYS[key if key == "numbers" else "edges" if "edges" in each else "values"], "variable")
-    if schema["task"] == "hazard":
-        yield part(schema["bins"], KEYS["bins"], "variable")
+    for name in sorted({"bins", "strata"} & {*schema}):
+        yield part(schema[name], KEYS["bins" if name == "bins" else "values"], "variable")
 
 
 def _declared(step: Table, name: str) -> list[Any]:
