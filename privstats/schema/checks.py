@@ -37,10 +37,10 @@ def settle(schema: Schema, **values: object) -> None:
 def checked_vectors(schema: Schema) -> dict[str, object]:
     """Validate the fields on feature vectors that every schema has, and make all its fields plain Python values."""
     python_fields(schema)
-    _require_given(schema)
+    _require_fields(schema)
     transform = steps_of(schema.transform)
-    asked = _declared(transform, schema) if schema.features is GIVEN else schema.features
-    features = whole("features", asked, 2, "one feature has no covariance: add another or a constant one")
+    number = _declared(transform, schema) if schema.features is GIVEN else schema.features
+    features = whole("features", number, 2, "one feature has no covariance: add another or a constant one")
     grid_bits = whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
     if grid_bits > _MAX_GRID_BITS:
         raise SchemaError(f"grid_bits must be at most {_MAX_GRID_BITS}, got {grid_bits}; 12 suits most data")
@@ -59,7 +59,7 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     return {**settled, "feature_names": names}
 
 
-def _require_given(schema: Any) -> None:
+def _require_fields(schema: Any) -> None:
     """Refuse a schema that lacks a field without a default."""
     lacking = [each.name for each in fields(schema) if getattr(schema, each.name) is GIVEN and each.name != "features"]
     if lacking:
@@ -113,7 +113,7 @@ def _check_levels(schema: Schema, transform: tuple[Transform, ...], names: tuple
 def _checked_columns(
     names: Any, transform: tuple[Transform, ...], features: int, beside: int
 ) -> tuple[str, ...] | None:
-    """Names of the columns that come in, as many as the transform turns into ``features`` less those ``beside``."""
+    """Return the names of the input columns, as many as the transform needs for ``features`` less those ``beside``."""
     checked = checked_names("feature_names", names)
     if checked is None:
         return None
@@ -147,7 +147,7 @@ def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
 
 
 def whole(field: str, value: object, least: int, remedy: str) -> int:
-    """A whole number of at least ``least``, also from numpy and torch."""
+    """Return ``value`` as an integer of at least ``least``, also from numpy and torch."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -1,4 +1,4 @@
-"""What the schemas of rounds at published values share: how records are read, and the checks of fields and values."""
+"""Share code of the schemas of rounds at published values: reading records, and checks of fields and values."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def settle_round(schema: Any) -> None:
 
 
 def check_exact(schema: Schema) -> None:
-    """Refuse so many features that a logit is no exact sum of whole numbers.
+    """Refuse too many features for a logit to be an exact sum of integers.
 
     Raises:
         SchemaError: features beyond 65,536.
@@ -72,8 +72,7 @@ def settle_classes(schema: Any) -> None:
 
 
 def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statistics: str = "NA") -> ClassSchema:
-    """How labelled records are read, as those of a class schema; of a round before the published map, on a finer
-    grid."""
+    """Return the class schema that reads labelled records; a round before the published map has a finer grid."""
     return ClassSchema(
         classes,
         schema.features,
@@ -86,7 +85,7 @@ def class_rows(schema: Schema, classes: int, grid_bits: int = ROW_BITS, statisti
 
 
 def target_rows(schema: Schema, target_bound: float, grid_bits: int, *, targets: int = 1, **more: Any) -> RidgeSchema:
-    """How records with targets are read, as those of a ridge schema; further fields of it by name."""
+    """Return the ridge schema that reads records with targets; its further fields are passed by name."""
     bounds = {"clip_norm": schema.clip_norm, "target_bound": target_bound, "grid_bits": grid_bits}
     return RidgeSchema(**{"features": schema.features, "targets": targets, **bounds, **_read(schema), **more})
 

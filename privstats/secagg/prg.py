@@ -52,7 +52,7 @@ class TileMasks:
 
     Args:
         plus: ciphers of the seeds whose masks are added.
-        minus: of those whose masks are subtracted.
+        minus: ciphers of the seeds whose masks are subtracted.
         size: bytes of the largest tile.
     """
 
@@ -101,7 +101,7 @@ class _Tile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many entries it has."""
+        """Number of entries."""
         return int(self.entries.stop - self.entries.start)
 
 

@@ -30,14 +30,14 @@ IN_FLIGHT = 4
 
 
 class ReportBatches:
-    """The batches of one leader's reports.
+    """Batches of one leader's reports.
 
     Args:
         state: the leader's state, whose ``open``, ``parts`` and ``closed`` this class maintains.
         identity: the leader's signing key.
-        parameters: of the run.
+        parameters: the public parameters of the run.
         context: the context of the run.
-        boxes: those of a report in a part, read back if it has been shelved.
+        boxes: returns the boxes of a report in a part, read back if the report is shelved.
     """
 
     def __init__(
@@ -151,13 +151,13 @@ class ReportBatches:
 
 
 def accepted_by(part: Part, place: int) -> frozenset[int]:
-    """The senders whose report a helper accepts."""
+    """Return the senders whose report a helper accepts."""
     senders = sorted(part.heads)
     return frozenset(senders[each] for each in members(part.bitmaps[place], len(senders)))
 
 
 def accepted_by_all(part: Part) -> list[int]:
-    """The senders whose report every helper accepts, in increasing order."""
+    """Return the senders whose report every helper accepts, in increasing order."""
     return sorted(reduce(and_, (accepted_by(part, place) for place in part.bitmaps)))
 
 
