@@ -127,8 +127,8 @@ class ClassSchema(Schema):
         missing = [s for s in "NA" if s not in self.statistics]
         if missing:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
-        asked = [row for row in self.table if row.letter in self.statistics]
-        sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
+        rows = [row for row in self.table if row.letter in self.statistics]
+        sent = [row.letter for row in rows if not row.implied_by or row.implied_by not in self.statistics]
         settle(self, statistics="".join(sent))
         _check_grid(self)
         settle(self, class_names=checked_class_names(self.class_names, self.classes))
@@ -211,7 +211,7 @@ class RealClassMoments(RealMoments):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """From sums by letter in wire steps; B and D follow from S."""
+        """Build moments from sums by letter in wire steps; B and D follow from S."""
         return super().of_sums(schema, {**sums, **_derived(sums.get("S"))})
 
 
@@ -265,7 +265,7 @@ class ClassMoments(Moments):
         return int(self.N.sum())
 
     def real(self) -> RealClassMoments:
-        """The same moments in real units, float64: every integer divided by its scale."""
+        """Return the moments in real units, float64: every integer divided by its scale."""
         return RealClassMoments.of_sums(self.schema, self.wire())
 
 

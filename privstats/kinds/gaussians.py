@@ -156,8 +156,8 @@ class GaussianSchema(Schema):
         super().check_values(values)
         if not self.reference:
             return
-        whole_numbers, radius = values["S"].integers, self.clip_norm**2
-        symmetric = np.array_equal(whole_numbers, whole_numbers.T)
+        integers, radius = values["S"].integers, self.clip_norm**2
+        symmetric = np.array_equal(integers, integers.T)
         spectrum = np.linalg.eigvalsh(values["S"].real) if symmetric else np.array([-np.inf])
         if not -_TOLERANCE * radius <= spectrum[0] <= spectrum[-1] <= radius * (1 + _TOLERANCE):
             raise PlanError(
@@ -229,12 +229,12 @@ class RealGaussianMoments(RealMoments):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianMoments(Moments):
-    """The same as whole numbers: N in records, x in grid steps, V and M in squared grid steps, int64.
+    """Gaussian sums as integers: N in records, x in grid steps, V and M in squared grid steps, int64.
 
-    ``published`` is the digest of the values that M was measured at, empty where there are none or that is unknown.
+    ``published`` is the digest of the values at which M was measured; empty where there are none or they are unknown.
 
     Raises:
-        DataError: a statistic that the schema asks for is missing or has another shape, or a negative count.
+        DataError: a statistic of the schema is missing or has another shape, or a count is negative.
 
     Example:
         >>> schema = ps.GaussianSchema(2, clip_norm=4.0, shrinkage=0.0, rounds=1)
@@ -278,7 +278,7 @@ class ClientGaussian:
 
 
 def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> ClientGaussian:
-    """The Gaussian of a client's records: clipped, on the grid, its covariance shrunk as the schema says.
+    """Return the Gaussian of a client's clipped records on the grid, with the schema's shrinkage of the covariance.
 
     Raises:
         DataError: records that do not fit the schema.
