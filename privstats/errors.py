@@ -1,4 +1,4 @@
-"""Every error that privstats raises on purpose, and which one to catch.
+"""List every error that privstats raises on purpose, and which one to catch.
 
 ::
 
@@ -166,7 +166,7 @@ class RandomnessError(PrivstatsError):
 
 
 class MissingExtraError(PrivstatsError, ImportError):
-    """An optional dependency is not installed; the message says which extra brings it.
+    """An optional dependency is not installed; the message names the extra that installs it.
 
     Example:
         >>> from privstats.optional_dependencies import require
@@ -192,8 +192,9 @@ class AssumedPublicWarning(UserWarning):
 
 
 class ClippedWarning(UserWarning):
-    """The clip shortens nearly all rows, the bound many targets, or many values lie beyond their bins; the share in the
-    message is exact and private.
+    """The bounds clip nearly all rows or many targets, or many values are beyond their bins.
+
+    The share in the message is exact and private.
 
     Example:
         >>> import warnings
@@ -321,7 +322,7 @@ class AggregationError(ProtocolError):
 
 
 class UnreadableRecordsWarning(UserWarning):
-    """So many records could not be read and were left out. Computed from private data: for their owner alone.
+    """Some records could not be read and were excluded. The number is private, for the data holder alone.
 
     Example:
         >>> import warnings

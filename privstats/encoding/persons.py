@@ -1,7 +1,8 @@
 """Bound one person's contribution to the sums: clip all rows together to a declared weighted norm, or average them.
 
 The person unit of privacy needs this. ``dp.person_clip`` builds the value from a plan's promise; ``measure`` applies it
-to each person, before a party's sums are formed."""
+to each person, before a party's sums are formed.
+"""
 
 from __future__ import annotations
 

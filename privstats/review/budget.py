@@ -1,7 +1,7 @@
-"""The budget table: what each statistic costs, in privacy and in bits; and epsilon by the number of dropouts.
+"""Build the budget table: each statistic's cost in privacy and in bits, and epsilon by the number of dropouts.
 
-Views for people and for scripts, derived from the plan's noise and headroom. ``conditions`` are sentences beside the
-number: what epsilon rests on, which no plan can compute and no audit of its releases observe.
+The views for people and for scripts are derived from the plan's noise and headroom. ``conditions`` are sentences
+alongside epsilon: its assumptions, which no plan can compute and no audit of its releases can observe.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _OPEN = (
 
 
 def columns(*, private: bool) -> tuple[Column, ...]:
-    """The columns beside a statistic's letter, with DP or without."""
+    """Return the columns other than a statistic's letter, with DP or without."""
     return _PRIVATE if private else _OPEN
 
 
@@ -225,11 +225,11 @@ def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> Budget
 
 
 def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> float:
-    """Membership advantage (largest TPR - FPR) that noiseless sums give a likelihood-ratio attacker.
+    """Predict a likelihood-ratio attacker's membership advantage (largest TPR - FPR) from noiseless sums.
 
     Each of the k independent entries a record touches reveals 1/n about it, so d' = sqrt(k / n) and the advantage is 2
     Phi(d'/2) - 1, with n records in the record's class (all of them for B, G, h, q), spread evenly. It is near 1 until
-    n is far above k: a minimum count says nothing without the dimension.
+    n is far above k: a minimum count is meaningless without the dimension.
     """
     row = next(row for row in schema.sent if row.letter == statistic)
     entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1
@@ -242,11 +242,11 @@ class Dropout:
     """A session in which some clients vanish.
 
     Attributes:
-        gone: clients that vanish.
-        survivors: clients that stay.
-        honest: those of them whose noise an attacker neither knows nor can subtract.
-        epsilon: of the release, at the plan's delta, without the colluders' noise; None where too few clients stay for
-            a release.
+        gone: number of clients that vanish.
+        survivors: number of clients that stay.
+        honest: number of survivors whose noise an attacker neither knows nor can subtract.
+        epsilon: epsilon of the release at the plan's delta, without the colluders' noise; None where too few clients
+            stay for a release.
 
     Example:
         >>> row = ps.plan.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)

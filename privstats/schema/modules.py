@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.plug_ins import announced, brought_by, loaded
+from privstats.plug_ins import announced, dist_name, loaded
 from privstats.schema.public_values import Values
 from privstats.tables import by_name
 
@@ -110,7 +110,8 @@ class Module(ABC):
         """Return the decision rule of a state for rows of norm 1, with the scores of class k raised by ``shift[k]``.
 
         The result is a ``privstats.heads.rules.Rule``. Its class is announced under ``privstats.rules`` by its
-        ``kind``, for files of heads."""
+        ``kind``, for files of heads.
+        """
 
 
 def is_word(word: object) -> bool:
@@ -156,7 +157,7 @@ def _built(entry: EntryPoint, size: str) -> Module:
     module = loaded(entry, "module", SchemaError)(size)
     if not isinstance(module, Module):
         raise SchemaError(
-            f"{brought_by(entry)} announces the module {entry.name!r} as {entry.value!r}, which makes no Module from a "
+            f"{dist_name(entry)} announces the module {entry.name!r} as {entry.value!r}, which makes no Module from a "
             "size; fix or uninstall that package"
         )
     return module

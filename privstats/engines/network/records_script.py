@@ -24,7 +24,7 @@ from privstats.engines.network.measuring import (
     sums_of_persons,
 )
 from privstats.errors import DataError, PlanError
-from privstats.files.atomic import atomic_write, read_whole
+from privstats.files.atomic import atomic_write, read_bounded
 from privstats.intake.csv_lines import Dialect
 from privstats.intake.from_file import records_in
 from privstats.moments import Moments, RecordFile, exact_moments, remarks_on
@@ -119,7 +119,7 @@ def _rows(file: RecordFile, plan: Plan) -> int:
 
 def _replaceable(script: Path, untouched: bytes) -> bool:
     """Whether no party has written in it: it is the template, or names a file and says no more."""
-    text = read_whole(script, DataError, "privstats flower new")
+    text = read_bounded(script, DataError, "privstats flower new")
     return text == untouched or _WRITTEN.fullmatch(text.decode("utf-8", "replace")) is not None
 
 

@@ -3,7 +3,8 @@
 Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
 ``Parameters.solve`` finds how many neighbours and which threshold a sparse graph needs, by exact tail probabilities on
 random k-regular Harary graphs as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020); the bounds assume that who
-colludes does not depend on the graph. Built by the plan; knows nothing of moments or noise."""
+colludes does not depend on the graph. Built by the plan; knows nothing of moments or noise.
+"""
 
 from __future__ import annotations
 

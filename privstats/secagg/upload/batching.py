@@ -94,7 +94,8 @@ class ReportBatches:
 
     def _coins(self, number: int, part: Part) -> bytes:
         """The coins for a part's proofs: unknown to all others before the batch leaves, and bound to every report in
-        it, bodies included, so that a leader which is put back draws the same for the same reports only."""
+        it, bodies included, so that a leader which is put back draws the same for the same reports only.
+        """
         named = sha256()
         for sender, head in sorted(part.heads.items()):
             hashed = part.hashes.get(sender) or sha256(part.bodies[sender]).digest()
