@@ -25,7 +25,7 @@
 
     AssumedPublicWarning              a UserWarning; turn it into an error where no person reads warnings
     ClippedWarning                    a UserWarning: the bounds cut most of the records; for their holder alone
-    UnreadableRecordsWarning          a UserWarning: so many records were left out; for their owner alone
+    UnreadableRecordsWarning          a UserWarning: some records were left out; for their owner alone
 
 ``SchemaError``, ``PlanError``, ``DataError``, ``ReleaseError``, ``HeadError`` and ``MissingStatisticError`` are
 ``ValueError`` too. A message names the field, the bound and the remedy in one sentence, and never a data value or a
@@ -201,7 +201,7 @@ class ClippedWarning(UserWarning):
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=3.0)
         >>> with warnings.catch_warnings(record=True) as caught:
         ...     warnings.simplefilter("always")
-        ...     _ = ps.measure(schema, [[61.0, 170.0], [45.0, 182.0]], [0, 1])  # years beside centimetres
+        ...     _ = ps.measure(schema, [[61.0, 170.0], [45.0, 182.0]], [0, 1])  # years and centimetres
         ...
         >>> [each.category.__name__ for each in caught]
         ['ClippedWarning']

@@ -239,7 +239,7 @@ class Privacy:
 
     @property
     def held(self) -> str:
-        """The data that one unit stands for, in words for privacy officers."""
+        """The data of one unit, in words for privacy officers."""
         if self.unit != "person":
             return "one record" if self.unit == "record" else "one party with all its records"
         if self.averaged:

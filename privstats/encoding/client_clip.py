@@ -186,7 +186,7 @@ def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Map
 
 
 def _coefficient_of(schema: Schema, letter: str, weight: float) -> Fraction:
-    """Return the weight of a squared step of a statistic, whose symmetric entries count twice."""
+    """Return the weight of a squared step of a statistic; symmetric entries count twice."""
     return _coefficient(next(each for each in layout_of(schema).segments if each.statistic == letter), weight)
 
 

@@ -17,7 +17,7 @@ from privstats.errors import SchemaError
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
-from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, whole
+from privstats.schema.checks import GIVEN, as_int, checked_class_names, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
 from privstats.transforms import Transform
 
@@ -117,7 +117,9 @@ class ClassSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(
+            self, classes=as_int("classes", self.classes, 2, "one class has nothing to tell apart: give two or more")
+        )
         settle(self, **checked_vectors(self))
         if not isinstance(self.statistics, str) or not self.statistics:
             raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")

@@ -23,7 +23,7 @@ from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import WorstPair
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Schema, Statistic
-from privstats.schema.checks import GIVEN, checked_vectors, settle, whole
+from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import target_rows
@@ -111,7 +111,7 @@ class GaussianSchema(Schema):
 
     def __post_init__(self) -> None:
         settle(self, **checked_vectors(self))
-        settle(self, rounds=whole("rounds", self.rounds, 1, "two come near the barycentre"))
+        settle(self, rounds=as_int("rounds", self.rounds, 1, "two come near the barycentre"))
         if self.rounds > MOST_ROUNDS:
             raise SchemaError(
                 f"rounds must be at most {MOST_ROUNDS}, got {self.rounds}: sums of more rounds begin to say which "

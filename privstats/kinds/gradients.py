@@ -285,7 +285,7 @@ def _added(
 
 
 def _most_rows(schema: GradientSchema) -> int:
-    """Return the number of rows whose gradients are held in memory at once."""
+    """Return the number of rows per batch of gradients in memory."""
     return (
         moments.rounds.ROWS
         if schema.network is None

@@ -22,7 +22,7 @@ from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, recor
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
-from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import NEEDS_PRIVACY, check_widths
@@ -297,7 +297,7 @@ def _check_constant(schema: HazardSchema) -> None:
 
 def _check_events(schema: HazardSchema) -> None:
     if schema.expected_events is not None:
-        events = whole("expected_events", schema.expected_events, 1, "a public guess of the number of events")
+        events = as_int("expected_events", schema.expected_events, 1, "a public guess of the number of events")
         most = max(events // _EVENTS_PER_BIN, 2)
         if schema.periods * _EVENTS_PER_BIN > events:
             text = f"bins has {schema.periods} bins for {events} expected events: with fewer than ten a bin the ratio"

@@ -8,7 +8,7 @@ batch, container and BLAS. The direction is truncated to integers, which are the
 A party descends in whole numbers, and its task word names the descent. Thirty steps over a party's rows in floats
 would depend on order and batches, and a ridge step on its exact sums, which would not, is up to three points worse.
 Gradients at whole-numbered weights are exact sums, so the direction is the same bits anywhere, without a solver; the
-rows are held instead. No bound and no field of the plan says which direction is sent, so another one gets another
+rows are held instead. No bound and no field of the plan states which direction is sent, so another one gets another
 word for ``task``: a library that does not know the word refuses the plan, and digests differ.
 """
 
@@ -177,7 +177,7 @@ class PartyUpdateSchema(PartySchema):
         {'W': (2, 2)}
         >>> from privstats.schema.public_values import Published, Values
         >>> start = Published.of({"W": Values.rounded([[-8.0, 0.0], [8.0, 0.0]])})
-        >>> X, y = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [1, 0, 1]  # W tells the first two apart, and not the third
+        >>> X, y = [[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0]], [1, 0, 1]  # W separates the first two, and not the third
         >>> ps.measure(schema, X, y, published=start).real().P.round(1).tolist()
         [[0.0, -0.7], [0.0, 0.7]]
     """
@@ -298,7 +298,7 @@ class PartyMoments(Moments):
         published: digest of the weights that the descent started from; empty where it started from zero.
 
     Raises:
-        DataError: another shape than the schema says, or one party's direction that is longer than 1.
+        DataError: another shape than the schema's, or one party's direction that is longer than 1.
     """
 
     shown: ClassVar[tuple[str, ...]] = ("classes", "features")

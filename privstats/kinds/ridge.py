@@ -21,7 +21,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.worst import Record, Sums, WorstPair, added, dense, record_of, rows_of, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN, check_coarseness, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, as_int, check_coarseness, checked_vectors, settle, size
 from privstats.schema.kinds import bare
 from privstats.transforms import Transform
 
@@ -100,7 +100,7 @@ class RidgeSchema(Schema):
     missing: LeftOut | None = None
 
     def __post_init__(self) -> None:
-        settle(self, targets=whole("targets", self.targets, 1, "a regression needs a target"))
+        settle(self, targets=as_int("targets", self.targets, 1, "a regression needs a target"))
         settle(self, folds=_checked_folds(self.folds))
         settle(self, target_bound=size("target_bound", self.target_bound, "the largest target norm, publicly known"))
         settle(self, **checked_vectors(self))
@@ -131,7 +131,7 @@ class RidgeSchema(Schema):
 
 
 def _checked_folds(value: object) -> int:
-    folds = whole("folds", value, 1, "1 means no cross-validation")
+    folds = as_int("folds", value, 1, "1 means no cross-validation")
     if folds > _MAX_FOLDS:  # each has noise and an upload of its own
         raise SchemaError(f"folds must be at most {_MAX_FOLDS}, got {folds}: the upload grows with each; 5 is plenty")
     return folds

@@ -21,7 +21,7 @@ from privstats.kinds.ridge import RidgeSchema
 from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, record_of
 from privstats.moments.base import Moments, containers
 from privstats.schema.base import Adjacency, Schema, Statistic, by_letter, letters_of
-from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import NEEDS_PRIVACY, check_widths, class_rows, target_rows
@@ -234,7 +234,7 @@ def _check_outcomes(schema: ScoreSchema) -> None:
         return
     if not schema.by_arm:
         raise SchemaError("outcomes are the columns of y beside rows by arm, which others lack: leave it out")
-    settle(schema, outcomes=whole("outcomes", schema.outcomes, 2, "leave it out where there is one"))
+    settle(schema, outcomes=as_int("outcomes", schema.outcomes, 2, "leave it out where there is one"))
 
 
 def _check_rate(schema: ScoreSchema) -> None:

@@ -26,7 +26,7 @@ from privstats.kinds.classes import ClassSchema
 from privstats.kinds.counts import COUNT_TABLE, CountMoments, CountSchema, RealCountMoments, counted_terms, square
 from privstats.kinds.worst import Record, Sums, WorstPair, added, wire
 from privstats.schema.base import Schema, Statistic, letters_of
-from privstats.schema.checks import settle, size, whole
+from privstats.schema.checks import as_int, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Published, Values
 from privstats.schema.variables import Bins, Variable
@@ -127,7 +127,7 @@ class ScoringSchema(Schema):
         rows = self.rows  # whose checks are those of the fields that it takes
         settle(self, classes=rows.classes, features=rows.features, transform=rows.transform)
         settle(self, class_names=rows.class_names, feature_names=rows.feature_names)
-        settle(self, head_bytes=whole("head_bytes", self.head_bytes, 1, "the length of the head's file"))
+        settle(self, head_bytes=as_int("head_bytes", self.head_bytes, 1, "the length of the head's file"))
         if self.head_bytes > (most := self._most_bytes):
             raise SchemaError(
                 f"head_bytes is {self.head_bytes:,}, and a head of {self.classes} classes over {self.features} columns "
@@ -276,7 +276,7 @@ def _all_parts(values: Sequence[Any]) -> bool:
 
 
 def _checked_bins(value: object, classes: int, *, equal: bool) -> int:
-    bins = whole("score_bins", value, 2, "20 suits most heads")
+    bins = as_int("score_bins", value, 2, "20 suits most heads")
     if bins > _MOST_BINS or (classes == 2 and equal and bins % 2):
         raise SchemaError(
             f"score_bins must be at most {_MOST_BINS}, and of two classes an even number, so that one half is each "

@@ -21,7 +21,7 @@ from privstats.kinds.classes import ClassMoments, ClassSchema, RealClassMoments
 from privstats.kinds.worst import Record, Sums, WorstPair, first, many, plain, record_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments
 from privstats.schema.base import COUNT_SCALE, Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
-from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, as_int, checked_class_names, checked_vectors, settle, size
 from privstats.schema.kinds import Kind, bare
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import class_rows
@@ -123,10 +123,12 @@ class WithinSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(
+            self, classes=as_int("classes", self.classes, 2, "one class has nothing to tell apart: give two or more")
+        )
         settle(self, **checked_vectors(self))
         settle(self, class_names=checked_class_names(self.class_names, self.classes))
-        settle(self, n_max=whole("n_max", self.n_max, 1, "records of the largest client that counts in full"))
+        settle(self, n_max=as_int("n_max", self.n_max, 1, "records of the largest client that counts in full"))
         settle(self, pull=_checked_pull(self.pull))
 
     @property

@@ -29,7 +29,7 @@ _MOST = 1 << 61
 
 
 def many(schema: Schema) -> int:
-    """Return a number of records at which one more hardly moves their mean, and whose sums fit the integers."""
+    """Return a number of records at which one more hardly moves their mean, with sums that fit the integers."""
     return min(_CROWD, _MOST // schema.steps**2)
 
 

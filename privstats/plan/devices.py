@@ -142,7 +142,7 @@ class Devices:
 
 
 def check_devices(plan: Plan) -> None:
-    """Refuse a plan whose promise to devices of invited people would depend on unknowable facts, or on an answer.
+    """Refuse a plan if its promise to devices of invited people would depend on unknowable facts, or on an answer.
 
     Raises:
         PlanError: the plan is impossible; the message states why, and the remedy.

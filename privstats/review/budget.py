@@ -244,7 +244,7 @@ class Dropout:
     Attributes:
         gone: number of clients that vanish.
         survivors: number of clients that stay.
-        honest: number of survivors whose noise an attacker neither knows nor can subtract.
+        honest: number of survivors with noise that an attacker neither knows nor can subtract.
         epsilon: epsilon of the release at the plan's delta, without the colluders' noise; None where too few clients
             stay for a release.
 

@@ -247,7 +247,7 @@ def _blocks(schema: Table) -> int:
 def bound(schema: Table, weights: Mapping[str, Fraction], adjacency: str, held: int) -> Fraction:
     """Return the largest sum_s weight_s |v_s - v'_s|^2 in squared wire steps: docs/sensitivity.md in rationals.
 
-    ``held``: maximum number of records of a client unit whose sums are not sums over records (sites).
+    ``held``: maximum number of records of a client unit with sums that are not over records (sites).
     """
     swap, row = {"add-remove": False, "replace-one": True}[adjacency], _row(schema)
     w = {**dict.fromkeys(_sent(schema), ZERO), **weights}  # letters that are not named are not released

@@ -267,7 +267,7 @@ class EffectSchema(Schema):
 
     @property
     def rows(self) -> RidgeSchema:
-        """The ridge schema that reads records and whose sums determine the outcome lines."""
+        """The ridge schema that reads records; its sums determine the outcome lines."""
         return RidgeSchema(
             self.features,
             self.outcomes,
