@@ -212,9 +212,9 @@ def _square_sum(values: NDArray[np.int64]) -> int:
         limbs = [((rest >> np.uint64(_LIMB * i)) & np.uint64((1 << _LIMB) - 1)).view(np.int64) for i in range(3)]
         top = (rest >> np.uint64(3 * _LIMB)).view(np.int64)  # only -2**63 has it
         parts = [*limbs, top]
-        for i, left in enumerate(parts):
-            for j, right in enumerate(parts):
-                total += int(np.dot(left, right)) << _LIMB * (i + j)
+        for i, one in enumerate(parts):
+            for j, other in enumerate(parts):
+                total += int(np.dot(one, other)) << _LIMB * (i + j)
     return total
 
 

@@ -117,9 +117,7 @@ class ClassSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(
-            self, classes=as_int("classes", self.classes, 2, "one class has nothing to tell apart: give two or more")
-        )
+        settle(self, classes=as_int("classes", self.classes, 2, "one class has nothing to separate: give two or more"))
         settle(self, **checked_vectors(self))
         if not isinstance(self.statistics, str) or not self.statistics:
             raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")

@@ -123,9 +123,7 @@ class WithinSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(
-            self, classes=as_int("classes", self.classes, 2, "one class has nothing to tell apart: give two or more")
-        )
+        settle(self, classes=as_int("classes", self.classes, 2, "one class has nothing to separate: give two or more"))
         settle(self, **checked_vectors(self))
         settle(self, class_names=checked_class_names(self.class_names, self.classes))
         settle(self, n_max=as_int("n_max", self.n_max, 1, "records of the largest client that counts in full"))

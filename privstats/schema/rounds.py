@@ -65,9 +65,7 @@ def settle_classes(schema: Any) -> None:
     Raises:
         SchemaError: naming the field, its bound and the remedy.
     """
-    settle(
-        schema, classes=as_int("classes", schema.classes, 2, "one class has nothing to tell apart: give two or more")
-    )
+    settle(schema, classes=as_int("classes", schema.classes, 2, "one class has nothing to separate: give two or more"))
     if schema.classes > _MOST_CLASSES:
         raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
     settle(schema, class_names=checked_class_names(schema.class_names, schema.classes))
