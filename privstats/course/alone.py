@@ -97,7 +97,7 @@ def private_release(
         min_count: classes whose noisy count is below this are suppressed.
         run: a name for this release: a call that crashed before it returned may be repeated under it at no cost.
         rng: a generator of test randomness; the operating system's when omitted.
-        allow_reproducible: accept a generator whose stream others may know; the release is marked with it.
+        allow_reproducible: accept a generator that others may reproduce; the release is marked with it.
         progress: as in :func:`privstats.measure`.
 
     Guarantee:

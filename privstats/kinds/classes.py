@@ -17,7 +17,7 @@ from privstats.errors import SchemaError
 from privstats.kinds.worst import Record, Sums, WorstPair, added, rows_of, vectors, wire
 from privstats.moments.base import Moments, RealMoments, readonly_array, require_room
 from privstats.schema.base import Adjacency, Predicted, Schema, Statistic, classes_of, letters_of
-from privstats.schema.checks import GIVEN, checked_class_names, checked_vectors, settle, whole
+from privstats.schema.checks import GIVEN, as_int, checked_class_names, checked_vectors, settle
 from privstats.schema.kinds import Kind, bare
 from privstats.transforms import Transform
 
@@ -100,7 +100,7 @@ class ClassSchema(Schema):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        settle(self, classes=whole("classes", self.classes, 2, "one class has nothing to tell apart: give two or more"))
+        settle(self, classes=as_int("classes", self.classes, 2, "one class has nothing to separate: give two or more"))
         settle(self, **checked_vectors(self))
         if not isinstance(self.statistics, str) or not self.statistics:
             raise SchemaError(f"statistics must be letters out of {CLASS_STATISTICS}, for example 'NAB'")
@@ -110,8 +110,8 @@ class ClassSchema(Schema):
         missing = [s for s in "NA" if s not in self.statistics]
         if missing:
             raise SchemaError(f"statistics must contain N and A; add {' and '.join(missing)}")
-        asked = [row for row in self.table if row.letter in self.statistics]
-        sent = [row.letter for row in asked if not row.implied_by or row.implied_by not in self.statistics]
+        rows = [row for row in self.table if row.letter in self.statistics]
+        sent = [row.letter for row in rows if not row.implied_by or row.implied_by not in self.statistics]
         settle(self, statistics="".join(sent))
         _check_grid(self)
         settle(self, class_names=checked_class_names(self.class_names, self.classes))
@@ -194,7 +194,7 @@ class RealClassMoments(RealMoments):
 
     @classmethod
     def of_sums(cls, schema: Schema, sums: Mapping[str, Any]) -> Self:
-        """From sums by letter in wire steps; B and D follow from S."""
+        """Build moments from sums by letter in wire steps; B and D follow from S."""
         return super().of_sums(schema, {**sums, **_derived(sums.get("S"))})
 
 
@@ -248,7 +248,7 @@ class ClassMoments(Moments):
         return int(self.N.sum())
 
     def real(self) -> RealClassMoments:
-        """The same moments in real units, float64: every integer divided by its scale."""
+        """Return the moments in real units, float64: every integer divided by its scale."""
         return RealClassMoments.of_sums(self.schema, self.wire())
 
 

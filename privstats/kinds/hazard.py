@@ -24,7 +24,7 @@ from privstats.kinds.worst import ONE, Record, WorstPair, added, of_score, recor
 from privstats.moments.base import Moments, containers
 from privstats.progress import progress_bar
 from privstats.schema.base import Adjacency, Schema, Statistic, letters_of
-from privstats.schema.checks import GIVEN, checked_vectors, settle, size, whole
+from privstats.schema.checks import GIVEN, as_int, checked_vectors, settle, size
 from privstats.schema.kinds import Kind
 from privstats.schema.public_values import Values
 from privstats.schema.rounds import NEEDS_PRIVACY, check_widths
@@ -61,30 +61,30 @@ class HazardSchema(Schema):
 
     P(event in bin j | at risk) = 1 - exp(-mu_j) with mu_j = exp(w'u_j), where u_j is a person's row with the constant
     in the column of bin j. A person at risk in a bin adds r u_j and v u_j u_j': r = -mu_j, at the event
-    rho = mu_j / (exp(mu_j) - 1); v = mu_j rho. Who is censored inside a bin of continuous times when a part f of its
-    hazard had passed, by the published clock c, adds there r = -rho (exp(f mu_j) - 1), at most f mu_j long, and
+    rho = mu_j / (exp(mu_j) - 1); v = mu_j rho. A person censored inside a bin of continuous times, when a part f of the
+    bin's hazard had passed by the published clock c, adds there r = -rho (exp(f mu_j) - 1), at most f mu_j long, and
     v = mu_j rho (1 - (1 - f) exp(f mu_j)). ``exp`` of a column's weight is the hazard ratio of the continuous model,
-    whatever the bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
+    for any bins. A course builds the rounds (:class:`~privstats.course.Hazard`).
 
-    A person leaves before the first bin where the published cumulative hazard would pass 1: a censoring that follows
-    from columns and weights, so that the score stays unbiased for every w.
+    A person is censored before the first bin where the published cumulative hazard would pass 1. This censoring
+    follows from columns and weights, so the score stays unbiased for every w.
 
     Args:
-        features: dimension of the rows behind ``transform``, the constant included.
-        clip_norm: R, the norm that rows with their constant are clipped to.
-        bins: times in bins from 0 on. Who is observed beyond the last edge is censored there, so let it be the end of
+        features: dimension of the rows after ``transform``, the constant included.
+        clip_norm: R, the norm to which rows with their constant are clipped.
+        bins: times in bins from 0 on. A person observed beyond the last edge is censored there, so choose the end of
             the follow-up that people reach. Six bins suit noise; eight to twelve come nearest to Cox's model.
-        event: the column that holds 1 where the time is that of the event, and 0 where it is censored; or the two
-            texts that a first map :class:`~privstats.transforms.Levels` declares for it. Of more texts the second is
-            the event, and further ones are other causes: who has one of them is censored then, and the ratios are
+        event: the column that holds 1 where the time is that of the event, and 0 where it is censored; or the two texts
+            that a first map :class:`~privstats.transforms.Levels` declares for it. With more texts the second is the
+            event, and further ones are other causes: a person with another cause is censored then, and the ratios are
             cause-specific.
-        feature_names: of the columns, which are read by name beside ``bins.name`` and ``event``.
-        transform: public maps, the last of which is :class:`~privstats.transforms.ConstantFeature`: its value stands in
-            the column of each bin, and is at most R / sqrt 2.
+        feature_names: names of the columns, which are read by name in addition to ``bins.name`` and ``event``.
+        transform: public maps, the last a :class:`~privstats.transforms.ConstantFeature`: its value is in the column of
+            each bin, and is at most R / sqrt 2.
         cap: M, the cumulative hazard up to which a person counts; 1.
         expected_events: a public guess; more than one bin for ten of them is refused.
         times: ``"continuous"``, or ``"discrete"`` where a bin is one visit: f is 1 then, as for None, in old plans.
-        time_unit: of continuous times that are cut down to whole units, such as 1 for months: half of it is added to f.
+        time_unit: the unit of continuous times that are rounded down, such as 1 for months: half of it is added to f.
         strata: a column of two to four declared values, each of which has a baseline of its own, a weight w for each of
             its bins and a clock c: Cox's model stratified by it. It is no column of the model and has no ratio.
         grid_bits, nonnegative: as in :class:`ClassSchema`.
@@ -93,7 +93,7 @@ class HazardSchema(Schema):
         SchemaError: naming the field, its bound and the remedy.
 
     Guarantee:
-        The unit is the person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
+        The unit is one person over all periods, one row. |sum_j r_j u_j| <= M R and |sum_j v_j u_j u_j'| <= M R^2 for
         every w and c, attained in the limit (docs/sensitivity.md): a person has one stratum, so strata add entries
         that are 0 for this person and change no bound. Source: Prentice and Gloeckler 1978.
 
@@ -155,7 +155,7 @@ class HazardSchema(Schema):
 
     @property
     def constant(self) -> float:
-        """What stands in the column of each bin."""
+        """The constant in the column of each bin."""
         last = self.transform[-1]
         assert isinstance(last, ConstantFeature)  # noqa: S101  the constructor has refused others
         return last.value
@@ -197,13 +197,13 @@ class HazardSchema(Schema):
     def _two(self, name: str) -> Categories:
         """A column of 0 and 1, or of its declared texts."""
         levels: Any = self.transform[0]
-        told = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
-        result = told.get(name)
+        declared = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
+        result = declared.get(name)
         return result if isinstance(result, Categories) else Categories(name, (0, 1))
 
     @property
     def causes(self) -> tuple[str, ...]:
-        """What ends the time: the event, then other causes; the event alone where it is 0 or 1."""
+        """The causes that end the time: the event, then other causes; the event alone where it is 0 or 1."""
         values = self._two(self.event).values
         return tuple(map(str, values[1:])) if len(values) > 2 else (self.event,)
 
@@ -226,13 +226,15 @@ class HazardSchema(Schema):
     @property
     def needs(self) -> Mapping[str, tuple[int, ...]]:
         """The weights w, those of the columns and then those of the bins; at continuous times the clock c: which part
-        of its bin's hazard has passed when a cell between two :attr:`marks` ends, the last one 1; by stratum."""
+        of its bin's hazard has passed when a cell between two :attr:`marks` ends, the last one 1; by stratum.
+        """
         clock = {"c": ((len(self.marks) - 1) * self.baselines,)} if self.times == "continuous" else {}
         return {"w": (self.sizes["feature"],), **clock}
 
     def check_values(self, values: Mapping[str, Values]) -> None:
         """Refuse weights of another shape, wider than 20 bits, tiny or enormous, or a clock that does not rise from 0
-        to 1 in every bin, before any record is read."""
+        to 1 in every bin, before any record is read.
+        """
         super().check_values(values)
         check_widths(values)
         if "c" in values:
@@ -260,8 +262,8 @@ def _checked_bins(value: Any) -> Bins:
         late = "where everybody's time begins: who enters later (left truncation) has no place in these sums"
         raise SchemaError(f"edges of {result.name} must start at 0, {late}")
     if result.missing or result.open in ("below", "none") or len(result.edges) > _MOST_BINS + 1:
-        said = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
-        raise SchemaError(f"{result.name} must be {said}")
+        rule = f"at most {_MOST_BINS} bins, open above alone: a missing or negative time has no bin"
+        raise SchemaError(f"{result.name} must be {rule}")
     return replace(result, open="both")  # as plan files leave it out; the clock opens it above
 
 
@@ -322,7 +324,7 @@ def _check_constant(schema: HazardSchema) -> None:
 
 def _check_events(schema: HazardSchema) -> None:
     if schema.expected_events is not None:
-        events = whole("expected_events", schema.expected_events, 1, "a public guess of the number of events")
+        events = as_int("expected_events", schema.expected_events, 1, "a public guess of the number of events")
         strata = schema.baselines
         if schema.periods * strata * _EVENTS_PER_BIN > events:
             held = f"{schema.periods} bins" + (f" in each of {strata} strata" if strata > 1 else "")
@@ -365,7 +367,8 @@ HazardMoments, RealHazardMoments = containers("Hazard", HazardSchema, _TABLE, _A
 
 class _Persons(NamedTuple):
     """Columns as they come in ``(n, columns)``, the bin of each time, whether the event happened in it, and the time,
-    infinite beyond the last edge, and the stratum, ``(n,)``."""
+    infinite beyond the last edge, and the stratum, ``(n,)``.
+    """
 
     rows: NDArray[np.float64]
     bins: NDArray[np.intp]
@@ -399,7 +402,7 @@ def measured_hazards(
 def hazards_of_readable(
     schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> tuple[Moments, LeftOut]:
-    """The sums of the persons of whom every value can be read, and which others were left out.
+    """Return the sums over persons with readable values only, and the excluded persons.
 
     Raises:
         DataError: as for :func:`measured_hazards`.
@@ -443,8 +446,8 @@ def _read(
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
     """A column's numbers, or 0 and 1 of its two declared texts; NaN where it is neither."""
     levels = moments.code_rows.levels_of(schema)
-    told = None if levels is None else levels.of(name)
-    return column.numbers if told is None else told.codes(column)[0]
+    texts = None if levels is None else levels.of(name)
+    return column.numbers if texts is None else texts.codes(column)[0]
 
 
 def _summed(schema: HazardSchema, persons: _Persons, values: Mapping[str, Values], progress: bool) -> Moments:
@@ -487,8 +490,8 @@ def _hazards(schema: HazardSchema, unit: Whole, w: Values) -> Whole:
     """mu of every person and bin, ``(n, K)``, in steps of 2**-32; 2 where it is above 1, which passes the cap."""
     columns = unit.shape[1] - 1
     weights = w.integers.astype(np.float64)
-    whole = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]
-    fitted = whole * math.ldexp(schema.clip_norm / float(schema.steps), -w.exponent)
+    scores = (unit[:, :columns] @ weights[:columns])[:, None] + unit[:, -1:] * weights[columns:]
+    fitted = scores * math.ldexp(schema.clip_norm / float(schema.steps), -w.exponent)
     pairs = np.stack([np.zeros(fitted.size), fitted.reshape(-1)], axis=1)
     exponentials = moments.gradient_map.exponentials(pairs, 0)[:, 1].reshape(fitted.shape)
     mu = np.floor(np.ldexp(exponentials, _BITS - _EXPONENTIAL_BITS))
@@ -563,10 +566,10 @@ def _add_information(schema: HazardSchema, unit: Whole, variances: Whole, into: 
 
 
 def _square(schema: HazardSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A person over all periods adds sum r_j u_j, at most M R long, and sum v_j u_j u_j', at most M R^2, for any w, c.
+    """Return the square of mu of one person, who adds at most M R to the score and M R^2 to the information.
 
-    Two of them: 2 M R by the triangle, and sqrt 2 M R^2, because both matrices are positive (docs/sensitivity.md). Not
-    the Poisson row, whose replace-one bound needs information of rank one.
+    Two persons are at most 2 M R apart by the triangle inequality, and sqrt 2 M R^2, because both matrices are positive
+    (docs/sensitivity.md). The Poisson bound does not apply: for replace-one it needs information of rank one.
     """
     score = weights.get("g", 0.0) * (schema.cap * schema.clip_norm) ** 2
     information = weights.get("H", 0.0) * (schema.cap * schema.clip_norm**2) ** 2
@@ -580,7 +583,7 @@ def _pairs(schema: HazardSchema, _: Mapping[str, float]) -> list[tuple[Record, R
 
 
 def _person(schema: HazardSchema, place: int, m: int, *, event: bool) -> Record:
-    """A person whose row is the place alone, with this hazard in the one period; at the event r is 1 where m is 0."""
+    """Return a person with a row of one entry and this hazard in the one period; at the event r is 1 where m is 0."""
     R = schema.steps
     root = math.isqrt(R * R * int(m * m / math.expm1(m / ONE) / ONE) // ONE) if m else 0
     ends: dict[str, Any] = {"r": [[0, R if event else -(m * R // ONE)]], "a": [[place, root]] if root else []}

@@ -275,7 +275,7 @@ def withdraw(client: Peer) -> None:
 def withdraw_run(plan: Plan, *, roster: secagg.Roster, charge: Charge) -> None:
     """Return a party's spend for a session in which it sends no upload, now or later.
 
-    Call this for a client whose process ended before :func:`withdraw` could wipe it, after removing its state. A second
+    If a client's process ended before :func:`withdraw` could wipe it, remove its state and call this. A second
     call changes nothing.
 
     Args:

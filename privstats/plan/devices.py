@@ -31,7 +31,7 @@ _MOST_EPSILON = 1e9
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Who may send, and what the page states, where clients are devices of invited people: see docs/privacy.md.
+    """Permission to send, and the page's statements, where clients are devices of invited people: see docs/privacy.md.
 
     Args:
         organisations: the organisation that runs each member of the plan's panel, the leader's first; all different.
@@ -142,7 +142,7 @@ class Devices:
 
 
 def check_devices(plan: Plan) -> None:
-    """Refuse a plan whose promise to devices of invited people would depend on unknowable facts, or on an answer.
+    """Refuse a plan if its promise to devices of invited people would depend on unknowable facts, or on an answer.
 
     Raises:
         PlanError: the plan is impossible; the message states why, and the remedy.
@@ -156,9 +156,9 @@ def check_devices(plan: Plan) -> None:
     _check_unit(plan, devices)
     _check_stated(plan, devices)
     if devices.texts is not None:
-        from privstats.files.page_texts import check_asked
+        from privstats.files.page_texts import check_questions
 
-        check_asked(devices.texts, plan.schema)
+        check_questions(devices.texts, plan.schema)
 
 
 def least_epsilon(schema: Schema, privacy: Privacy, noise: Noise, runs: int) -> float:

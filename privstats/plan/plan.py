@@ -1,4 +1,4 @@
-"""Build a ``Plan``, a frozen value whose construction proves that its parts fit together.
+"""Build a ``Plan``, a frozen value; its construction proves that its parts fit together.
 
 A plan joins schema, cohort, privacy and masking; noise, ring and thresholds are derived and never set by hand.
 
@@ -69,7 +69,7 @@ class Plan:
         schema: each record's contribution, and its bounds.
         cohort: the numbers of clients, survivors, colluders and records.
         privacy: a :class:`~privstats.dp.Privacy`, or :class:`~privstats.dp.NoPrivacy` spelled out.
-        min_count: classes whose noisy count is below this are suppressed (class schemas only; 0 keeps all).
+        min_count: classes with a noisy count below this are suppressed (class schemas only; 0 keeps all).
         merge: for a rare class, the parent class that receives its sums instead of their being dropped.
         protocol: how clients' vectors are summed: ``"interactive"`` (six messages per client, no trusted server) or
             ``"split"`` (one message per client, to a leader and helpers, one of them trusted).

@@ -58,7 +58,7 @@ class Statistic:
         powers: degree in the entries of the feature vector and of the target vector.
         symmetric: a block is a symmetric matrix; its diagonal and strict upper triangle are sent.
         share: the default part of mu^2; None: an equal part of the remainder.
-        implied_by: the letter of the statistic whose entries add up to this one, which is then derived and never sent.
+        implied_by: the letter of another statistic with entries that add up to this one, which is then never sent.
         meaning: the sum, as a phrase for data owners who are not statisticians. A letter may mean different sums in
             different tables, so every row has its own phrase.
         divided: the exact sums are quotients rather than integer steps, and are stored in wire steps.
@@ -257,7 +257,7 @@ class Schema(ABC):
 
     @property
     def open_columns(self) -> tuple[str, ...]:
-        """Declared columns whose cut points must be chosen before anything is measured under the schema."""
+        """Declared columns with cut points to choose before anything is measured under the schema."""
         if self.finds_cuts or not (self.transform and self.transform[0].reads_cells):
             return ()
         cells: Any = self.transform[0]
@@ -294,7 +294,7 @@ class Schema(ABC):
 
     @property
     def among(self) -> tuple[int, ...] | None:
-        """The only clients whose sum may be unmasked; by default None: any clients."""
+        """The clients that an unmasked sum must be over; by default None: any clients."""
         return None
 
     @property

@@ -40,8 +40,8 @@ def checked_vectors(schema: Schema) -> dict[str, object]:
     _require_fields(schema)
     transform = steps_of(schema.transform)
     number = _declared(transform, schema) if schema.features is GIVEN else schema.features
-    features = whole("features", number, 2, "one feature has no covariance: add another or a constant one")
-    grid_bits = whole("grid_bits", schema.grid_bits, 2, "12 suits most data")
+    features = as_int("features", number, 2, "one feature has no covariance: add another or a constant one")
+    grid_bits = as_int("grid_bits", schema.grid_bits, 2, "12 suits most data")
     if grid_bits > _MAX_GRID_BITS:
         raise SchemaError(f"grid_bits must be at most {_MAX_GRID_BITS}, got {grid_bits}; 12 suits most data")
     check_coarseness("features", features, grid_bits)
@@ -146,7 +146,7 @@ def check_coarseness(field: str, columns: int, grid_bits: int) -> None:
         )
 
 
-def whole(field: str, value: object, least: int, remedy: str) -> int:
+def as_int(field: str, value: object, least: int, remedy: str) -> int:
     """Return ``value`` as an integer of at least ``least``, also from numpy and torch."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
@@ -184,7 +184,7 @@ def checked_groups(value: object) -> int:
     Raises:
         SchemaError: another number.
     """
-    groups = whole("groups", value, 1, "1 means no groups")
+    groups = as_int("groups", value, 1, "1 means no groups")
     if groups != 1 and not FEWEST_GROUPS <= groups <= _MOST_GROUPS:
         raise SchemaError(f"groups must be 1, or {FEWEST_GROUPS} to {_MOST_GROUPS}, got {groups}: 8 suits most cohorts")
     return groups

@@ -38,7 +38,7 @@ class Kind:
         proved: letters that ``square`` covers; another letter would count as free.
         worst: builds two data sets that attain ``square``; None: no certificate is written.
         client_square: computes mu^2 of one client with a number of records, where it is below that of any such records.
-        unsigned: returns the letters of a schema whose entries no record makes negative.
+        unsigned: returns the letters of a schema with entries that no record makes negative.
         nearer: whether two records are less far apart than any two vectors of their lengths.
         beside: the argument next to the rows, ``"labels"``, ``"targets"``, or ``"unread"``; None: as ``rows`` requires.
         stays: an unreadable record counts as zeros, because the number of records is no secret.

@@ -6,9 +6,9 @@ entry points ``privstats.modules`` defines its shape, gradients, recipe and rule
 package; only a party that measures needs the package's imports (``packages``).
 
 The bound of a round rests on one condition: a record's contribution is a function of that record and the published
-values alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums of products whose order
-depends on the batch. The library cannot verify the condition; ``testing.check_module`` searches for violations. The
-library enforces the rest of the bound: a row that is not integer, or longer than the norm, counts as zero.
+values alone, to the last bit, for any batch. This excludes layers that mix rows, and float sums of products in an order
+that depends on the batch. The library cannot verify the condition; ``testing.check_module`` searches for violations.
+The library enforces the rest of the bound: a row that is not integer, or longer than the norm, counts as zero.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import SchemaError
-from privstats.plug_ins import announced, brought_by, loaded
+from privstats.plug_ins import announced, dist_name, loaded
 from privstats.schema.public_values import Values
 from privstats.tables import by_name
 
@@ -40,7 +40,7 @@ Whole: TypeAlias = NDArray[np.float64]
 
 
 class Module(ABC):
-    """A model of classes whose gradients a round sums: scores of the rows u of a softmax's rounds, ``(d + 1,)``.
+    """A model of classes for a round of gradients: scores of the rows u of a softmax's rounds, ``(d + 1,)``.
 
     u is the whitened row at norm ``sqrt(1 - a^2)``, and the constant a; so its norm is 1. A module has no
     hyperparameter except its size, and computes equal numbers on every machine.
@@ -110,7 +110,8 @@ class Module(ABC):
         """Return the decision rule of a state for rows of norm 1, with the scores of class k raised by ``shift[k]``.
 
         The result is a ``privstats.heads.rules.Rule``. Its class is announced under ``privstats.rules`` by its
-        ``kind``, for files of heads."""
+        ``kind``, for files of heads.
+        """
 
 
 def is_word(word: object) -> bool:
@@ -156,7 +157,7 @@ def _built(entry: EntryPoint, size: str) -> Module:
     module = loaded(entry, "module", SchemaError)(size)
     if not isinstance(module, Module):
         raise SchemaError(
-            f"{brought_by(entry)} announces the module {entry.name!r} as {entry.value!r}, which makes no Module from a "
+            f"{dist_name(entry)} announces the module {entry.name!r} as {entry.value!r}, which makes no Module from a "
             "size; fix or uninstall that package"
         )
     return module

@@ -58,7 +58,8 @@ def content_of(published: Published) -> Content:
 class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One value in a file: entries of ``bits`` bits, offset by half their range.
 
-    A symmetric matrix has only its lower triangle in the file, row by row."""
+    A symmetric matrix has only its lower triangle in the file, row by row.
+    """
 
     exponent: int
     shape: Annotated[

@@ -8,7 +8,7 @@ from typing import Any
 from privstats.errors import PlanError, SchemaError
 from privstats.schema import ClassSchema, RidgeSchema
 from privstats.schema.base import Schema
-from privstats.schema.checks import checked_class_names, checked_vectors, settle, size, whole
+from privstats.schema.checks import as_int, checked_class_names, checked_vectors, settle, size
 from privstats.schema.public_values import VALUE_BITS, Values
 
 ROW_BITS = 16
@@ -39,7 +39,7 @@ def settle_round(schema: Any) -> None:
         SchemaError: naming the field, its bound and the remedy.
     """
     settle(schema, **checked_vectors(schema))
-    settle(schema, expected_records=whole("expected_records", schema.expected_records, 1, "write down how many"))
+    settle(schema, expected_records=as_int("expected_records", schema.expected_records, 1, "write down how many"))
     settle(schema, course_mu=size("course_mu", schema.course_mu, "take it from the course"))
     check_exact(schema)
     if schema.classes is None:
@@ -65,7 +65,7 @@ def settle_classes(schema: Any) -> None:
     Raises:
         SchemaError: naming the field, its bound and the remedy.
     """
-    settle(schema, classes=whole("classes", schema.classes, 2, "one class has nothing to tell apart: give two or more"))
+    settle(schema, classes=as_int("classes", schema.classes, 2, "one class has nothing to separate: give two or more"))
     if schema.classes > _MOST_CLASSES:
         raise SchemaError(f"classes must be at most {_MOST_CLASSES}, got {schema.classes}; merge some")
     settle(schema, class_names=checked_class_names(schema.class_names, schema.classes))

@@ -73,7 +73,7 @@ def decapsulate(private: MLKEM768PrivateKey, ciphertext: bytes) -> bytes:
 
 
 def combined(shared: bytes, secret: bytes, ciphertext: bytes) -> bytes:
-    """Concatenate X25519's secret, ML-KEM's and its ciphertext, for one key derivation whose salt names both keys."""
+    """Concatenate X25519's secret, ML-KEM's and its ciphertext, for one key derivation with both keys in its salt."""
     return shared + secret + ciphertext
 
 

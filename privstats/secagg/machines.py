@@ -72,7 +72,7 @@ class Masking(Protocol):
 
     @property
     def upload_step(self) -> str:
-        """The step whose answer carries a client's vector; a client that vanishes before it is not in the sum."""
+        """The step in which clients send their vectors; a client that vanishes before it is not in the sum."""
         ...
 
     @property
@@ -82,7 +82,7 @@ class Masking(Protocol):
 
     @property
     def min_survivors(self) -> int:
-        """The minimum number of clients whose sum may be revealed."""
+        """The minimum number of clients in a revealed sum."""
         ...
 
     @property
@@ -107,7 +107,7 @@ class Masking(Protocol):
 
     @property
     def remedy(self) -> str:
-        """The change to a plan whose :attr:`failure` is too large, as the end of a sentence."""
+        """The remedy for a plan with too large a :attr:`failure`, as the end of a sentence."""
         ...
 
     @property
@@ -170,7 +170,7 @@ class Deferring(Protocol):
 
     @property
     def unsummed(self) -> Mapping[int, tuple[int, ...]]:
-        """The senders of each part whose sum is missing."""
+        """The senders of each part without a sum."""
         ...
 
     def sealed(self, number: int, senders: Sequence[int]) -> Sequence[Any]:
@@ -218,9 +218,9 @@ class StepStatus:
     """The state of a step, and the consequence of closing it now.
 
     Attributes:
-        step: the step whose answers the server waits for.
-        answered: the clients whose answer has been accepted, in increasing order.
-        waiting_for: the clients whose answer has not arrived, in increasing order.
+        step: the step that the server collects answers for.
+        answered: the clients with an accepted answer, in increasing order.
+        waiting_for: the clients that have not answered, in increasing order.
         abort: why closing now would end the session without a sum; None if it would continue. Shares that reconstruct
             no secret are not predicted: only unmasking itself detects them.
     """
@@ -246,7 +246,7 @@ class Peer(Protocol):
 
     @property
     def step(self) -> str:
-        """The step whose opening message the machine waits for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that the machine waits to open; ``"done"`` or ``"failed"`` at the end."""
         ...
 
     @property
@@ -316,12 +316,12 @@ class Aggregator(Protocol):
 
     @property
     def step(self) -> str:
-        """The step whose answers the server waits for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that the server collects answers for; ``"done"`` or ``"failed"`` at the end."""
         ...
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients whose answer to this step has not arrived."""
+        """The clients that have not answered in this step."""
         ...
 
     @property

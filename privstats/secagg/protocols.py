@@ -221,7 +221,7 @@ PROTOCOLS: Mapping[str, MaskingProtocol] = LazyRows({"interactive": _interactive
 
 
 def protocol_of(masking: Masking) -> MaskingProtocol:
-    """Return the row of the protocol whose parameters ``masking`` are.
+    """Return the row of the protocol that ``masking`` is the parameters of.
 
     Raises:
         LocalProtocolError: ``masking`` is something else, for example a plan.

@@ -125,7 +125,7 @@ class Roster:
     def numbered(
         cls, publics: Iterable[bytes], *, server: bytes, label: str, counter: int, names: Iterable[str] = ()
     ) -> Roster:
-        """Return a roster whose run name follows from label, keys and counter, so that no party can pick it.
+        """Return a roster with a run name derived from label, keys and counter, so that no party can pick it.
 
         Args:
             publics: as for the class.

@@ -46,7 +46,7 @@ class Claim(Protocol):
         ...
 
     def scheme(self, group: Group, helpers: int, context: bytes) -> Any:
-        """Return the masking scheme of a run whose reports prove the claim."""
+        """Return the masking scheme of a run with reports that prove the claim."""
         ...
 
     def check_vector(self, vector: RingVector) -> None:
@@ -58,7 +58,7 @@ class Claim(Protocol):
         ...
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Return whether the leader's share is the one whose parts the client signed.
+        """Return whether the client signed the parts of this share of the leader.
 
         Raises:
             ValueError: a word of it is no element of the field.

@@ -1,6 +1,6 @@
 """Define the wire format that all protocols share: labels, lists of clients, headers, size limits and refusals.
 
-A message is ``version || msgpack array``, whose first two elements are its type and the 32 bytes that name its session.
+A message is ``version || msgpack array``; its first two elements are its type and the 32 bytes that name its session.
 Header and size are checked before anything is parsed. Every hash, signature and derived key carries a label of its
 purpose and the version. A list of clients is a bitmap, least significant bit first. Each protocol's ``messages`` module
 uses this module.
@@ -161,7 +161,7 @@ class Codec:
         return len(data) >= HEADER_BYTES and type_of(data) == kind.__struct_config__.tag
 
     def decode(self, data: memoryview, kind: type[_Struct]) -> _Struct:
-        """Parse an opened message whose header has been checked.
+        """Parse an opened message after its header has been checked.
 
         Raises:
             Refusal: anything that the schema does not allow.

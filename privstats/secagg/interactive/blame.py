@@ -57,7 +57,7 @@ def tolerance(parameters: Parameters) -> int:
 def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
     """Return the clients that continue to the mask step: those that checked, except any with too many disputes.
 
-    An owner whose disputes leave it too few good holders is removed too, and so is a :func:`_suspect`. Clients are
+    An owner with too few good holders because of disputes is removed too, and so is a :func:`_suspect`. Clients are
     removed one after the other, the one with most disputes first, because removing either side ends a dispute.
 
     Guarantee: in the complete graph, while at most :func:`tolerance` clients lie and more than t honest others hold
@@ -182,7 +182,7 @@ def quorums(
 
 
 def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
-    """Return one unproven error per owner whose box a holder could not use, with the numbers of these holders."""
+    """Return one unproven error per owner of an unusable box, with the numbers of the holders who reported it."""
     owners = sorted({owner for each in failed.values() for owner in each})
     return tuple(_accusation(owner, sorted(holder for holder in failed if owner in failed[holder])) for owner in owners)
 

@@ -243,7 +243,7 @@ def check_unmask(
 ) -> None:
     """Require the sender's self-mask key, and only shares that were dealt, of the kind that the list requires.
 
-    ``owners`` are the clients whose shares the sender did not report as unusable: it must send one share of each.
+    ``owners`` are the owners of shares that the sender did not report as unusable: it must send one share of each.
     ``dealt`` returns whether a share is the one that an owner dealt.
     """
     size = messages.SECRET_BYTES

@@ -156,12 +156,12 @@ class Client(Uploader):
 
     @property
     def step(self) -> StepName:
-        """The step whose opening message this client waits for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that this client waits to open; ``"done"`` or ``"failed"`` at the end."""
         return self._state.step
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Faults of peers that did not stop this client: boxes that do not open, or whose shares do not fit.
+        """Faults of peers that did not stop this client: boxes that do not open, or shares that do not fit.
 
         All these faults are unproven: the owner may have sealed garbage, or the server may have replaced the box.
         """
@@ -174,7 +174,7 @@ class Client(Uploader):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors whose sum this client helped to unmask, in order; empty before that."""
+        """The survivors in the sum that this client helped to unmask, in order; empty before that."""
         listed = self._state.survivors if self._state.step == "done" else bytes((self.parameters.clients + 7) // 8)
         return tuple(sorted(members(listed, self.parameters.clients)))
 

@@ -2,12 +2,12 @@
 
 For each key a, the dealer shares a with a polynomial f and a nonce r with a polynomial u, commits to all f(x), u(x),
 and publishes z = u + e f at every point, where e = SHA-512(R || A || commitments) is Ed25519's challenge. As z has
-degree < t and (R, z(0)) verifies under A, f has degree < t and f(0) = a at the holders whose f(x) and z(x) - e f(x) fit
+degree < t and (R, z(0)) verifies under A, f has degree < t and f(0) = a at the holders where f(x) and z(x) - e f(x) fit
 their commitments, unless one hash hits one of the few e that a lie fits; ``docs/protocol.md`` has the argument. u is
 used once: it follows from the root and the transcript, and so does e. Pure functions.
 
 A dealing proves itself. Every key that a client shares is an X25519 key and an Ed25519 key at once, so that "these
-shares give back the key that I advertised" is an ordinary Ed25519 signature under it, with the nonce shared beside
+shares give back the key that I advertised" is an ordinary Ed25519 signature under it, with the nonce shared next to
 the key (``secagg/scalars.py``, ``interactive/dealing.py``). It costs no challenge, no answer of a holder and no group
 operation of ours. Three alternatives were rejected: a check of degrees by random combinations, which accepts honest
 shares of another key and which a server that picks the challenge can turn on the holders; verifiable sharing in the

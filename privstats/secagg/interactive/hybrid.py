@@ -1,7 +1,7 @@
 """Derive, deal and seal a client's keys of version 4, under X25519 and ML-KEM-768 together.
 
 The interface is that of :class:`~privstats.secagg.interactive.client_secrets.ClientSecrets`, which is version 3's. A
-client deals two random polynomials: g, whose value at 0 is the key of its self-mask, and f. The secret of a pair is the
+client deals two random polynomials, g and f; g(0) is the key of the client's self-mask. The secret of a pair is the
 lower client's f at the upper's point: the upper holds it as its share, and t others can reconstruct it. Where the upper
 vanishes, the server follows the lower's *link*, the pair's seed under a pad from the upper's f. No key is shared, a
 dealing needs no group operation, and X25519 alone opens nothing.

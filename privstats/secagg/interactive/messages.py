@@ -119,7 +119,7 @@ class Deliver(_Message, frozen=True, tag=4):
 
 
 class Check(_Message, frozen=True, tag=11):
-    """Client to server: the owners whose shares it could not use."""
+    """Client to server: the owners of shares that it could not use."""
 
     sender: Index
     reply_to: Bytes32
@@ -144,7 +144,7 @@ class Mask(_Message, frozen=True, tag=5):
 
 
 class Survivors(_Message, frozen=True, tag=6):
-    """Server to client: the clients whose vectors are in the sum, as a bitmap, least significant bit first."""
+    """Server to client: the clients in the sum, as a bitmap, least significant bit first."""
 
     survivors: bytes
 
@@ -165,7 +165,7 @@ class Agreement(_Message, frozen=True, tag=8):
 
 
 class Unmask(_Message, frozen=True, tag=9):
-    """Client to server: its own self-mask key, and one share per dealer whose shares it holds."""
+    """Client to server: its own self-mask key, and one share of each dealer that dealt to it."""
 
     sender: Index
     reply_to: Bytes32

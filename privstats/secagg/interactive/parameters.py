@@ -3,7 +3,8 @@
 Frozen and digested; the digest is bound into every signature and key, so parties with different parameters cannot talk.
 ``Parameters.solve`` finds how many neighbours and which threshold a sparse graph needs, by exact tail probabilities on
 random k-regular Harary graphs as in SecAgg+ (Bell, Bonawitz, Gascon, Lepoint, Raykova 2020); the bounds assume that who
-colludes does not depend on the graph. Built by the plan; knows nothing of moments or noise."""
+colludes does not depend on the graph. Built by the plan; knows nothing of moments or noise.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class FailureBounds:
     """log2 of the probability that a promise fails, over the random graph; minus infinity where it cannot.
 
     Attributes:
-        connectivity: honest survivors fall into groups whose sums could be distinguished.
+        connectivity: honest survivors fall into groups with separable sums.
         privacy: a client's neighbours include enough colluders to reconstruct both of its secrets.
         liveness: a secret has fewer than t shares, so that the session ends without a sum.
         lying_server: as connectivity, if the server chooses who "drops" after seeing the graph.
@@ -72,7 +73,7 @@ def solve_sparse(
 
     Args:
         clients: parties on the roster.
-        min_survivors: the minimum number of clients whose sum may be revealed; the others may drop.
+        min_survivors: the minimum number of clients in a revealed sum; the others may drop.
         colluders: clients that may work with the server.
         robust: also hold ``lying_server`` to 2^-40, which takes about a third more neighbours.
         disputes: neighbours of a client that may share no mask with it; at most half of k - t.
@@ -164,7 +165,7 @@ class Parameters:
     Attributes:
         clients: parties on the roster, n.
         threshold: shares that reconstruct a secret, t; also the signatures over one survivor list before unmasking.
-        min_survivors: the minimum number of clients whose sum may be revealed.
+        min_survivors: the minimum number of clients in a revealed sum.
         colluders: clients that may work with the server without learning more than the sum.
         neighbours: number of clients with which each client exchanges masks, k; ``clients - 1`` is the complete graph.
         ring: the group of the summed vectors.
@@ -388,7 +389,7 @@ class Parameters:
 
         Args:
             clients: parties on the roster.
-            min_survivors: the minimum number of clients whose sum may be revealed.
+            min_survivors: the minimum number of clients in a revealed sum.
             colluders: clients that may work with the server.
             ring: what is summed.
             plan_digest: 32 bytes that identify the plan.
@@ -400,7 +401,7 @@ class Parameters:
         Raises:
             PlanError: helpers, an unknown graph, or no threshold satisfies both the dropouts and the colluders.
 
-        Guarantee: see ``docs/protocol.md``. The complete graph covers a server that lies about who dropped, and the
+        Guarantee: see ``docs/protocol.md``. The complete graph covers a server that misreports dropouts, and the
         robust graph does up to :attr:`bounds`. The sparse graph is for a server that follows the protocol: its bounds
         assume that dropouts do not depend on the graph.
         """

@@ -215,7 +215,7 @@ class Server(ServerSteps):
         return self._receivers_cache[owner]
 
     def _owners(self, holder: int) -> set[int]:
-        """Return the clients whose shares ``holder`` received, or those of them that continue."""
+        """Return the owners of the shares that ``holder`` received, or those of them that continue."""
         here = self._state.sharers if self._state.step == "check" else self._state.dealers
         return here.intersection(self._receivers(holder))
 

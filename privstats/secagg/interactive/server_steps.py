@@ -84,12 +84,12 @@ class ServerSteps(Exclusive):
 
     @property
     def step(self) -> StepName:
-        """The step whose answers the server waits for; ``"done"`` or ``"failed"`` at the end."""
+        """The step that the server collects answers for; ``"done"`` or ``"failed"`` at the end."""
         return self._state.step
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients whose answer to this step has not arrived."""
+        """The clients that have not answered in this step."""
         return frozenset(self._state.expected)
 
     @property
@@ -134,7 +134,7 @@ class ServerSteps(Exclusive):
         return Opening(self.parameters.levels[opened], layer_seeds(value, opened))
 
     def _opened_layers(self, client: int) -> int:
-        """Return the number of layers a client opens, from the number of survivors whose shares it could use."""
+        """Return the number of layers a client opens, from the number of survivors with shares that it could use."""
         proven = self._state.survivors.difference(self._unproven.get(client, ()))
         return opened_layers(self.parameters.levels, len(proven))
 

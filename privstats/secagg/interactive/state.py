@@ -75,7 +75,7 @@ class ClientState(HiddenRepr, Struct):
 
     ``answered`` holds the hashes of the messages that were answered, the last of them with ``answer``. ``upload`` is
     the hash of the masked-vector message, and ``uploaded`` is that hash once the message may be sent; ``charged`` marks
-    a client whose ``on_upload`` must be called first. ``agreement`` maps a signer to the list ``survivors`` and its
+    a client that must call ``on_upload`` first. ``agreement`` maps a signer to the list ``survivors`` and its
     signature, after the end. ``noise_root`` opens all layers of the client's noise. ``only`` is the one list of
     survivors that may be signed, empty where any may. In version 4 ``kem_secret`` is shared with the server, and
     ``refused`` are the dealers that could not use this client's dealing. ``vector`` and ``faults`` are filled in for
@@ -114,7 +114,7 @@ class ServerState(HiddenRepr, Struct):
 
     ``asked`` are the clients that the step was opened for, ``expected`` those of them that have not answered. ``heard``
     holds the sender and the last bytes, a tag or signature, of every accepted message. ``failed`` maps a client to the
-    owners whose shares it could not use; ``dealers`` are the clients that continued after that. ``listed`` is the
+    owners of shares that it could not use; ``dealers`` are the clients that continued after that. ``listed`` is the
     bitmap of this step. ``agreement``, which stays after the end, maps a client to the list of survivors and its
     signature. ``openings`` maps a client to the value that opens layers of its noise, and ``commitments`` to the lowest
     value of that chain. ``links`` has version 4's links, by sender and owner.

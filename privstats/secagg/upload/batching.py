@@ -33,7 +33,7 @@ class ReportBatches:
     """Batches of one leader's reports.
 
     Args:
-        state: the leader's state, whose ``open``, ``parts`` and ``closed`` this class maintains.
+        state: the leader's state; this class maintains its ``open``, ``parts`` and ``closed``.
         identity: the leader's signing key.
         parameters: the public parameters of the run.
         context: the context of the run.
@@ -94,7 +94,8 @@ class ReportBatches:
 
     def _coins(self, number: int, part: Part) -> bytes:
         """The coins for a part's proofs: unknown to all others before the batch leaves, and bound to every report in
-        it, bodies included, so that a leader which is put back draws the same for the same reports only."""
+        it, bodies included, so that a leader which is put back draws the same for the same reports only.
+        """
         named = sha256()
         for sender, head in sorted(part.heads.items()):
             hashed = part.hashes.get(sender) or sha256(part.bodies[sender]).digest()
@@ -151,13 +152,13 @@ class ReportBatches:
 
 
 def accepted_by(part: Part, place: int) -> frozenset[int]:
-    """Return the senders whose report a helper accepts."""
+    """Return the senders of the reports that a helper accepts."""
     senders = sorted(part.heads)
     return frozenset(senders[each] for each in members(part.bitmaps[place], len(senders)))
 
 
 def accepted_by_all(part: Part) -> list[int]:
-    """Return the senders whose report every helper accepts, in increasing order."""
+    """Return the senders of the reports that every helper accepts, in increasing order."""
     return sorted(reduce(and_, (accepted_by(part, place) for place in part.bitmaps)))
 
 

@@ -87,7 +87,7 @@ def reopen(
 
 
 def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) -> None:
-    """Require that the leader's share is the one whose parts the client signed.
+    """Require that the client signed the parts of this share of the leader.
 
     A mismatch is a fault of the client, because no other party can seal another body under its signed key. The fault is
     unproven, because only the leader has opened the body.

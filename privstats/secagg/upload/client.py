@@ -46,7 +46,7 @@ class Client(Uploader):
         threads: processors to use for masks.
         on_upload: called with :attr:`upload` before the report is sent, and again if the process was killed in between.
             If it raises, nothing is sent. A client that has one is :attr:`charged`.
-        allow_reproducible: accept ``entropy`` of a generator whose stream others may know: in tests.
+        allow_reproducible: accept ``entropy`` of a generator that others may reproduce: in tests.
 
     Raises:
         LocalProtocolError: vector, identity, roster or panel do not fit the parameters.
@@ -243,7 +243,7 @@ class Client(Uploader):
         return client
 
     def _report(self) -> tuple[bytes, bytes]:
-        """Return the report and its signed statement, whose hash names the report without a pass over the body."""
+        """Return the report and its signed statement, with a hash that names the report without reading the body."""
         if self._vector is None:
             raise LocalProtocolError("the saved state holds no vector to send")
         hidden = self._scheme.cover(self._vector, self._state.root, self.index)

@@ -98,7 +98,7 @@ def _opened(body: SealedBody, size: int) -> bytearray:
 
 
 class DeferredSums(LeaderSteps):
-    """A leader's settled parts whose sums are pending."""
+    """A leader's settled parts with pending sums."""
 
     _scheme: MaskingScheme
 

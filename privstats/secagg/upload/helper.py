@@ -44,7 +44,7 @@ class Helper(Exclusive):
         noise: if the parameters require noise of every helper, the function that draws it, a vector of the ring, from
             32 secret bytes. These are derived from the box key and the answered list, so one list has one draw.
         threads: processors to use for keystreams.
-        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
+        allow_reproducible: accept keys that were drawn from a generator that others may reproduce: in tests.
 
     Raises:
         LocalProtocolError: keys, roster or panel do not fit, or the keys were used; or the parameters require noise and

@@ -31,7 +31,7 @@ class HelperKeys(Exclusive):
         identity: the signing key.
         place: the member's place in the panel.
         offer: the box key's public half for the panel, signed.
-        reproducible: the box key came from a generator whose stream others may know; machines then refuse it unless
+        reproducible: the box key came from a generator that others may reproduce; machines then refuse it unless
             ``allow_reproducible`` is set.
 
     Raises:

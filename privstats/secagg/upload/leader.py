@@ -41,7 +41,7 @@ class Leader(DeferredSums):
         panel: leader and helpers, by the identities that the plan names.
         threads: processors to use.
         noise_due: noise must be added to the sum before it is published; ``engines.journal`` allows only one draw.
-        allow_reproducible: accept keys that were drawn from a generator whose stream others may know: in tests.
+        allow_reproducible: accept keys that were drawn from a generator that others may reproduce: in tests.
 
     Raises:
         LocalProtocolError: keys, roster and panel do not fit together, or the keys were used.
@@ -159,7 +159,7 @@ class Leader(DeferredSums):
         return Outbox() if following is None else self._outbox({place: following})
 
     def _settle(self, number: int, part: Part) -> None:
-        """Add the reports that every helper accepts and whose proof holds; each rejection becomes a fault."""
+        """Add the reports that every helper accepts and that have valid proofs; each rejection becomes a fault."""
         state = self._state
         for place in sorted(part.bitmaps):
             for sender in part.heads.keys() - accepted_by(part, place):
@@ -200,7 +200,7 @@ class Leader(DeferredSums):
         return SealedBody(keys.key, keys.nonce, content)
 
     def _proved(self, part: Part, bodies: dict[int, bytearray]) -> list[int]:
-        """Return the senders whose proof holds; record an unproven fault for each other sender."""
+        """Return the senders of valid proofs; record an unproven fault for each other sender."""
         if self.parameters.claim is None:
             return list(bodies)
         scheme, answers, proved = proving(self._scheme), answers_to(part), []

@@ -80,7 +80,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients that have not reported, or the helpers whose answer has not arrived."""
+        """The clients that have not reported, or the helpers that have not answered."""
         state, places = self._state, range(1, self.parameters.helpers + 1)
         if state.step == "report":
             return frozenset(range(self.parameters.clients)) - state.reported.keys()
@@ -101,7 +101,7 @@ class LeaderSteps(Exclusive):
 
     @property
     def faults(self) -> tuple[RemoteProtocolError, ...]:
-        """Proven faults of helpers, and unproven faults of clients whose boxes a helper could not open.
+        """Proven faults of helpers, and unproven faults of clients with boxes that a helper could not open.
 
         Messages that any sender could have made, repeats and late reports are refused and counted as no fault. If more
         proofs fail than the plan has colluders, the panel is named too; passing that threshold proves nothing.

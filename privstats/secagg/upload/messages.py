@@ -1,6 +1,6 @@
 """Define the wire messages of an upload: strict types, and size limits checked before anything is parsed.
 
-A message is ``01 || msgpack array``, whose first elements are its type and the run's context: a replay from another
+A message is ``01 || msgpack array``; the first elements are its type and the run's context. A replay from another
 run, plan, roster or panel is refused unread. This module defines the format; the machines enforce the rules.
 """
 

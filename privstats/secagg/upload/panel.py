@@ -260,7 +260,7 @@ def end_of(until: int | None) -> int:
 
 
 def check_run(roster: Roster) -> None:
-    """Refuse a roster whose run has no proper name: two runs with one name would share their offers.
+    """Refuse a roster without a proper run name: two runs with one name would share their offers.
 
     Raises:
         LocalProtocolError: fewer than 16 bytes, or more than 32.

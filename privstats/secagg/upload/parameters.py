@@ -38,9 +38,9 @@ class UploadParameters:
 
     Attributes:
         clients: parties on the roster, n.
-        min_survivors: the minimum number of clients whose sum may be revealed.
+        min_survivors: the minimum number of clients in a revealed sum.
         colluders: clients *of the whole roster* that may work with the leader and with helpers; the leader chooses
-            whose reports it accepts, so silent ones count too.
+            which reports to accept, so silent clients count too.
         helpers: number of parties in addition to the leader, h.
         tolerated: helpers that may work with the leader; all but one.
         protocol: the masking scheme; always ``"split"``.
@@ -239,7 +239,7 @@ def _time(seconds: float) -> str:
 
 
 def _inputs(proved: bool) -> list[str]:
-    """Return facts on how a party that lies about its own part can change the sum."""
+    """Return facts on how a dishonest party can change the sum."""
     if not proved:
         return [
             "one client that sends false data, or the leader, or any one helper, can shift the sum by anything in the "
