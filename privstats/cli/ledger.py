@@ -161,12 +161,12 @@ def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
         what = f"cap at delta {event.delta:g}, {event.adjacency}, per {event.unit}"
         return what, "", "", f"{event.epsilon:g}", ""
     rounds = f"{len(event.begun)} rounds" if event.begun else "not yet"
-    left = rounds if event.released is None else event.released[:_DAY]
-    left = "never" if event.withdrawn else left
+    finished = rounds if event.released is None else event.released[:_DAY]
+    finished = "never" if event.withdrawn else finished
     epsilon = f"{event.epsilon_at(delta):.4g}"
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
     what += f", nothing left: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
-    return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, left
+    return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, finished
 
 
 def _document(account: Account) -> dict[str, Any]:

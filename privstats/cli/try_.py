@@ -83,7 +83,7 @@ def rehearse(
     writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
     what = _opened(_files(tables or [], example), asked, written)
     if not as_json:
-        _show_taken(what)
+        _show_assumptions(what)
     result = rehearsal.with_progress(what)
     rehearsal.write_page(result, out, kept=keep)
     if as_json:
@@ -126,15 +126,15 @@ def _is_rehearsal(page: Path) -> bool:
     return page.is_file() and STAMP.encode() in page.read_bytes()
 
 
-def _show_taken(what: Opened) -> None:
-    from privstats.workflows.rehearsal import STAMP, oddities, promised, taken
+def _show_assumptions(what: Opened) -> None:
+    from privstats.workflows.rehearsal import STAMP, assumptions, oddities, promised
 
     console = terminal()
     console.print(f"[bold]{STAMP}[/]")
     console.print(f"promise, as asked and as below: {escape(promised(what))}\n", soft_wrap=True)
     title = "taken for public, which a study must know without looking at a record"
     headings = ("what", "taken here", "where a study finds it")
-    console.print(table_of(headings, taken(what), title=title, overflow="fold"))
+    console.print(table_of(headings, assumptions(what), title=title, overflow="fold"))
     if remarks := oddities(what):
         console.print("look at these first, and rehearse again when they are mended:")
         for remark in remarks:

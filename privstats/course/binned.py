@@ -154,12 +154,12 @@ class Binned(Planned):
         Raises:
             PlanError: as for the class, or an option that the kind does not have.
         """
-        n, given, many = python_value(expected_records), python_value(share), python_value(sessions)
-        _check_numbers(n, given, many)
+        n, portion, many = python_value(expected_records), python_value(share), python_value(sessions)
+        _check_numbers(n, portion, many)
         record_mu(whole)  # refuses a plan without DP
-        part = _USUAL.share if given is None else given
-        left = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
-        rest = _divided(left, then, n, options)
+        part = _USUAL.share if portion is None else portion
+        remaining = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
+        rest = _divided(remaining, then, n, options)
         return cls(rest, expected_records=n, share=part, sessions=many or _USUAL.sessions, promise=Promise.of(whole))
 
     @cached_property
@@ -260,10 +260,10 @@ class Binned(Planned):
         """The cells of the next counts, and where the records of each column are that any count shows."""
         before = self._known.get(len(counts))
         if before is None or any(one is not other for one, other in zip(before[0], counts, strict=True)):
-            before = self._known[len(counts)] = (tuple(counts), self._found_in(counts))
+            before = self._known[len(counts)] = (tuple(counts), self._estimated_from(counts))
         return before[1]
 
-    def _found_in(self, counts: Releases) -> tuple[Grid, Mapping[str, Occupied]]:
+    def _estimated_from(self, counts: Releases) -> tuple[Grid, Mapping[str, Occupied]]:
         grid, known = dict(self._first_grid), dict[str, Occupied]()
         for place, release in enumerate(counts):
             if release is None:

@@ -202,8 +202,8 @@ class Centred(Planned):
             PlanError: no course has all: their promises, cohorts, or transforms do not belong together.
         """
         steps = sums.schema.transform if mean is None else mean.schema.transform
-        given, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
-        if given == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
+        original, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
+        if original == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
             plan = replace(sums, schema=replace(sums.schema, transform=steps))  # type: ignore[type-var]
             records = getattr(calibration and calibration.schema, "expected_records", None)
             kinds = ((False,) if calibration is None else ()) + ((True,) if _obstacle(plan) is None else ())
@@ -321,8 +321,8 @@ def require_centrable(plan: Plan) -> None:
     Raises:
         PlanError: naming what the plan has instead, and the remedy.
     """
-    given = type(plan.schema).__name__
-    refusal = PlanError(f"a mean is taken out of class sums: give a plan of a ClassSchema, got {given}")
+    kind = type(plan.schema).__name__
+    refusal = PlanError(f"a mean is taken out of class sums: give a plan of a ClassSchema, got {kind}")
     schema = narrowed(plan.schema, ClassSchema, refusal)
     if schema.clip_norm != 1.0:
         raise PlanError(

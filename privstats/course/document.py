@@ -146,13 +146,13 @@ def course_beside(path: str | os.PathLike[str]) -> tuple[Path, Written] | None:
         >>> place.name, course.epochs
         ('ward.toml', 4)
     """
-    given = place = Path(path)
+    path_given = place = Path(path)
     while (above := place.with_suffix("").with_suffix(place.suffix)) != place and above.is_file() and is_course(above):
         place = above
-    if place == given:
+    if place == path_given:
         return None
     course = read(place)
-    return (place, course) if given.name in texts(place.name, course) else None
+    return (place, course) if path_given.name in texts(place.name, course) else None
 
 
 def _with_promise(course: Written, promise: Promise | None) -> Written:

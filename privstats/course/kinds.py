@@ -119,14 +119,14 @@ class CourseKind:
     @property
     def options(self) -> tuple[str, ...]:
         """The options of :attr:`within`, by their names in Python."""
-        taken = signature(self.within).parameters.values()
-        return tuple(each.name for each in taken if each.kind is not each.VAR_KEYWORD)[1:]
+        parameters = signature(self.within).parameters.values()
+        return tuple(each.name for each in parameters if each.kind is not each.VAR_KEYWORD)[1:]
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Options of :attr:`options` that have no default."""
-        taken = signature(self.within).parameters
-        return tuple(name for name in self.options if taken[name].default is taken[name].empty)
+        parameters = signature(self.within).parameters
+        return tuple(name for name in self.options if parameters[name].default is parameters[name].empty)
 
     @property
     def takes_others(self) -> bool:

@@ -487,8 +487,8 @@ def _follows(release: Release, before: Releases) -> bool:
 
 def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
     """Whether a round has the noise of this recipe's: a course of an older version left no part for a mean."""
-    left = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
-    return math.isclose(left, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
+    remaining = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
+    return math.isclose(remaining, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
 
 
 def _divided(
@@ -502,9 +502,9 @@ def _divided(
     """
     if not rest:
         return recipe_for(first, records, mu, 1, module, clip)
-    left, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
+    remaining, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
     for share in (MEAN_SHARE, 0.0):
-        recipe = recipe_for(first, records, mu, max(1, round((left - share * mu**2) / each)), module, clip)
+        recipe = recipe_for(first, records, mu, max(1, round((remaining - share * mu**2) / each)), module, clip)
         if recipe.mean_share == share:
             break
     return recipe
@@ -512,10 +512,10 @@ def _divided(
 
 def _alone_mu(first: Plan, records: int) -> float:
     """mu by which a first release alone is read; exact sums are read as those of an infinite budget."""
-    return math.inf if first.noise is None else whole_mu(first, records, 1)
+    return math.inf if first.noise is None else total_mu(first, records, 1)
 
 
-def whole_mu(first: Plan, records: int, rounds: int) -> float:
+def total_mu(first: Plan, records: int, rounds: int) -> float:
     """Return mu of one record over a complete course whose first release has this plan and the recipe's share.
 
     Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump there may be two solutions, and

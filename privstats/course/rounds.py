@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from privstats.course.base import PLACEHOLDER, Releases, history
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
-from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, whole_mu
+from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, total_mu
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.estimates.recipes import CELL_CLIPS, GRADIENT_CLIP
@@ -160,12 +160,12 @@ class Rounds(Planned):
         )
         _check_number("rounds", rounds, 1)
         _check_number("retries", retries, 0)
-        left = 1 - CALIBRATION_SHARE if calibrated else 1.0
-        own = mu * math.sqrt(left)
+        remaining = 1 - CALIBRATION_SHARE if calibrated else 1.0
+        own = mu * math.sqrt(remaining)
         constants = recipe_for(whole, records, own, rounds + retries, module).constants
         clip = advised_clip(whole, records, own) if module is None else GRADIENT_CLIP
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
-        privacy = part_of(whole, share * left, constants.release_shares)
+        privacy = part_of(whole, share * remaining, constants.release_shares)
         first = replace(whole, privacy=privacy)
         return cls(first, rounds, expected_records, retries, share, Promise.of(whole), calibrated, module, clip)
 
@@ -178,7 +178,7 @@ class Rounds(Planned):
     def recipe(self) -> Recipe:
         """Recipe of the rounds: the measured sums, the published values, and the update of the weights."""
         if self.release_share is None:
-            mu = whole_mu(self.first, self.records, self._divided)
+            mu = total_mu(self.first, self.records, self._divided)
         else:
             mu = rounded_down(record_mu(self.first) / math.sqrt(self.release_share))
         return recipe_for(self.first, self.records, mu, self._divided, self.module, self.clip)

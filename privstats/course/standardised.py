@@ -133,8 +133,8 @@ def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
         ReleaseError: it is a release of something else.
     """
     refusal = ReleaseError("ranges follow from a release of the same columns and target; give the first session's")
-    given = narrowed(first.plan.schema, RidgeSchema, refusal)
-    if replace(given, folds=schema.folds) != schema:
+    declared = narrowed(first.plan.schema, RidgeSchema, refusal)
+    if replace(declared, folds=schema.folds) != schema:
         raise refusal
     constant = schema.transform[-1]
     assert isinstance(constant, ConstantFeature)  # noqa: S101  the course has refused others

@@ -167,7 +167,7 @@ class RecordLog:
                     self._count += 1
         return Tail(present, end, fresh, self.size - end)
 
-    def found(self, known: int) -> int:
+    def present(self, known: int) -> int:
         """Return how many of the first ``known`` records exist; none is opened, and nothing changes."""
         with self._path.open("rb") as file:
             return self._skip(file, known)

@@ -82,9 +82,9 @@ def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occu
         >>> [(int(low), int(high)) for low, high in found.cells], [int(mass) for mass in found.mass]
         ([(1, 2), (2, 3)], [40, 62])
     """
-    kept = _kept(counts, _square(sigma))
-    mass = _projected([Fraction(counts[place]) for place in kept])
-    return None if mass is None else _held(edges, kept, mass)
+    selected = _selected(counts, _square(sigma))
+    mass = _projected([Fraction(counts[place]) for place in selected])
+    return None if mass is None else _held(edges, selected, mass)
 
 
 def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
@@ -121,8 +121,8 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
     explained = (k - 2) * square
     part = 1 - explained / length if length > explained else Fraction(0)
     risk = k * square - explained**2 / length if part else length - k * square
-    gathered, off, kept = _gathered(known, counts, square)
-    if off + (2 * kept - k + 4 * _log(k)) * square < risk:
+    gathered, off, selected = _gathered(known, counts, square)
+    if off + (2 * selected - k + 4 * _log(k)) * square < risk:
         mass = _projected(gathered)
     else:
         mass = _projected([mass + part * each for mass, each in zip(known, way, strict=True)])
@@ -135,16 +135,16 @@ def _gathered(
     known: Sequence[Fraction], counts: Sequence[int], square: Fraction
 ) -> tuple[list[Fraction], Fraction, int]:
     """The estimate of that name, the squares by which it is off the counts, and how many counts it keeps."""
-    kept = set(_kept(counts, square))
-    rest = max(sum(known, Fraction(0)) - sum(counts[place] for place in kept), Fraction(0))
-    elsewhere = sum((mass for place, mass in enumerate(known) if place not in kept), Fraction(0))
+    selected = set(_selected(counts, square))
+    rest = max(sum(known, Fraction(0)) - sum(counts[place] for place in selected), Fraction(0))
+    elsewhere = sum((mass for place, mass in enumerate(known) if place not in selected), Fraction(0))
     thinner = min(rest / elsewhere, Fraction(1)) if elsewhere else Fraction(0)
     results = [
-        Fraction(count) if place in kept else mass * thinner
+        Fraction(count) if place in selected else mass * thinner
         for place, (mass, count) in enumerate(zip(known, counts, strict=True))
     ]
     off = sum(((mass - count) ** 2 for mass, count in zip(results, counts, strict=True)), Fraction(0))
-    return results, off, len(kept)
+    return results, off, len(selected)
 
 
 def refined(found: Occupied, cells: int) -> tuple[float, ...]:
@@ -197,10 +197,10 @@ def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
     """
     if found is None:
         return public_cuts(signs)
-    whole, below = sum(found.mass, Fraction(0)), Fraction(0)
+    total, below = sum(found.mass, Fraction(0)), Fraction(0)
     points: set[Fraction] = set()
     for (low, high), mass in zip(found.cells, found.mass, strict=True):
-        inside = [rank for k in range(1, signs + 1) if below < (rank := whole * k / (signs + 1)) <= below + mass]
+        inside = [rank for k in range(1, signs + 1) if below < (rank := total * k / (signs + 1)) <= below + mass]
         if len(inside) > 1:
             points |= {low, high}
         elif inside:
@@ -230,7 +230,7 @@ def _log(number: int) -> Fraction:
     return Fraction(round(16 * math.log(number)), 16)
 
 
-def _kept(counts: Sequence[int], square: Fraction) -> list[int]:
+def _selected(counts: Sequence[int], square: Fraction) -> list[int]:
     """Return the cells of the run that exceeds noise, and the single cells that do."""
     sums = [0, *accumulate(counts)]
     low, high = _grown(sums, *_run(sums), square)
@@ -295,12 +295,12 @@ def _exceeds(total: int, length: int, square: Fraction, deviations: int) -> bool
 
 def _projected(counts: Sequence[Fraction]) -> list[Fraction] | None:
     """The nearest point of ``{x >= 0, sum x = sum of counts}``; None where that sum is not above 0."""
-    whole = sum(counts, Fraction(0))
-    if whole <= 0:
+    total = sum(counts, Fraction(0))
+    if total <= 0:
         return None
     excess = Fraction(0)
     for many, top in enumerate(accumulate(sorted(counts, reverse=True)), 1):
-        excess = max(excess, (top - whole) / many)
+        excess = max(excess, (top - total) / many)
     return [max(Fraction(0), count - excess) for count in counts]
 
 

@@ -104,14 +104,14 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     distance = raw - grand
     variance = sigma**2 * (1 / n**2 - 2 / (n * total) + C / total**2)
     between = _between_variance(np.square(distance).mean(axis=1), variance, d)
-    kept = between / (between + sigma**2 / n**2)
+    retained = between / (between + sigma**2 / n**2)
     if evidence.public is None:
-        return Means(grand + kept[:, None] * distance, grand, kept)
+        return Means(grand + retained[:, None] * distance, grand, retained)
     public_grand, directions = _directions(evidence.public, n)
     b = _agreement(directions, distance, variance)
     grand = _moved(public_grand, grand, sigma**2 * C / total**2, _AGREE**2 * _spread(directions))
-    pull = min(b, 1.0) * b * (1 - kept)[:, None] * directions
-    return Means(grand + pull + kept[:, None] * distance, grand, kept)
+    pull = min(b, 1.0) * b * (1 - retained)[:, None] * directions
+    return Means(grand + pull + retained[:, None] * distance, grand, retained)
 
 
 def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:

@@ -44,8 +44,8 @@ def ridge_line(G: Array, h: Array, sigma: float) -> Array:
     """
     values, vectors = np.linalg.eigh(G)
     raised = np.maximum(values, 0.0) + penalty(sigma, len(G))
-    told = raised > 1e-12 * float(np.abs(values).max(initial=0.0))
-    inverse = np.where(told, 1.0 / np.where(told, raised, 1.0), 0.0)
+    clear = raised > 1e-12 * float(np.abs(values).max(initial=0.0))
+    inverse = np.where(clear, 1.0 / np.where(clear, raised, 1.0), 0.0)
     return np.asarray(vectors @ (inverse * (vectors.T @ h)))
 
 

@@ -242,16 +242,16 @@ class KalmanBank:
         """
         attenuation = np.broadcast_to(attenuation, self.stretch.shape)
         factor = (attenuation * self.stretch)[:, None]
-        told, variance = point + way / factor - self.weights, np.square(noise / factor)
+        innovation, variance = point + way / factor - self.weights, np.square(noise / factor)
         total = self.variance + variance + _TINY
         # in units of the gradient, which hypotheses share, and not of the weights, which they do not
-        surprise = np.log(total * np.square(factor * curvature) + _TINY) + np.square(told) / total
+        surprise = np.log(total * np.square(factor * curvature) + _TINY) + np.square(innovation) / total
         state = Filter(self.weights, self.variance, np.zeros(()))
-        after = advanced(state, -told, variance + _TINY, np.ones(()), caution=_CAUTION)
+        after = advanced(state, -innovation, variance + _TINY, np.ones(()), caution=_CAUTION)
         evidence = self.evidence - surprise.sum(axis=1) / 2
         weights, last = after.weights, self._single
         gain = self._gain(noise / attenuation[last, None])
-        weights[last] = self.weights[last] + gain * self.stretch[last, None] * told[last]
+        weights[last] = self.weights[last] + gain * self.stretch[last, None] * innovation[last]
         others = self.others * (1 - gain)
         return replace(self, weights=weights, variance=after.variance, others=others, evidence=evidence)
 

@@ -326,8 +326,8 @@ class RidgeRecipe:
         g, count = np.geomspace(0.25, 2.0, 1_000), self.round_shares["kappa"]
         within = 2 * ndtr(g) - 1
         square = within - 2 * g * np.exp(-np.square(g) / 2) / math.sqrt(2 * math.pi) + np.square(g) * (1 - within)
-        told = averaged * self.records * self.round_mu**2
-        noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / told
+        certainty = averaged * self.records * self.round_mu**2
+        noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / certainty
         return float(g[int(((noise + square) / np.square(within)).argmin())])
 
     @property

@@ -115,10 +115,10 @@ def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> ND
     if labels is None:
         names = schema.class_names
         return np.arange(total) if names is None else np.asarray(names)
-    given = np.asarray(labels)
-    if given.shape != (total,) or len(np.unique(given)) != total:
+    array = np.asarray(labels)
+    if array.shape != (total,) or len(np.unique(array)) != total:
         raise DataError(f"labels must name each of the {total} classes of the schema once, in order")
-    return given
+    return array
 
 
 class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):

@@ -149,13 +149,13 @@ class Symbol:
         result, axis = self, 0
         for part in key if isinstance(key, tuple) else (key,):
             if isinstance(part, int):
-                result = result._taken(part, axis)
+                result = result._gathered(part, axis)
                 continue
             result = result._unsqueezed(axis) if part is None else result._sliced(part, axis)
             axis += 1
         return result
 
-    def _taken(self, place: int, axis: int) -> Symbol:
+    def _gathered(self, place: int, axis: int) -> Symbol:
         index = self.graph.constant(place, np.int64)
         return self._node("Gather", (*self.shape[:axis], *self.shape[axis + 1 :]), index, axis=axis)
 

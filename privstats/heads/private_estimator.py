@@ -271,15 +271,15 @@ class Private(MetaEstimatorMixin, BaseEstimator):
             if hasattr(self.head, "fit_private"):
                 raise HeadError(f"head must be a head, got the class {shown}; call it: {shown}()")
             raise HeadError(f"head must be a head with fit_private, such as privstats.heads.LDA(), got {shown}")
-        given = {name: value for name, value in self.get_params(deep=False).items() if name != "head"}
-        given |= {"transform": given.pop("public_transform"), "public": public}
-        given["classes"] = _one_of(self.classes, classes)
-        terms = {name: value for name, value in given.items() if not (name in _LEFT_OUT and value is None)}
-        name, taken = type(self.head).__name__, inspect.signature(self.head.fit_private).parameters
-        if strange := sorted(set(terms) - {"multiplicity"} - set(taken)):
+        values = {name: value for name, value in self.get_params(deep=False).items() if name != "head"}
+        values |= {"transform": values.pop("public_transform"), "public": public}
+        values["classes"] = _one_of(self.classes, classes)
+        terms = {name: value for name, value in values.items() if not (name in _LEFT_OUT and value is None)}
+        name, parameters = type(self.head).__name__, inspect.signature(self.head.fit_private).parameters
+        if strange := sorted(set(terms) - {"multiplicity"} - set(parameters)):
             raise HeadError(f"{name} takes no {strange[0]}; leave it out of Private({name}(), ...)")
-        needed = {each for each, parameter in taken.items() if parameter.kind is parameter.KEYWORD_ONLY}
-        needed = {each for each in needed if taken[each].default is inspect.Parameter.empty}
+        needed = {each for each, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY}
+        needed = {each for each in needed if parameters[each].default is inspect.Parameter.empty}
         if lacking := sorted(needed - set(terms)):
             raise HeadError(f"{name} needs {lacking[0]}=..., a public choice; give it to Private({name}(), ...)")
         return terms

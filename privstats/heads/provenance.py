@@ -392,13 +392,13 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
     """
     from privstats.schema import PartySchema
 
-    given = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
-    if not 1 <= len(given) <= 2:
+    present = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
+    if not 1 <= len(present) <= 2:
         raise DataError(
             "a list must hold one or both releases of a PartyRounds course, in order, None for a round without a sum; "
             "run the course again where there is none"
         )
-    first, *updates = map(require_release, given)
+    first, *updates = map(require_release, present)
     if type(first.plan.schema) is not PartySchema:
         kind = type(first.plan.schema).__name__
         and_ = ", and an update only behind its first round" if first.plan.schema.whole_parties else ""

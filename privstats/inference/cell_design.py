@@ -91,7 +91,7 @@ class CellDesign:
         return ~np.isin(np.arange(len(self.names)), empty)
 
     @property
-    def taken(self) -> int:
+    def estimated(self) -> int:
         """Parameters that are estimated."""
         return int((~self.lost).sum())
 
@@ -116,7 +116,7 @@ class CellDesign:
             notes.append(f"{few} in {', '.join(empty)}: not told, and left out of the fit")
         if len(equations.lost.T) > self.lost.sum():
             notes.append("cells of different columns are collinear: their contrasts cannot be told apart")
-        elif equations.determined[0] < equations.sigma_G * math.sqrt(2 * self.taken):
+        elif equations.determined[0] < equations.sigma_G * math.sqrt(2 * self.estimated):
             notes.append(
                 "the Gram matrix is not told apart from its noise: declare fewer cells, read fewer columns, or release "
                 "more records"
@@ -164,7 +164,7 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
     """
     width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
     constant = float(_on_grid(np.array([_constant(schema)]), schema)[0])
-    level, kept, gone = _placed(np.array([constant]), slice(width - 1, width), width), list[Array](), list[Array]()
+    level, spans, gone = _placed(np.array([constant]), slice(width - 1, width), width), list[Array](), list[Array]()
     rows, columns = [level], list[ColumnCells]()
     for j in chosen:
         place, block = cells.blocks[j], blocks[j]
@@ -173,12 +173,12 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
         level[place] = block.means[column.reference]
         moved = np.delete(block.means, column.reference, axis=0) - block.means[column.reference]
         rows += [_placed(each, place, width) for each in moved]
-        for rows_of, directions in zip((kept, gone), block.directions(holds), strict=True):
+        for rows_of, directions in zip((spans, gone), block.directions(holds), strict=True):
             rows_of += [_placed(each, place, width) for each in directions]
         columns.append(column)
-    lost = np.array([False] * len(kept) + [True] * len(gone) + [False])
+    lost = np.array([False] * len(spans) + [True] * len(gone) + [False])
     every = sum(len(block.names) - 1 for block in blocks)
-    basis = np.column_stack([*kept, *gone, np.eye(width)[-1]])
+    basis = np.column_stack([*spans, *gone, np.eye(width)[-1]])
     return CellDesign(np.stack(rows), basis, lost, tuple(columns), every)
 
 
@@ -225,8 +225,8 @@ class _Block:
         """Orthonormal directions between steps of intervals that hold records, and the further ones of the others."""
         filled = holds[self.of_steps]
         differences = self.steps - self.steps[int(filled.argmax())]
-        kept = _span(differences[filled], float(np.abs(differences).max()))
-        return kept, _span(differences - differences @ kept.T @ kept, float(np.abs(differences).max()))
+        spanned = _span(differences[filled], float(np.abs(differences).max()))
+        return spanned, _span(differences - differences @ spanned.T @ spanned, float(np.abs(differences).max()))
 
 
 def _read(cells: Cells, j: int, schema: Schema) -> _Block:
@@ -290,7 +290,7 @@ def _names(column: Column, cuts: Array) -> tuple[str, ...]:
     """Names of a column's intervals, the last one that of a gap."""
     match column:
         case Numeric() | Dates():
-            cut_names = [column.said(float(cut)) for cut in cuts] if isinstance(column, Dates) else _told_apart(cuts)
+            cut_names = [column.said(float(cut)) for cut in cuts] if isinstance(column, Dates) else _distinct(cuts)
             inner = [f"{low} to < {high}" for low, high in pairwise(cut_names)]
             return (f"< {cut_names[0]}", *inner, f">= {cut_names[-1]}", "missing")
         case Truth():
@@ -301,7 +301,7 @@ def _names(column: Column, cuts: Array) -> tuple[str, ...]:
             return (*map(str, column.values), *(() if column.is_scale else ("other",)), "missing")
 
 
-def _told_apart(cuts: Array) -> list[str]:
+def _distinct(cuts: Array) -> list[str]:
     """Cut points in four digits, or in as many as keep a tenth of the distance to the nearest neighbour."""
     gaps = np.diff(cuts, prepend=-np.inf, append=np.inf)
     near = np.minimum(gaps[:-1], gaps[1:]) / 10

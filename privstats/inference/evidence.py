@@ -95,18 +95,18 @@ def linear_sums(
     raw = schema.features - (evidence.constant is not None)
     names = column_names(schema, raw)
     chosen = chosen_columns(names, columns)
-    kept = [*chosen, raw] if evidence.constant is not None else chosen
+    places = [*chosen, raw] if evidence.constant is not None else chosen
     count, count_sigma = _records(evidence, raw, records)
-    degrees = degrees_left(count, count_sigma, len(kept), f"{len(kept)} columns")
+    degrees = residual_degrees(count, count_sigma, len(places), f"{len(places)} columns")
     scale, shift = map_columns(schema.transform, raw)
     return LinearSums(
-        equations=_equations(evidence, evidence.G[np.ix_(kept, kept)], evidence.h[kept], target, degrees),
+        equations=_equations(evidence, evidence.G[np.ix_(places, places)], evidence.h[places], target, degrees),
         names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
         contrasts=contrasts_of(scale[chosen], shift[chosen], evidence.constant),
         records=count,
         mean=_mean(evidence, target, count),
         columns=raw,
-        parts=_parts(evidence, kept, target, raw, count_sigma),
+        parts=_parts(evidence, places, target, raw, count_sigma),
     )
 
 
@@ -116,7 +116,7 @@ def _cell_sums(
     """The sums of a regression on declared columns."""
     design = cell_design(schema, evidence.G, evidence.sigma_G, columns)
     count, count_sigma = _records(evidence, schema.features - 1, None)
-    degrees = degrees_left(count, count_sigma, design.taken, f"{design.taken} parameters")
+    degrees = residual_degrees(count, count_sigma, design.estimated, f"{design.estimated} parameters")
     return LinearSums(
         equations=_equations(evidence, design.gram(evidence.G), design.vector(evidence.h), target, degrees),
         names=design.names,
@@ -145,7 +145,7 @@ def _mean(evidence: GramEvidence, target: int, records: float) -> float:
     return 0.0 if evidence.constant is None else float(evidence.h[-1, target]) / (evidence.constant * records)
 
 
-def degrees_left(records: float, sigma: float, taken: int, what: str) -> float:
+def residual_degrees(records: float, sigma: float, taken: int, what: str) -> float:
     """Residual degrees of freedom: records less the parameters taken.
 
     Raises:

@@ -126,8 +126,8 @@ class LastStep:
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
         """Ends of the intervals; as :meth:`Inversion.interval`."""
         low, high = self.inversion.interval(alpha, sampling=sampling)
-        told = self.told(alpha)
-        return np.where(told, self.offset + low, -np.inf), np.where(told, self.offset + high, np.inf)
+        reported = self.told(alpha)
+        return np.where(reported, self.offset + low, -np.inf), np.where(reported, self.offset + high, np.inf)
 
     def combined(self, rows: Array) -> LastStep:
         """Return the step for linear combinations of the parameters, ``(r, m)``."""

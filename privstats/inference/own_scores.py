@@ -45,12 +45,12 @@ def area_influences(inside: NDArray[np.bool_], scores: Array) -> tuple[float, Ar
     for side in (inside, ~inside):
         won[side] = (ranks[side] - rankdata(scores[side])) / (~side).sum()
     won[~inside] = 1 - won[~inside]
-    found = float(won[inside].mean())
-    moves = won - found
+    value = float(won[inside].mean())
+    moves = won - value
     for side in (inside, ~inside):
         size = int(side.sum())
         moves[side] /= np.sqrt(size * max(size - 1, 1))
-    return found, moves
+    return value, moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +132,10 @@ class OwnRecords:
             np.bincount(at[side], minlength=len(values)).astype(np.float64) for side in (~inside, inside)
         ]
         wider = self.inflation(area_influences(inside, scores)[1]) if inside.any() and (~inside).any() else 1.0
-        found = area(sides[0], sides[1], 0.0, z * math.sqrt(wider))
+        interval = area(sides[0], sides[1], 0.0, z * math.sqrt(wider))
         cuts = np.unique(np.concatenate(list(_quantiles(scores, (inside, ~inside)))))[::-1]
         true, false = (tuple(self.share(scores >= cut, side, z) for cut in cuts.tolist()) for side in (inside, ~inside))
-        return RocCurve(cuts, true, false, found, (found.value, found.value))
+        return RocCurve(cuts, true, false, interval, (interval.value, interval.value))
 
     def calibration(self, labels: Sequence[Any], z: float) -> Reliability:
         """The diagram by groups of records of like probability: of the second of two classes, else of the predicted."""

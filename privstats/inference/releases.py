@@ -76,12 +76,12 @@ def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
     if len(releases) != 2 or not all(isinstance(each, Release) for each in releases):
         return None
     first, last = releases
-    given, ranged = first.plan.schema, last.plan.schema
-    if not (isinstance(given, RidgeSchema) and isinstance(ranged, RidgeSchema)):
+    original, ranged = first.plan.schema, last.plan.schema
+    if not (isinstance(original, RidgeSchema) and isinstance(ranged, RidgeSchema)):
         return None
     from privstats.course.standardised import behind_ranges
 
-    if behind_ranges(replace(given, folds=ranged.folds), first) != ranged:
+    if behind_ranges(replace(original, folds=ranged.folds), first) != ranged:
         raise ReleaseError(
             "these sums are not behind the ranges that the first release gives: give both releases of one Standardised "
             "course, in order, or the last one alone"

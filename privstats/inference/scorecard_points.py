@@ -49,14 +49,14 @@ class LinearScores:
     intercept: Array
 
 
-def made_from(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
+def releases_behind(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
     """Return the releases behind the head, without None and counts of cut points; refuse any other releases.
 
     Raises:
         ReleaseError: other releases, or public records in addition to them.
     """
-    given = releases if isinstance(releases, list | tuple) else [releases]
-    have = [each for each in given if isinstance(each, Release)]
+    several = releases if isinstance(releases, list | tuple) else [releases]
+    have = [each for each in several if isinstance(each, Release)]
     provenance = getattr(head, "provenance_", None)
     if not have or not isinstance(provenance, Provenance) or provenance.releases != Provenance.of(have).releases:
         raise ReleaseError("these are not the releases that the head was made from; give all of them, in order")
@@ -94,7 +94,7 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
     of the releases may draw further ones.
 
     Args:
-        head: made from the releases (:func:`made_from`).
+        head: made from the releases (:func:`releases_behind`).
         releases: all of them, in order.
         draws: their number.
     """
@@ -280,9 +280,9 @@ class Rows:
 
     def mean(self, release: Release, classes: int) -> Array:
         """The mean row of cells; the shift where noise leaves no records."""
-        kept = [place for place in range(classes) if place not in release.suppressed]
-        n = float(release.moments.N[kept].sum())
-        return self.shift + (self.length * release.moments.A[kept].sum(axis=0) / n if n >= 1 else 0.0)
+        released = [place for place in range(classes) if place not in release.suppressed]
+        n = float(release.moments.N[released].sum())
+        return self.shift + (self.length * release.moments.A[released].sum(axis=0) / n if n >= 1 else 0.0)
 
 
 def noisy(releases: Sequence[Release]) -> bool:

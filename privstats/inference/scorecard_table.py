@@ -26,8 +26,8 @@ from privstats.inference.scorecard_points import (
     class_sums,
     half_widths,
     linear_scores,
-    made_from,
     noisy,
+    releases_behind,
     shares,
 )
 from privstats.inference.summary import RowTable, Summary, ends_of
@@ -277,7 +277,7 @@ def scorecard(
     require_level(alpha)
     if draws < 2:
         raise DataError(f"draws must be at least 2, got {draws}; 200 give a standard deviation to 5 %")
-    have, rows = made_from(head, releases), Rows.of(head)
+    have, rows = releases_behind(head, releases), Rows.of(head)
     mean = rows.mean(*class_sums(have))
     scores = linear_scores(head.rule_, have)
     base, points = cell_points(rows.before(scores), rows.cells, mean)

@@ -86,9 +86,9 @@ class Summary:
         """80 columns of plain text, more for long cells; row names are cut to what is left, but not below 12, and not
         where two rows would have one name."""
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
-        left = max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME)
+        room = max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME)
         names = {row[0] for row in self.rows}
-        widths[0] = min(widths[0], left) if len({name[: left - 1] for name in names}) == len(names) else widths[0]
+        widths[0] = min(widths[0], room) if len({name[: room - 1] for name in names}) == len(names) else widths[0]
         lines = [self.title, "=" * _WIDTH, *textwrap.wrap(self.caution, _WIDTH)]
         for name, value in self.head:
             lines += textwrap.wrap(f"{name:<18} {value}", _WIDTH, subsequent_indent=" " * 19, drop_whitespace=True)

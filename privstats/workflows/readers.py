@@ -332,13 +332,13 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
         (('D',), 0.065)
     """
     schema, able = plan.schema, possible(plan)
-    asked = tuple(chosen) or able[:1]
-    read = {letter for name in asked for letter in reads(name, plan)}
+    selected = tuple(chosen) or able[:1]
+    read = {letter for name in selected for letter in reads(name, plan)}
     readers = {letter: tuple(name for name in able if letter in reads(name, plan)) for letter in sent(schema)}
     letters = tuple(letter for letter in readers if letter not in read) if able else ()
     share, gain = _cost(plan, letters)
     refused = "" if able else _refused(plan)
-    return UnreadStatistics(asked if able else (), not chosen, readers, letters, share, gain, refused)
+    return UnreadStatistics(selected if able else (), not chosen, readers, letters, share, gain, refused)
 
 
 def _refused(plan: Plan) -> str:

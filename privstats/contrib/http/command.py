@@ -252,12 +252,12 @@ def demo(
     require("uvicorn", "httptools", by="privstats http demo")
     from privstats.contrib.http.demo import PEOPLE, run_devices_demo
 
-    def told(link: str) -> None:
+    def show_link(link: str) -> None:
         say(f"the last person's link, which {'opens now' if browser else 'nobody follows'}: {link}")
 
     with TemporaryDirectory() as place, progress_bar("people answer", PEOPLE) as advance:
         result = run_devices_demo(
-            Path(place), browser=browser, entropy=os.urandom, seed=seed, link=told, sent=lambda: advance(1)
+            Path(place), browser=browser, entropy=os.urandom, seed=seed, link=show_link, sent=lambda: advance(1)
         )
     show_demo(result)
 

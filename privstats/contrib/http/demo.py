@@ -112,7 +112,7 @@ def run_devices_demo(
             _wait(lambda: _reports(run.folder / "leader") == PEOPLE, _BROWSER_SECONDS, "the browser's answer")
             sent()
         else:
-            _asked(run.folder / "leader", "/close")
+            _request(run.folder / "leader", "/close")
         path = run.folder / "leader" / "release.safetensors"
         _wait(path.exists, _WAIT_SECONDS, "the release")
         _wait(lambda: ask(run.folder / "leader", "GET", "/release")[0] == 200, _WAIT_SECONDS, "the release")
@@ -267,7 +267,7 @@ def _reports(home: Path) -> int:
     return int(msgspec.json.decode(ask(home, "GET", "/status")[1])["reports"])
 
 
-def _asked(home: Path, path: str) -> None:
+def _request(home: Path, path: str) -> None:
     status, body = ask(home, "POST", path)
     if status != 200:
         raise PrivstatsError(body.decode(errors="replace").strip())

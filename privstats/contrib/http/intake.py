@@ -109,7 +109,7 @@ class Intake:
         """
         early = manifest.early
         length = _checked_length(request, early.report_bytes(sender))
-        signature = _told_signature(request, length)
+        signature = _named_signature(request, length)
         try:
             async with deadline(length):
                 head = await _first(request, length if signature is None else early.head_bytes(sender))
@@ -159,7 +159,7 @@ class Intake:
             for room in rooms:
                 await room.take(length)
                 taken.append(room)
-            with self._broken.unless_taken(sender):
+            with self._broken.counting(sender):
                 yield
         finally:
             for room in taken:
@@ -176,7 +176,7 @@ def _checked_length(request: Request, wanted: int) -> int:
     return length
 
 
-def _told_signature(request: Request, length: int) -> bytes | None:
+def _named_signature(request: Request, length: int) -> bytes | None:
     """The signature that a request names beforehand; a small report may come without."""
     signature = request.headers.get(SIGNATURE)
     if signature is None and length <= _SMALL:

@@ -98,7 +98,7 @@ class BrokenOff:
         return self._clock() - self._times.get(sender, -math.inf) < _HOUR
 
     @contextmanager
-    def unless_taken(self, sender: int) -> Iterator[None]:
+    def counting(self, sender: int) -> Iterator[None]:
         """Count this sender from now on, until the block has come to its end."""
         self._times[sender] = self._clock()
         yield

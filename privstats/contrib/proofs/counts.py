@@ -43,8 +43,8 @@ class Counts(Statement):
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
         """Every count, and what is left of n in every table."""
         width = self.most_records.bit_length()
-        cell, left = Slack("count", 0, width), Slack("records", self.most_records, width)
-        return (*[cell] * self.size, *[left] * len(self.tables))
+        cell, remaining = Slack("count", 0, width), Slack("records", self.most_records, width)
+        return (*[cell] * self.size, *[remaining] * len(self.tables))
 
     def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002
         """Nothing."""

@@ -142,8 +142,8 @@ class Bits:
         2 Q / p.
         """
         gaps = subtract(mul(values, values), values)
-        left = totals(mul(gamma, gaps[None, :]))
-        return bool((left == mul(quotients, np.full(3, _zero(self.count, point), np.uint64))).all())
+        sums = totals(mul(gamma, gaps[None, :]))
+        return bool((sums == mul(quotients, np.full(3, _zero(self.count, point), np.uint64))).all())
 
     def rows_of(self, number: int, width: int) -> NDArray[np.uint64]:
         """The low ``width`` bits of a number, lowest first, in as many rows as they need."""

@@ -237,8 +237,8 @@ def completed(known: Whole, across: Whole) -> Whole:
 
 
 def _held(blocks: Whole, lower: Whole) -> tuple[Integers, Integers]:
-    left = blocks - lower @ lower.transpose(0, 2, 1)
-    return lower.astype(np.int64), left.astype(np.int64)
+    remainder = blocks - lower @ lower.transpose(0, 2, 1)
+    return lower.astype(np.int64), remainder.astype(np.int64)
 
 
 def _factor(blocks: Whole) -> Whole:

@@ -73,13 +73,13 @@ class MomentsDelta(Moments):
         Raises:
             DataError: neither of them, moments of different schemas, or moments without a record count.
         """
-        given = [each for each in (entering, leaving) if each is not None]
-        if given and all(getattr(each, "in_wire_steps", False) for each in given):
+        present = [each for each in (entering, leaving) if each is not None]
+        if present and all(getattr(each, "in_wire_steps", False) for each in present):
             return PersonDelta.of_persons(entering, leaving)  # type: ignore[arg-type]
-        if not given or not all(isinstance(each, ClassMoments | RidgeMoments) for each in given):
+        if not present or not all(isinstance(each, ClassMoments | RidgeMoments) for each in present):
             raise DataError("a change is made of what measure returned for a class or ridge schema; give entering=")
-        schema = given[0].schema
-        if any(each.schema != schema for each in given) or any(each.records is None for each in given):
+        schema = present[0].schema
+        if any(each.schema != schema for each in present) or any(each.records is None for each in present):
             raise DataError("entering and leaving must be measured under one schema; give what measure returned")
         arrays = {}
         for row in schema.sent:
@@ -176,12 +176,12 @@ class PersonDelta(MomentsDelta):
         Raises:
             DataError: sums under different schemas or clips, over several parties, or of an unknown number of persons.
         """
-        given = [each for each in (entering, leaving) if each is not None]
-        if any((each.schema, each.clip) != (given[0].schema, given[0].clip) for each in given):
+        present = [each for each in (entering, leaving) if each is not None]
+        if any((each.schema, each.clip) != (present[0].schema, present[0].clip) for each in present):
             raise DataError("entering and leaving must be measured under one plan; give what measure returned")
-        if any(each.parties != 1 or each.persons is None or each.counted is None for each in given):
+        if any(each.parties != 1 or each.persons is None or each.counted is None for each in present):
             raise DataError("a change is one party's, of so many persons; give what measure(persons=) returned")
-        change = cls.of_nobody(given[0].schema, given[0].clip)  # type: ignore[arg-type]
+        change = cls.of_nobody(present[0].schema, present[0].clip)  # type: ignore[arg-type]
         arrays = {
             row.letter: sum(
                 (sign * each.sums(row) for sign, each in ((1, entering), (-1, leaving)) if each is not None),
@@ -190,7 +190,7 @@ class PersonDelta(MomentsDelta):
             for row in change.schema.sent
         }
         entered, left = (0 if each is None else each.persons or 0 for each in (entering, leaving))
-        return cls(change.schema, arrays, entered, left, change.clip, sum(each.counted or 0 for each in given))
+        return cls(change.schema, arrays, entered, left, change.clip, sum(each.counted or 0 for each in present))
 
     @classmethod
     def of_nobody(cls, schema: ClassSchema | RidgeSchema, clip: Clip) -> PersonDelta:

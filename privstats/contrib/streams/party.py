@@ -19,7 +19,7 @@ from privstats import session
 from privstats.contrib.streams.inbox import PersonInbox, RecordInbox
 from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
 from privstats.contrib.streams.stream import Stream
-from privstats.engines.journal.client_file import left_by
+from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.parts import client_file, panel_of
 from privstats.engines.network.roles import require_role
@@ -120,11 +120,11 @@ class Changes:
             else:
                 _proven(folder, place, ended[place], say)
 
-    def left_over(self, folder: Folder, place: int) -> Collection[int]:
+    def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """Return rounds without a sent upload, and the last one, because the server no longer requests its answers."""
         last = [each for each in folder.rounds if each < place][-1:]
-        taken = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
-        return tuple(each for each in {*taken, *last} if each != place)
+        unsent = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
+        return tuple(each for each in {*unsent, *last} if each != place)
 
 
 @dataclass(frozen=True)
@@ -239,12 +239,12 @@ def stream_of(folder: Folder) -> Stream:
 
 def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordInbox:
     """A party's inbox of records, or of persons; ``registry`` is the party's where it is open already."""
-    found = inbox(folder.home, stream_of(folder))
-    if not isinstance(found, PersonInbox) or not (_is_client(folder) and _spent(folder)):
-        return found
+    result = inbox(folder.home, stream_of(folder))
+    if not isinstance(result, PersonInbox) or not (_is_client(folder) and _spent(folder)):
+        return result
     registry = registry or registry_of(folder)
     assert isinstance(registry, PersonRegistry)  # noqa: S101  of such a stream
-    return replace(found, registry=registry)
+    return replace(result, registry=registry)
 
 
 def inbox(home: Path, stream: Stream) -> RecordInbox:
@@ -286,6 +286,6 @@ def take_back(folder: RoundFolder, statements: bytes) -> None:
     except (msgspec.DecodeError, RecursionError):
         raise Declined("damaged", "it was damaged on its way") from None
     panel = panel_of(folder.plan, b"".join(ended.offers))
-    receipt, _ = left_by(client_file(folder), folder.key)
+    receipt, _ = receipt_and_agreement(client_file(folder), folder.key)
     named: dict[str, Any] = {"report": receipt, "statements": ended.statements, "roster": folder.roster, "panel": panel}
     registry_of(folder.above).excluded(folder.place, **named)

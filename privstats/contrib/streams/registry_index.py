@@ -238,7 +238,7 @@ class RegistryIndex:
         elif record.action == "taken":
             self._count(record.spend, body, 1, 1)
         elif record.action in SETTLED:
-            self._count(record.spend, self._taken(record), -1 if record.action == "returned" else 0, -1)
+            self._count(record.spend, self._records_of(record), -1 if record.action == "returned" else 0, -1)
 
     def state(self, spend: int, key: bytes) -> State:
         """The state of a record of the stream that record number ``spend`` allowed."""
@@ -314,7 +314,7 @@ class RegistryIndex:
                 missing.append((number, record))
             else:
                 body = checked_body(self.log, number, record)
-                folds[record.spend].apply(record, body, lambda record=record: self._taken(record))  # type: ignore[misc]
+                folds[record.spend].apply(record, body, lambda record=record: self._records_of(record))  # type: ignore[misc]
         if tables and not (
             tables == {*_TABLES, "registry_seal"}
             and reached < len(self.log.heads)
@@ -356,7 +356,7 @@ class RegistryIndex:
         """The changes of all streams, by number."""
         return ((number, each) for number, each in enumerate(self.log.records, start=1) if isinstance(each, Held))
 
-    def _taken(self, record: Held) -> bytes:
+    def _records_of(self, record: Held) -> bytes:
         """The records that the node of a change took."""
         for number, each in self._changes():
             if (each.spend, each.node, each.action) == (record.spend, record.node, "taken"):

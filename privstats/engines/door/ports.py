@@ -51,12 +51,12 @@ def free_port() -> int:
         >>> 20_000 <= free_port() < 32_000
         True
     """
-    left = 100
+    attempts = 100
     while True:
         try:
             with socket.create_server(("127.0.0.1", port := secrets.choice(_PORTS))):
                 return port
         except OSError as error:
-            left -= 1
-            if error.errno != errno.EADDRINUSE or not left:
+            attempts -= 1
+            if error.errno != errno.EADDRINUSE or not attempts:
                 raise

@@ -122,9 +122,9 @@ class GridTransport:
             Its id. A message that Flower did not accept has an id too, and its answer is that the node is unavailable.
         """
         message = Message(records.pack(kind, data), node, records.MESSAGE_TYPE, ttl=ttl)
-        taken = next(iter(self._grid.push_messages([message])), None) or _NOT_TAKEN
-        self._asked[taken] = node
-        return taken
+        name = next(iter(self._grid.push_messages([message])), None) or _NOT_TAKEN
+        self._asked[name] = node
+        return name
 
     def pull(self, message: str, most: int) -> Reply | None:
         """The answer to one message, or None before it has arrived.

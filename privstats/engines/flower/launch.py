@@ -25,7 +25,7 @@ import tomli_w
 
 from privstats.engines.door.ports import free_port
 from privstats.engines.flower import addresses, entrypoint_guard, fork_server
-from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, days_left
+from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, remaining_days
 from privstats.engines.flower.certificates import check_node_key
 from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, WakeUpPipe
 from privstats.engines.flower.replaced_names import check_version
@@ -298,7 +298,7 @@ def _must_exist(what: str, path: Path) -> None:
 
 def _say_soon(say: Say, what: str, end: datetime) -> None:
     if end - datetime.now(UTC) < SOON:
-        say(f"{what} ends on {end:%Y-%m-%d}, in {days_left(end)} days: new ones must be at every party before")
+        say(f"{what} ends on {end:%Y-%m-%d}, in {remaining_days(end)} days: new ones must be at every party before")
 
 
 def _quoted(home: Path) -> str:

@@ -167,7 +167,7 @@ class NodeAuthentication:
 
     def _timed(self, admitted: AdmittedConnection, size: int, receive: Receive, send: Send) -> tuple[Receive, Send]:
         """Return both ends of a request, which update how long its connection may continue."""
-        given = 0
+        received_bytes = 0
 
         async def received() -> MutableMapping[str, Any]:
             message = await receive()
@@ -176,10 +176,10 @@ class NodeAuthentication:
             return message
 
         async def sent(message: MutableMapping[str, Any]) -> None:
-            nonlocal given
-            given += len(message.get("body", b""))
+            nonlocal received_bytes
+            received_bytes += len(message.get("body", b""))
             self._limiter.allow(
-                admitted, given
+                admitted, received_bytes
             )  # before, because it waits for who does not take the answer before this
             await send(message)
 

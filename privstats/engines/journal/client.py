@@ -84,7 +84,7 @@ class JournaledClient(JournalBase):
                 not a client or not a function.
         """
         require_peer(client)
-        _require_told(on_upload)
+        _require_callback(on_upload)
         outside = client_outside(getattr(client, "session_id", b""), client.index)
         with ClientFile.held(path, key, outside) as file:
             if file.path.exists():
@@ -120,7 +120,7 @@ class JournaledClient(JournalBase):
                 place, or damage; or the journal could not be written before it continues.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
-        _require_told(on_upload)
+        _require_callback(on_upload)
         with ClientFile.held(path, key, machine.outside) as file, written(file.path):
             return cls._resumed(file, machine, on_upload, restored)
 
@@ -149,7 +149,7 @@ class JournaledClient(JournalBase):
             LocalProtocolError: as for :meth:`resume`, or ``make`` returned a client of another place or plan.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
-        _require_told(on_upload)
+        _require_callback(on_upload)
         require_callable("make", make)
         with ClientFile.held(path, key, machine.outside) as file:
             if file.path.exists():
@@ -175,7 +175,7 @@ class JournaledClient(JournalBase):
     ) -> JournaledClient:
         saved = file.read()
         if saved.state and saved.ended:
-            file.replace(saved.kept())
+            file.replace(saved.permanent())
             raise SessionEndedError(f"the report at {file.path} is removed: the box keys that open it have ended")
         if not saved.state:
             file.catch_up()
@@ -390,7 +390,7 @@ class _Machine:
         return client
 
 
-def _require_told(on_upload: object) -> None:
+def _require_callback(on_upload: object) -> None:
     if on_upload is not None:
         require_callable("on_upload", on_upload)
 

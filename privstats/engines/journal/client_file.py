@@ -48,7 +48,7 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether only the permanent fields are still needed."""
         return not self.state or 0 < self.until <= time.time()
 
-    def kept(self) -> Saved:
+    def permanent(self) -> Saved:
         """The permanent fields alone."""
         return Saved(b"", receipt=self.receipt, agreement=self.agreement)
 
@@ -141,7 +141,7 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
         file = ClientFile(place, key)
         saved = file.read()
         if saved.ended:
-            file.replace(saved.kept())
+            file.replace(saved.permanent())
 
 
 def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = None) -> None:
@@ -162,7 +162,7 @@ def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = No
             ClientFile(place, key, outside=outside).replace(Saved(b""))
 
 
-def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
+def receipt_and_agreement(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
     """Receipt and agreement of a client that ended at any earlier time; both empty if it has not ended or has none.
 
     Raises:

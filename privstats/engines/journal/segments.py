@@ -180,7 +180,7 @@ class Segments:
         self._require(number)
         log = RecordLog(self.path(number), self._key)
         try:
-            self._require_all(number, log.found(count), count)
+            self._require_all(number, log.present(count), count)
             for at, record in islice(log.located(), count):
                 yield self._packed(number, at), record
         finally:

@@ -177,7 +177,7 @@ class JournaledServer(PartSums):
     ) -> JournaledServer:
         snapshot = Snapshot.read(directory, key)
         server = place.resumed(snapshot.state, key)
-        files = ServerFiles.found(directory, key, counter, place.parameters.upload_bytes, snapshot)
+        files = ServerFiles.recovered(directory, key, counter, place.parameters.upload_bytes, snapshot)
         journaled = cls(directory, key, server, files, lock=lock)
         try:
             with journaled._acting():

@@ -107,7 +107,7 @@ class ServerFiles:
         return cls(directory, key, counter, Segments(directory, key, 0), seed=seed, mark=Mark(), largest=largest)
 
     @classmethod
-    def found(cls, directory: Path, key: bytes, counter: Counter, largest: int, snapshot: Snapshot) -> ServerFiles:
+    def recovered(cls, directory: Path, key: bytes, counter: Counter, largest: int, snapshot: Snapshot) -> ServerFiles:
         """The files of the session of ``snapshot``, once all that they show is on disk.
 
         Raises:

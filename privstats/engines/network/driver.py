@@ -216,11 +216,11 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
         for node in online:
             if context.registry.place_of(node) not in payloads:
                 queue.ask(node, "hello", lambda: question)
-        for node, asked, reply in queue.replies():
+        for node, request, reply in queue.replies():
             if reply.code != OK:
-                _refused(context, queue, node, asked, reply)
+                _refused(context, queue, node, request, reply)
                 continue
-            place, payload = context.proved(node, asked, reply, queue)
+            place, payload = context.proved(node, request, reply, queue)
             if place is not None:
                 payloads[place] = payload
                 queue.done(node)
@@ -243,10 +243,10 @@ def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Req
 
 
 def _line(report: StepReport, registry: NodeRegistry) -> str:
-    asked = len(report.answered) + len(report.missing)
+    requests = len(report.answered) + len(report.missing)
     missing = f"; missing: {registry.listed(report.missing)}" if report.missing else ""
     return (
-        f"step {report.step}: {len(report.answered)} of {asked} answered in {report.seconds:.1f} s, "
+        f"step {report.step}: {len(report.answered)} of {requests} answered in {report.seconds:.1f} s, "
         f"{report.received:,} bytes up, {report.sent:,} down{missing}"
     )
 
@@ -269,8 +269,8 @@ class _Step:
         passed."""
         while True:
             self._ask()
-            for node, asked, reply in self._queue.replies():
-                self._hear(node, asked, reply)
+            for node, request, reply in self._queue.replies():
+                self._hear(node, request, reply)
             missing = self._server.waiting_for
             self._look(missing)
             if not missing or self._context.clock() >= self._until or self._hopeless(missing):
@@ -296,8 +296,8 @@ class _Step:
 
     def _wanted(self) -> frozenset[int]:
         """All places with something to answer: those that the step waits for, and those asked in addition."""
-        asked = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
-        return self._server.waiting_for.union(asked)
+        awaited = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
+        return self._server.waiting_for.union(awaited)
 
     def _ask(self) -> None:
         wanted, registry = self._wanted(), self._context.registry

@@ -105,17 +105,17 @@ class Host:
 
     def _run_course(self, carrying: Carrying) -> Ended | Waiting:
         releases: list[Release | None] = []
-        asked = False
+        checked = False
         for round_ in iter_rounds(self.folder.course, releases):
             if not self._ended(round_.place):
-                if asked and self.folder.kind.pauses(self.folder.course, round_.place):
+                if checked and self.folder.kind.pauses(self.folder.course, round_.place):
                     return Ended(tuple(releases), self._sentence(releases))
-                asked = True
+                checked = True
                 waiting = self._run_round(round_, releases, carrying)
                 if waiting is not None:
                     return waiting
             releases.append(self.folder.release(round_.place))
-        if not asked:
+        if not checked:
             with suppress(SessionEndedError):  # parties that missed the end of the last round are notified now
                 last = self.folder.round(len(releases) - 1)
                 self._run(last, carrying, say=self._prefixed(last.place, carrying.say))

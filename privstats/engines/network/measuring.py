@@ -305,8 +305,8 @@ def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
         DataError: something else, or records that do not fit the plan.
     """
     X, y, ids = _with_ids(plan, loaded)
-    given: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given)
+    options: Any = {"published": plan.published, "unreadable": plan.unreadable}
+    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
 
 
 def admit_persons(course: Course, loaded: Any) -> None:

@@ -69,32 +69,32 @@ class RequestQueue:
 
     def ask(self, node: int, kind: MessageKind, make: Callable[[], bytes]) -> None:
         """Send the result of ``make``, unless the node has that request already and it is too early to repeat it."""
-        asked, now = self._asked.get(node), self._clock()
-        if asked is not None and (asked.again is None or now < asked.again):
+        request, now = self._asked.get(node), self._clock()
+        if request is not None and (request.again is None or now < request.again):
             return
         data = make()
-        if asked is None:
-            asked = self._asked[node] = Request(kind, sha256(data).digest(), None)
-        asked.again = now + SILENT
+        if request is None:
+            request = self._asked[node] = Request(kind, sha256(data).digest(), None)
+        request.again = now + SILENT
         name = self._transport.push(node, kind, data, ttl=max(1.0, self._until - now))
         self.sent += len(data)
         if name:
-            asked.messages.append(name)
+            request.messages.append(name)
 
     def replies(self) -> Iterator[tuple[int, Request, Reply]]:
         """Replies, node by node, one at a time; the carrier's own errors are handled here."""
-        waiting = {name: (node, asked) for node, asked in self._asked.items() for name in asked.messages}
+        waiting = {name: (node, request) for node, request in self._asked.items() for name in request.messages}
         for name, reply in pulled(self._transport, list(waiting), self._most):
-            node, asked = waiting[name]
-            asked.messages.remove(name)
+            node, request = waiting[name]
+            request.messages.remove(name)
             self.received += len(reply.data)
             self._heard = self._clock()
             if reply.code.startswith(_CARRIER):
-                asked.again = self._soon(asked)
-            elif self._asked.get(node) is asked:
+                request.again = self._soon(request)
+            elif self._asked.get(node) is request:
                 if reply.code != OK:
-                    self._note(asked, reply.code)
-                yield node, asked, reply
+                    self._note(request, reply.code)
+                yield node, request, reply
 
     @property
     def pause(self) -> float:
@@ -121,9 +121,9 @@ class RequestQueue:
 
     def returns(self, node: int) -> None:
         """The node went offline, perhaps with its request: repeat it as soon as the node is back."""
-        asked = self._asked.get(node)
-        if asked is not None and asked.again is not None:
-            asked.again = self._clock()
+        request = self._asked.get(node)
+        if request is not None and request.again is not None:
+            request.again = self._clock()
 
     def never(self, node: int) -> None:
         """Send this node no more requests in this step."""

@@ -14,7 +14,7 @@ import msgspec
 
 from privstats import session
 from privstats.dp import Spend
-from privstats.engines.journal.client_file import left_by
+from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.measuring import Records, charge_of, records_of
 from privstats.engines.network.statements import EndStatements
@@ -63,7 +63,7 @@ class RecordsPart:
 
     def _free(self, beside: bytes) -> None:
         folder = self._folder
-        receipt, _ = left_by(client_file(folder), folder.key)
+        receipt, _ = receipt_and_agreement(client_file(folder), folder.key)
         if not receipt:  # nothing was sent, so there is nothing to prove
             return
         try:
@@ -71,8 +71,8 @@ class RecordsPart:
         except (msgspec.DecodeError, RecursionError):
             raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
         panel, charge = panel_of(folder.plan, b"".join(ended.offers)), charge_of(folder)
-        given: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
-        session.free(folder.plan, receipt, ended.statements, **given)
+        arguments: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
+        session.free(folder.plan, receipt, ended.statements, **arguments)
 
 
 class Part(Protocol):
@@ -100,7 +100,7 @@ class Contribution(Protocol):
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Settle the fate of what was sent, by :class:`EndStatements` of rounds that have ended, encoded."""
 
-    def left_over(self, folder: Folder, place: int) -> Collection[int]:
+    def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """Return rounds with sessions to give up as this one begins."""
 
 
@@ -114,7 +114,7 @@ class _AllRecords:
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Do nothing."""
 
-    def left_over(self, folder: Folder, place: int) -> Collection[int]:
+    def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """All others."""
         return [each for each in folder.rounds if each != place]
 

@@ -203,7 +203,7 @@ class Party:
         if announcement.place in folder.rounds:
             raise Declined("not_next", f"the server sent another plan for round {announcement.place} before; {_LOOK}")
         round_folder = folder.keep(announcement.place, plan)
-        for place in between.left_over(folder, round_folder.place):
+        for place in between.obsolete_rounds(folder, round_folder.place):
             with suppress(PrivstatsError):  # one that another process answers now is given up with the next round
                 self.at(folder.round(place)).role.session_ended()
         return round_folder

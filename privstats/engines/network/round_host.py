@@ -284,13 +284,13 @@ class RoundHost:
 
     def _short(self, step_status: StepStatus, registry: NodeRegistry) -> str:
         cohort = self.folder.plan.cohort
-        asked = len(step_status.answered) + len(step_status.waiting_for)
+        requests = len(step_status.answered) + len(step_status.waiting_for)
         helpers = min(step_status.waiting_for) >= cohort.clients
-        needs = f"the plan needs {asked if helpers else cohort.min_survivors}"
+        needs = f"the plan needs {requests if helpers else cohort.min_survivors}"
         if step_status.abort is not None and step_status.abort.code not in ("too_few_clients", "too_few_helpers"):
             needs = f"which is not enough ({step_status.abort.code.replace('_', ' ')})"
         return (
-            f"step {step_status.step}: {len(step_status.answered)} of {asked} answered, {needs}; missing: "
+            f"step {step_status.step}: {len(step_status.answered)} of {requests} answered, {needs}; missing: "
             f"{registry.listed(step_status.waiting_for)}"
         )
 

@@ -253,8 +253,8 @@ def gcv_penalty(spectrum: GramSpectrum, q: float, n: float, intercept: bool) -> 
     """The penalty that minimises ``n RSS / (n - df)^2`` (Golub, Heath and Wahba 1979), from (G, h, q) and n."""
     grid = penalty_grid(spectrum.values)
     residual, freedom = _residual_and_freedom(spectrum, q, grid)
-    left = np.maximum(n - freedom - intercept, 1e-3)
-    return float(grid[int((np.log(residual) - 2 * np.log(left)).argmin())])
+    remaining = np.maximum(n - freedom - intercept, 1e-3)
+    return float(grid[int((np.log(residual) - 2 * np.log(remaining)).argmin())])
 
 
 def likelihood_penalty(spectrum: GramSpectrum, q: float, n: float) -> float:

@@ -174,8 +174,8 @@ def quantile_of(table: CountTable, q: float, z: float) -> Interval:
     value = _crossing(edges, np.array([0.0, *(share.value for share in shares), 1.0]), q)
     low = _crossing(edges, np.array([0.0, *(share.high for share in shares), 1.0]), q)
     high = _crossing(edges, np.array([0.0, *(share.low for share in shares), 1.0]), q, last=True)
-    told = all(share.told for share in shares)
-    return Interval(value, low if told else -math.inf, high if told else math.inf, told)
+    reported = all(share.told for share in shares)
+    return Interval(value, low if reported else -math.inf, high if reported else math.inf, reported)
 
 
 def chi2_contingency(release: Release, row: str, column: str) -> Chi2:

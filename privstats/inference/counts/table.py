@@ -69,11 +69,11 @@ class CountTable:
 
     def known(self) -> CountTable:
         """The table without the cells of missing values."""
-        kept = self.counts
+        counts = self.counts
         for axis, variable in enumerate(self.variables):
             if variable.missing:
-                kept = np.delete(kept, -1, axis=axis)
-        return CountTable(self.variables, kept, self.sigma)
+                counts = np.delete(counts, -1, axis=axis)
+        return CountTable(self.variables, counts, self.sigma)
 
 
 def count_table(release: Release, *names: str) -> CountTable:
@@ -82,8 +82,8 @@ def count_table(release: Release, *names: str) -> CountTable:
     Raises:
         ReleaseError: not a release of count tables, or no table holds all names.
     """
-    given = type(require_records(release).plan.schema).__name__
-    refusal = f"this reader takes count tables, and the release measures a {given}; measure a CountSchema"
+    kind = type(require_records(release).plan.schema).__name__
+    refusal = f"this reader takes count tables, and the release measures a {kind}; measure a CountSchema"
     schema = narrowed(release.plan.schema, CountSchema, ReleaseError(refusal))
     require_gaussian(release)
     holding = [table for table in schema.tables if set(names) <= set(table)]
@@ -94,8 +94,8 @@ def count_table(release: Release, *names: str) -> CountTable:
     cells = np.asarray(release.moments.T[schema.place(table)]).reshape(schema.shape(table))
     summed = tuple(axis for axis, name in enumerate(table) if name not in names)
     merged = math.prod(cells.shape[axis] for axis in summed)
-    left = [name for name in table if name in names]
-    counts = cells.sum(axis=summed).transpose([left.index(name) for name in names])
+    chosen = [name for name in table if name in names]
+    counts = cells.sum(axis=summed).transpose([chosen.index(name) for name in names])
     sigma = reckoned_sigma(release)["T"] * math.sqrt(merged)
     return CountTable(tuple(schema.variable(name) for name in names), counts, sigma)
 

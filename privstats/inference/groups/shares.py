@@ -209,8 +209,8 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
         tuple(ratio(float(count), float(group.sum()), (1, others), table.sigma, z) for count in group)
         for group in counts
     )
-    told = len(counts) == 2 and all(share.told for group in shares for share in group)
-    apart = category_difference(counts, table.sigma, alpha, z) if told else Interval(math.nan, 0.0, math.inf, False)
+    reported = len(counts) == 2 and all(share.told for group in shares for share in group)
+    apart = category_difference(counts, table.sigma, alpha, z) if reported else Interval(math.nan, 0.0, math.inf, False)
     cells, variable = table.variables[1].cells[: others + 1], table.variables[1]
     quartiles = _quartiles(variable, counts, table.sigma, z)
     return Shares(cells, counts, shares, _pvalue(release, by, name), apart.value, (apart.low, apart.high), quartiles)
@@ -290,18 +290,18 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
     Returns:
         The difference; not reported where noise could hide a cell in both groups, or a group.
     """
-    records, untold = counts.sum(axis=1), Interval(math.nan, 0.0, math.inf, False)
+    records, unreported = counts.sum(axis=1), Interval(math.nan, 0.0, math.inf, False)
     if not (records > 0).all():
-        return untold
+        return unreported
     if not sigma:
         value = math.sqrt(max(float(_length(counts, records)), 0.0))
         return Interval(value, value, value, True)
     clear = _CLEAR_CELL * sigma * math.sqrt(2)
     if (counts.sum(axis=0) <= clear).any() or (records <= clear * math.sqrt(counts.shape[1])).any():
-        return untold
+        return unreported
     length = _length_and_errors(counts, records)
     if length is None:
-        return untold
+        return unreported
     value, errors = length
     spread = sigma**2 * float(np.linalg.eigvalsh(errors @ errors.T)[-1])
     ratio, cells = value**2 / spread, len(errors)

@@ -107,8 +107,8 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
     rows = np.vstack([_rows(each, first, len(fit.names)) for each, first in blocks])
     itself = np.concatenate([np.arange(len(each.cells)) == first for each, first in blocks])
     errors = fit.errors.combined(rows[~itself])
-    told, (low, high) = errors.told(alpha), errors.interval(alpha)
-    shown = {"estimate": np.where(told, errors.estimate, math.nan), "error": errors.error, "low": low, "high": high}
+    reported, (low, high) = errors.told(alpha), errors.interval(alpha)
+    shown = {"estimate": np.where(reported, errors.estimate, math.nan), "error": errors.error, "low": low, "high": high}
     shown |= {"noise_error": errors.noise_error}
     return CellTable(
         columns=tuple(each.name for each in fit.column_cells for _ in each.cells),
@@ -116,7 +116,7 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
         reference=itself,
         **{name: _beside(itself, values, 0.0) for name, values in shown.items()},
         pvalue=_beside(itself, errors.pvalues(), math.nan),
-        told=_beside(itself, told.astype(np.float64), 1.0) > 0,
+        told=_beside(itself, reported.astype(np.float64), 1.0) > 0,
         alpha=alpha,
         level=fit.t_test(_level(fit, blocks), alpha=alpha),
         regression=fit,

@@ -111,9 +111,9 @@ def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
     """Return a sentence on clipped targets; empty where none is needed."""
     if saturation is None or unclipped or saturation.targets < _SATURATED:
         return ""
-    told = "so no coefficient is told" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
+    effect = "so no coefficient is told" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
     return (
-        f"if targets are normal, {saturation.targets:.1%} of them are beyond target_bound and were clipped, {told}; "
+        f"if targets are normal, {saturation.targets:.1%} of them are beyond target_bound and were clipped, {effect}; "
         "sums do not show whether they were, or lie just inside: where every party's clip report counts none, say "
         "unclipped=True, else raise target_bound, or centre the target by public knowledge"
     )

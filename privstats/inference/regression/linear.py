@@ -98,8 +98,8 @@ def ols(
     if sums.parts is not None and cov_type != "nonrobust" and not refusal:
         of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
         return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason, unclipped)
-    whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
-    return replace(_regression(release, sums, whole, "nonrobust", reason, unclipped), counts=counts)
+    total = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
+    return replace(_regression(release, sums, total, "nonrobust", reason, unclipped), counts=counts)
 
 
 def _no_folds(sums: LinearSums, release: Release) -> str:
@@ -206,8 +206,8 @@ class PartErrors:
         F = len(self.parts.G)
         if not self._positive:
             return np.full(len(self.estimate), np.inf)
-        left = np.linalg.solve(self._remaining, (self.inversion.equations.h - self.parts.h)[..., None])[..., 0]
-        moved = left @ self.inversion.contrasts.T - self.estimate
+        solutions = np.linalg.solve(self._remaining, (self.inversion.equations.h - self.parts.h)[..., None])[..., 0]
+        moved = solutions @ self.inversion.contrasts.T - self.estimate
         return np.asarray(np.sqrt((F - 1) / F * np.square(moved).sum(axis=0)))
 
     def told(self, alpha: float) -> NDArray[np.bool_]:
@@ -233,8 +233,8 @@ class PartErrors:
         else:
             margin = quantile(alpha, self.inversion.degrees) * self.error
             low, high = self.estimate - margin, self.estimate + margin
-        told = self.told(alpha)
-        return np.where(told, low, -np.inf), np.where(told, high, np.inf)
+        reported = self.told(alpha)
+        return np.where(reported, low, -np.inf), np.where(reported, high, np.inf)
 
     def combined(self, rows: Array) -> PartErrors:
         """Return the errors of linear combinations of the parameters, ``(r, m)``."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.evidence import CONSTANT, LinearSums, Parts, contrasts_of, degrees_left
+from privstats.inference.evidence import CONSTANT, LinearSums, Parts, contrasts_of, residual_degrees
 from privstats.inference.inversion import Errors, Inversion, NormalEquations, condition
 from privstats.inference.regression.linear import ALIKE, PartErrors, design_notes, explained
 from privstats.inference.regression.restricted_likelihood import LEVELS, MixedErrors, Reml, pull_weights
@@ -72,9 +72,9 @@ def fixed_effects(
         raise ReleaseError(f"cov_type must be 'auto', 'nonrobust' or 'groups', got {cov_type!r}")
     sums = _fixed_sums(release, columns)
     if cov_type == "nonrobust" or (cov_type == "auto" and sums.parts is None):
-        whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
+        total = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
         reason = "as asked" if cov_type == "nonrobust" else "the schema has no groups of sites"
-        return _with_levels(release, sums, whole, ("nonrobust", reason), f"the same slopes at all sites, {ALIKE}")
+        return _with_levels(release, sums, total, ("nonrobust", reason), f"the same slopes at all sites, {ALIKE}")
     if sums.parts is None:
         raise ReleaseError("cov_type 'groups' cannot be had: the schema has no groups of sites; measure groups=8")
     groups = len(sums.parts.G)
@@ -213,9 +213,9 @@ def _mixed_sums(
     raw = schema.features - 2
     names = column_names(schema, raw)
     chosen = chosen_columns(names, columns)
-    kept = [*chosen, raw, raw + 1]
-    unit = np.array([1.0] * (len(kept) - 1) + [schema.target_scale])
-    Q = release.moments.Q[:, kept][:, :, kept] * np.outer(unit, unit)
+    places = [*chosen, raw, raw + 1]
+    unit = np.array([1.0] * (len(places) - 1) + [schema.target_scale])
+    Q = release.moments.Q[:, places][:, :, places] * np.outer(unit, unit)
     reml = Reml(np.tensordot(pull_weights(schema.pulls, sizes), Q, axes=1), last.value, release.moments.N)
     T = reml.T[reml.best or 0]
     scale, shift = map_columns(schema.transform, raw)
@@ -284,8 +284,8 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
     scale, _ = map_columns(schema.transform, schema.features - 1)
     blocks = _Blocks.of(release, schema, chosen)
     sites = len(release.survivors)
-    taken = f"{sites} sites and {len(chosen)} columns"
-    degrees = degrees_left(blocks.records, release.sigma["N"], sites + len(chosen), taken)
+    parameters = f"{sites} sites and {len(chosen)} columns"
+    degrees = residual_degrees(blocks.records, release.sigma["N"], sites + len(chosen), parameters)
     return LinearSums(
         equations=blocks.equations(math.sqrt(schema.groups) * release.sigma["Q"], schema.target_scale, degrees),
         names=tuple(names[j] for j in chosen),

@@ -164,9 +164,9 @@ class Regression(RowTable):
         require_level(alpha)
         rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
         (low,), (high,) = rows.interval(alpha)
-        told = bool(rows.told(alpha)[0])
-        estimate = float(rows.estimate[0]) if told else math.nan
-        return ContrastTest(estimate, float(low), float(high), told, float(rows.pvalues(value)[0]))
+        reported = bool(rows.told(alpha)[0])
+        estimate = float(rows.estimate[0]) if reported else math.nan
+        return ContrastTest(estimate, float(low), float(high), reported, float(rows.pvalues(value)[0]))
 
     def wald_test(self, contrasts: Any) -> float:
         """p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.

@@ -10,7 +10,7 @@ import numpy as np
 
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of, ends_of, number_of
-from privstats.inference.treatment_effects.heterogeneity import heterogeneity_said
+from privstats.inference.treatment_effects.heterogeneity import heterogeneity_sentence
 from privstats.inference.treatment_effects.influence_sums import InfluenceSums
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
             *([_RATIO] if first.as_ratio or measured == "ratio" else []),
             *_after_weighting(first),
             *_between_sites(named, alpha),
-            *_not_told(named, alpha),
+            *_hidden_rows(named, alpha),
             *_few(first),
         ),
         methods=source.methods(f"{_estimated(first)} {declared}"),
@@ -203,7 +203,7 @@ def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
     return (*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high)))
 
 
-def _not_told(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
+def _hidden_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
     """One sentence for each reason, with the rows that it hides where there are several."""
     why: dict[str, list[str]] = {}
     for name, table in named:
@@ -221,7 +221,7 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     )
     seen = [("observed", f"kept from {table.trim:g}")] if table.missing else []
     return (
-        ("records", records_said(table)),
+        ("records", records_phrase(table)),
         *arms,
         design,
         *seen,
@@ -231,7 +231,7 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     )
 
 
-def records_said(table: EffectTable) -> str:
+def records_phrase(table: EffectTable) -> str:
     """The number of records, and the standard deviation of its noise."""
     sigma = InfluenceSums.of(table.release).sigma_n
     return f"{table.nobs:,.0f} (noisy, standard error {sigma:,.1f})" if sigma else f"{table.nobs:,.0f}"
@@ -268,7 +268,7 @@ def _between_sites(named: Sequence[tuple[str, EffectTable]], alpha: float) -> li
     for name, table in named:
         if table.in_groups:
             what = f" ({name})" if len(named) > 1 else ""
-            sentences.append(heterogeneity_said(table, alpha).replace("sites:", f"sites{what}:", 1))
+            sentences.append(heterogeneity_sentence(table, alpha).replace("sites:", f"sites{what}:", 1))
     return sentences
 
 
@@ -279,12 +279,12 @@ def _ends(table: EffectTable) -> str:
 
 def _population(table: EffectTable) -> str:
     """Describe the population of the difference."""
-    kept = table.kept or 0.0
+    share = table.kept or 0.0
     if table.missing:
-        kept = min(kept, 1.0)
-        few = " Most records are not in it." if kept < _HALF else ""
+        share = min(share, 1.0)
+        few = " Most records are not in it." if share < _HALF else ""
         return (
-            f"{kept:.0%} of records are in this population, with and without an outcome; the rest have in one of the "
+            f"{share:.0%} of records are in this population, with and without an outcome; the rest have in one of the "
             f"arms a published probability of being observed below {table.trim:g}.{few}"
         )
     beyond = f"have a published propensity outside {_ends(table)}"
@@ -292,13 +292,13 @@ def _population(table: EffectTable) -> str:
         case "overlap":
             return (
                 "It is about the records weighted by e (1 - e), e the published propensity, and about none that "
-                f"{beyond}; their mean weight is {kept:.3f} of at most .25."
+                f"{beyond}; their mean weight is {share:.3f} of at most .25."
             )
         case "att":
             above = beyond.replace("outside", "above")
-            return f"It is about {kept:.0%} of all records: the treated, but for those that {above}."
-    few = " Most records are not in it." if kept < _HALF else ""
-    return f"{kept:.0%} of records are in this population; the rest {beyond}.{few}"
+            return f"It is about {share:.0%} of all records: the treated, but for those that {above}."
+    few = " Most records are not in it." if share < _HALF else ""
+    return f"{share:.0%} of records are in this population; the rest {beyond}.{few}"
 
 
 def _few(table: EffectTable) -> list[str]:

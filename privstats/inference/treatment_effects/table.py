@@ -308,7 +308,7 @@ def question(
         subgroup=subgroup,
         declared=declared,
         ratio=ratio,
-        untold=_misassigned(schema, arms) or _untold(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
+        untold=_misassigned(schema, arms) or _outweighed(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
         nobs=sums.n,
         arms=_numbers(read),
         r_=r,
@@ -370,7 +370,7 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     )
 
 
-def _untold(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
+def _outweighed(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
     """Return why an effect is not reported at any level: a record weighs too much compared with all others."""
     rarest = 0.5 if schema.probability is None else min(schema.least_chances) * (schema.trim or 1.0)
     quiet = sums.sigma_e < _QUIET

@@ -68,7 +68,7 @@ def _spread(error: float | None) -> str:
     return "" if error is None else f" ± {error:.3f}"
 
 
-def taken(what: Opened) -> tuple[Sentence, ...]:
+def assumptions(what: Opened) -> tuple[Sentence, ...]:
     """Return the facts treated as public and the defaults used, each with where a study states it."""
     words = words_of(len(what.parties), persons=what.asked.persons is not None)
     chosen = {name: getattr(what.asked, name, None) for name in words}
@@ -162,7 +162,7 @@ def oddities(what: Opened) -> list[str]:
 def costs(found: Rehearsal) -> list[tuple[str, str]]:
     """Return the rows of costs: budget spent, bytes sent, seconds."""
     what = found.opened
-    left = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
+    excluded = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
     sizes = [("records", what.public.records, sum(int(party.test.sum()) for party in what.parties))]
     if what.public.persons is not None:
         sizes.insert(0, ("persons", what.public.persons, sum(party.persons(test=True) for party in what.parties)))
@@ -170,7 +170,7 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         ("promise for all sessions together", promised(what)),
         *((f"{unit} summed", f"{summed:,}") for unit, summed, _ in sizes),
         *((f"{unit} held out to score on", f"{held:,}") for unit, _, held in sizes),
-        *((label, f"{count:,}") for label, count in left if count),
+        *((label, f"{count:,}") for label, count in excluded if count),
         ("balanced accuracy under the promise", f"{found.decided.balanced:.1%}"),
         *_flagged(found.decided),
         *([("what that means, and what to do", remark)] if (remark := found.decided.remark) else []),
@@ -230,7 +230,7 @@ def facts(found: Rehearsal) -> dict[str, Any]:
         "auc_alone": {name: auc.value for name, auc in found.alone.items()},
         "promise": promised(found.opened),
         "odd": oddities(found.opened),
-        "assumed_public": [f"{each.what}: {each.taken}" for each in taken(found.opened)],
+        "assumed_public": [f"{each.what}: {each.taken}" for each in assumptions(found.opened)],
         "sessions": len(found.releases),
         "upload_bytes": found.upload_bytes,
         "seconds": found.seconds,
@@ -263,8 +263,8 @@ def study_plan(what: Opened) -> str:
     if what.asked.persons is not None:
         privacy |= {name: getattr(what.privacy, name) for name in ("unit", "person_clip", "max_records_per_person")}
     for name in ("delta", "adjacency", "model"):
-        given = getattr(what.asked, name)
-        privacy[name] = _OPEN if given is None else given
+        stated = getattr(what.asked, name)
+        privacy[name] = _OPEN if stated is None else stated
     shown = {
         "schema": {**schema, "classes": _OPEN, "transform": [{"kind": "cells", "columns": columns}]},
         "cohort": cohort,
@@ -333,8 +333,8 @@ def shape(found: Rehearsal) -> Figure:
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    left = len(found.card.columns) - len(decisive(found.card))
-    others = f" The other {left} columns decide less." if left else ""
+    hidden = len(found.card.columns) - len(decisive(found.card))
+    others = f" The other {hidden} columns decide less." if hidden else ""
     return Figure.of_png(
         "points of the private model",
         "Points of the private model over the values of a column: log odds beside those of the mean record. The band "
@@ -366,7 +366,7 @@ def write_page(rehearsal: Rehearsal, path: str | os.PathLike[str], *, kept: bool
         taken=Table(
             "taken for public",
             ("what", Cell("taken here", notes=("below: where a study finds it",))),
-            [(each.what, Cell(each.taken, notes=(each.elsewhere,))) for each in taken(what)],
+            [(each.what, Cell(each.taken, notes=(each.elsewhere,))) for each in assumptions(what)],
             words=True,
         ),
         costs=Table("what it cost", ("what", "here"), costs(rehearsal), words=True),

@@ -355,8 +355,8 @@ def rehearse(
     """
     if page is not None:
         require_place(page)
-    asked = Asked(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
-    result = with_progress(opened(_sources_of(tables, target), asked), rng)
+    options = Asked(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
+    result = with_progress(opened(_sources_of(tables, target), options), rng)
     if page is not None:
         write_page(result, page)
     return result

@@ -97,8 +97,8 @@ def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
     """
     path = Path(file.path)
     if path.suffix.lower() == ".parquet" or not path.is_file():  # who reads it says so
-        given: Any = {name: each for name, each in zip(_NAMES, settings, strict=True) if each is not None}
-        return replace(file, **given)
+        stated: Any = {name: each for name, each in zip(_NAMES, settings, strict=True) if each is not None}
+        return replace(file, **stated)
     dialect = detect_dialect(path)
     usual = (dialect.encoding, dialect.separator, dialect.decimal)
     chosen: Any = {name: each or other for name, each, other in zip(_NAMES, settings, usual, strict=True)}

@@ -58,7 +58,7 @@ def collected(plan: Plan, course: Course | None = None) -> list[str]:
         *records_of(sessions),
         *explanations.persons(plan),
         *persons_in_sessions(course),
-        *explanations.left_out(plan),
+        *explanations.suppressed(plan),
     ]
 
 

@@ -143,8 +143,8 @@ def _values(frame: Frame, name: str) -> list[Any]:
 
 def _lines(frame: Frame, across: str, panels: str | None) -> Sequence[dict[str, Any]]:
     """The labels that distinguish the lines of a panel: every combination of the axes that are left."""
-    left = [name for name in _SAID if name not in (across, panels) and len(_values(frame, name)) > 1]
-    lines = [{name: row[name] for name in left} for row in frame]
+    others = [name for name in _SAID if name not in (across, panels) and len(_values(frame, name)) > 1]
+    lines = [{name: row[name] for name in others} for row in frame]
     return [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in lines)]
 
 
