@@ -55,9 +55,20 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
 
 
 def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError) -> Any:
-    """What a room of ``privstats.contrib`` brings to the library, under the entry-point group of that name.
+    """Load what a room of ``privstats.contrib`` brings to the library; as :func:`named` of that group.
+
+    Example:
+        >>> of_contrib("cluster", "privstats http lead --cluster").__name__
+        'Cluster'
+    """
+    return named("privstats.contrib", name, by, error)
+
+
+def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
+    """Load what one room of the library brings to another that must not import it.
 
     Args:
+        group: such as ``"privstats.contrib"``.
         name: such as ``"cluster"``.
         by: what asks for it, for the message.
         error: what is raised.
@@ -66,15 +77,13 @@ def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError)
         PrivstatsError: of the kind ``error``, where this installation does not announce it, or it cannot be loaded.
 
     Example:
-        >>> of_contrib("cluster", "privstats http lead --cluster").__name__
-        'Cluster'
+        >>> named("privstats.published", "scoring", "a plan of a score", ps.PlanError).__module__
+        'privstats.heads.scoring'
     """
-    for entry in announced("privstats.contrib"):
+    for entry in announced(group):
         if entry.name == name:
             return loaded(entry, "part", error)
-    raise error(
-        f"{by} needs {name!r} of privstats.contrib, which this installation does not announce; install privstats again"
-    )
+    raise error(f"{by} needs {name!r} of {group}, which this installation does not announce; install privstats again")
 
 
 def brought_by(entry: EntryPoint) -> str:

@@ -64,6 +64,13 @@ class Terms:
     standardised: Annotated[
         bool, option("Of a regression: ranges of columns and target, then its sums in them.", flag="--standardised")
     ] = False
+    synthetic: Annotated[
+        bool, option("Of one-way tables: then pairs of columns, for synthetic rows.", flag="--synthetic")
+    ] = False
+    screen: Annotated[float | None, option("Of synthetic rows: part of the promise that all pairs get; a fifth.")] = (
+        None
+    )
+    levels: Annotated[int | None, option("Of synthetic rows: the most cells of a column in a pair; 16.")] = None
     then: Annotated[str | None, option("Behind cut points: centred, rounds or newton. Default: the plan as it is.")] = (
         None
     )
@@ -102,7 +109,8 @@ def init(
 
     The plan decides the kind of course: columns with open edges get counts for their cut points, then what --then
     names; whole parties get their two rounds; scores, a regression; hazards, counts and rounds; Gaussians, an
-    alignment. Any other plan gets refinement rounds, or the course that --centred, --standardised or --epochs selects.
+    alignment. Any other plan gets refinement rounds, or the course that --centred, --standardised, --synthetic or
+    --epochs selects.
     """
     from privstats.course.document import texts
 

@@ -41,10 +41,7 @@ class Scored:
     ] = None
     baseline: Annotated[
         list[str] | None,
-        option(
-            "dp-sgd or dp-gd: what Opacus trains on the pooled records at each epsilon; needs torch. "
-            "Or a rival of another package, by name."
-        ),
+        option("A rival of an installed package, by name: what it trains on the pooled records at each epsilon."),
     ] = None
     centred: Annotated[bool, option("Also score each head of one release after a noisy mean.", flag="--centred")] = (
         False

@@ -23,6 +23,8 @@ Times: TypeAlias = Literal["discrete", "continuous"]
 
 app = typer.Typer(rich_help_panel="Read")
 
+_HEADER_BYTES = 1 << 16
+
 
 class Reader(Enum):
     """The names of the readers."""
@@ -223,6 +225,8 @@ def table(
     from privstats.cli.parts.table_results import READERS
 
     output.check()
+    for release in releases:
+        _require_no_synthetic_rows(release)
     rounds = [ps.Release.load(release) for release in releases]
     last = rounds[-1]
     reader = chosen or _fitting(last, grouped=asked.grouped, timed=asked.time is not None)
@@ -237,6 +241,21 @@ def table(
     output.write(result, reader, facts)
     if not result.told:
         raise typer.Exit(1)
+
+
+def _require_no_synthetic_rows(path: Path) -> None:
+    """Refuse a file of synthetic rows, whose header line has their mark."""
+    from privstats.transforms.reading import SYNTHETIC_MARK
+
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        header = file.readline(_HEADER_BYTES)
+    if SYNTHETIC_MARK.encode() in header:
+        raise ReleaseError(
+            f"{path} holds synthetic rows, from which no estimate has an interval: give the release of a session "
+            "that counted the records"
+        )
 
 
 def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:

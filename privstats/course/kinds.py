@@ -293,6 +293,14 @@ KINDS: dict[str, CourseKind] = by_name(
             labels=_counts_first,
             admits=_reads_every_row,
         ),
+        CourseKind(
+            "synthetic",
+            "counts for synthetic rows",
+            "privstats.contrib.synthetic.course:Synthetic",
+            why="The first session counts each column, the next all pairs of columns roughly; the last counts the "
+            "pairs that go together most. Rows that belong to nobody are drawn from these counts.",
+            asked="synthetic",
+        ),
     ],
     lambda kind: kind.name,
     "course kind",

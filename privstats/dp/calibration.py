@@ -1,16 +1,16 @@
-"""Calibration: the noise level of each statistic that meets a promise under a trust model.
+"""Compute the noise level of each statistic that meets a promise under a trust model.
 
 Pure arithmetic on the schema and the promise, without data or randomness; ``mechanisms`` draws the noise. A plan builds
 one ``Noise``, from which all later code reads the levels.
 
 Excess noise comes in layers. A share is sized for the fewest survivors that a plan admits, and every further survivor
-adds one that is as wide. So a share is that for *all* clients, whose seed nobody learns, and one layer for each level
-in between, drawn from a seed of its own. After the session each client opens the seeds of the layers that the true
-number of survivors makes superfluous, and the server subtracts them. docs/theorems.md, 6, has the statement and the
-proof; the idea is that of XNoise (Jiang, Wang and Chen, Dordis, EuroSys 2024).
+adds a share of the same variance. So a client's share is the sum of a base, which is sized for *all* clients and whose
+seed stays secret, and one layer per level in between, drawn from its own seed. After the session each client opens the
+seeds of the layers that the number of survivors makes superfluous; the server subtracts them. docs/theorems.md, 6, has
+the statement and the proof; the idea is that of XNoise (Jiang, Wang and Chen, Dordis, EuroSys 2024).
 
 A class below the minimum count is suppressed in the release, by its noisy count only. The exact counts are never read,
-so the decision costs no privacy; how often noise makes it err is known in advance. The step runs after the noise.
+so the decision costs no privacy. Its error rates are known in advance. Suppression runs after the noise is added.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ class NoiseRow:
 
     Attributes:
         statistic: its letter.
-        sensitivity: L2 sensitivity of it alone to one unit, in real units; of a pure promise L1.
+        sensitivity: L2 sensitivity of this statistic alone to one unit, in real units; L1 for a pure promise.
         sigma: standard deviation of its guaranteed noise, in real units.
-        mu: sensitivity / sigma; of a pure promise ``pure.laplace_mu``.
+        mu: sensitivity / sigma; ``pure.laplace_mu`` for a pure promise.
         epsilon: epsilon of releasing it alone, at the plan's delta.
-        share: its part of mu^2 under add-remove, or of a pure epsilon.
+        share: the statistic's part of mu^2 under add-remove, or of a pure epsilon.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -77,16 +77,17 @@ class Noise:
     """Noise levels that meet a promise.
 
     Attributes:
-        model: the trust model, which says who adds the noise.
-        honest_shares: honest clients whose noise is certain to be in the sum; used where the noise is divided.
+        model: the trust model, which fixes who adds the noise.
+        honest_shares: number of honest clients whose noise is certain to be in the sum; used where the noise is
+            divided.
         mu, epsilon, delta: the guarantee of the whole release, per unit of the promise.
         rows: one per statistic.
         slack: max-divergence between the sum of the shares and post-processed Gaussian noise; the margin covers it.
         members: number of members of a panel, who each add the full noise; 1 in every other model.
         laplace: statistics with the scale of their discrete Laplace noise in wire steps, where delta is 0; else empty,
             and the noise is Gaussian.
-        levels: where clients take excess noise back, the numbers of clients that a share can be left sized for, rising
-            from the fewest survivors; else empty.
+        levels: where clients remove excess noise, the numbers of clients that a remaining share can be sized for,
+            rising from the minimum of survivors; else empty.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -119,12 +120,12 @@ class Noise:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release keeps per unit, as a bound on every attacker."""
+        """Return the guarantee of the release per unit, as a bound on every attacker."""
         return Guarantee(self.mu, self.epsilon if self.pure else math.inf)
 
     @property
     def trust(self) -> TrustModel:
-        """The row of its trust model."""
+        """The row of the noise's trust model in the table of models."""
         return MODELS[self.model]
 
     @property
@@ -137,24 +138,24 @@ class Noise:
         return self.sigma[segment.statistic] * segment.scale * segment.noise_factor
 
     def share_sigma(self, segment: Segment) -> float:
-        """Noise of a single draw, in grid steps: all of it, or one client's share where it is divided.
+        """Return the sigma of a single draw in grid steps: the full noise, or one client's share where it is divided.
 
         The shares of ``honest_shares`` clients sum to variance grid_sigma^2 + 4: the 4 pays for discreteness.
         """
         return math.sqrt(self._variance(segment) / self._shares)
 
     def layered_sigmas(self, segment: Segment) -> tuple[float, ...]:
-        """The draws of one share in grid steps: the base, then its layers, the lowest first; the base alone without.
+        """Return the sigmas of one share's draws in grid steps: the base, then its layers, lowest first.
 
-        Their variances add up to that of :meth:`share_sigma`. Without its j lowest layers a share is left sized for
-        ``levels[j]`` clients (``noise_layers.layer_sigmas``).
+        Without levels there is the base alone. The variances add up to that of :meth:`share_sigma`. A share without its
+        j lowest layers is sized for ``levels[j]`` clients (``noise_layers.layer_sigmas``).
         """
         if not self.levels:
             return (self.share_sigma(segment),)
         return layer_sigmas(self._variance(segment), [self._honest(level) for level in self.levels])
 
     def tail_sigma(self, segment: Segment, clients: int, reach: float) -> float:
-        """Sub-Gaussian parameter, in grid steps, of all noise that can be in one entry of the sum of ``clients``.
+        """Return the sub-Gaussian parameter, in grid steps, of all noise in one entry of the sum of ``clients``.
 
         P(|noise| > z tail_sigma) <= 2 exp(-z^2/2) at z = ``reach``, and for Gaussian noise at every z. Discrete
         Gaussians are sigma-sub-Gaussian (Canonne, Kamath and Steinke 2020, corollary 17) and their sum is so exactly;
@@ -165,28 +166,28 @@ class Noise:
         return (self.share_sigma(segment) + self.trust.rounding) * math.sqrt(self.trust.draws(clients, self.members))
 
     def released_sigma(self, survivors: int) -> dict[str, float]:
-        """Noise actually in the release, in real units, when ``survivors`` clients are in the sum.
+        """Return the actual noise of a release with ``survivors`` clients in the sum, by statistic, in real units.
 
-        Where clients take excess noise back, that is when all of them have; :meth:`left_sigma` has what each left.
+        Where clients remove excess noise, this assumes that all of them did; :meth:`left_sigma` uses what each did.
         """
         return {statistic: sigma * self._surplus(survivors) for statistic, sigma in self.sigma.items()}
 
     def most_sigma(self, clients: int) -> dict[str, float]:
-        """The largest noise that a release can carry, in real units: all clients' shares, and no layer taken back."""
+        """Return the largest noise that a release can carry, in real units: all clients' shares, no layer removed."""
         return self.left_sigma([self.levels[0]] * clients) if self.levels else self.released_sigma(clients)
 
     def left_sigma(self, left_for: Iterable[int]) -> dict[str, float]:
-        """Noise in a release, in real units, whose clients left theirs sized for so many clients each."""
+        """Return a release's noise in real units from the number of clients that each survivor's share is sized for."""
         surplus = math.sqrt(math.fsum(1 / self._honest(level) for level in left_for))
         return {statistic: sigma * surplus for statistic, sigma in self.sigma.items()}
 
     def released_epsilon(self, survivors: int) -> float:
-        """epsilon of the release at the same delta when this many *honest* clients' noise is in the sum.
+        """Return the release's epsilon at the same delta when ``survivors`` *honest* clients' noise is in the sum.
 
-        In the distributed model that is at least ``honest_shares``, or the server could not have unmasked the sum.
-        In the local model each client's upload already keeps the promise; the sum of all hides more. In the panel model
-        one member's noise keeps it; a reader of the release who knows no member's noise faces the noise of all. Where
-        clients take excess noise back, that of the level which this many honest clients reach is in the sum.
+        In the distributed model ``survivors`` is at least ``honest_shares``, or the server could not have unmasked the
+        sum. In the local model each client's upload already keeps the promise; the sum of all hides more. In the panel
+        model one member's noise keeps the promise; a reader who knows no member's noise faces the noise of all. Where
+        clients remove excess noise, the noise of the level that this many honest clients reach is in the sum.
 
         Raises:
             PlanError: ``survivors`` is not a whole number of at least 1.
@@ -199,7 +200,7 @@ class Noise:
         return gaussian_epsilon(self.mu / self._surplus(survivors, survivors + colluders), self.delta)
 
     def _surplus(self, draws: int, clients: int | None = None) -> float:
-        """Factor on the guaranteed noise of so many draws in a sum of ``clients``, as many if None."""
+        """Return the factor of ``draws`` draws on the guaranteed noise in a sum of ``clients`` (default ``draws``)."""
         reached = level_at(self.levels, draws if clients is None else clients) if self.levels else 0
         shares = self._honest(reached) if self.levels else self._shares
         return math.sqrt(self.trust.draws(draws, self.members) / shares)
@@ -208,7 +209,7 @@ class Noise:
         return level - self.levels[0] + self.honest_shares
 
     def _variance(self, segment: Segment) -> float:
-        """Of the noise that all guaranteed draws of a sum carry together, in squared grid steps."""
+        """Return the variance of all guaranteed draws of a sum together, in squared grid steps."""
         total = self.grid_sigma(segment)
         return total * total + self.trust.surplus_variance
 
@@ -220,34 +221,34 @@ class Noise:
 def calibrate(
     schema: Schema, privacy: Privacy, *, honest_shares: int, members: int = 1, levels: tuple[int, ...] = ()
 ) -> Noise:
-    """The least noise that keeps the promise, split over the statistics by its shares.
+    """Compute the minimum noise that keeps the promise, split over the statistics by its shares.
 
     Args:
         schema: what is measured, and its bounds.
         privacy: the promise.
-        honest_shares: min_survivors - colluders: clients whose shares an attacker neither knows nor can remove. Only
-            the distributed model uses it.
+        honest_shares: min_survivors - colluders: the number of clients whose shares an attacker neither knows nor can
+            remove. Only the distributed model uses it.
         members: leader and helpers, each of whom adds the full noise; only the panel model has more than one.
-        levels: where clients take excess noise back, ``noise_layers.levels_of`` the cohort; distributed noise only.
+        levels: where clients remove excess noise, ``noise_layers.levels_of`` the cohort; distributed noise only.
 
     Guarantee:
         The release is (epsilon, delta)-DP for the unit and adjacency of ``privacy``; a margin of 2**-40 on both pays
         for the rounding of these numbers (``models.MARGIN``). Central: assumes an honest server and is exactly mu-GDP.
         Distributed: assumes at least ``honest_shares`` honest clients in the sum and nothing about the server; mu-GDP
-        up to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers; with ``levels`` so is what
-        is left after every client has opened the layers that :meth:`Noise.layered_sigmas` has too many. Local: every
+        up to a max-divergence of ``slack`` < 1e-20, which the same margin more than covers; with ``levels`` this also
+        holds for the noise that remains after every client has opened its superfluous layers. Local: every
         upload alone is mu-GDP, without an assumption about any party. Panel: every member's noise is sized as the
         central server's, by the joint L2 sensitivity of the unit under the adjacency, so the sum with the noise of one
         member that an attacker does not know is mu-GDP, and noise that others add to it is post-processing (Dong, Roth
         and Su 2022, proposition 4); it assumes one honest member, and holds computationally, as the masking of the one
         upload does.
         With delta = 0 (central): discrete Laplace noise of scale Delta_s / epsilon_s on every entry, with the epsilons
-        of the statistics adding up to no more than the promise (``dp.joint_epsilon``); mu is that of
+        of the statistics adding up to at most the promise (``dp.joint_epsilon``); mu is that of
         ``pure.laplace_mu``, statistics together, and never above ``dp.pure_mu`` of the promise.
 
     Raises:
-        PlanError: shares do not fit the schema, no honest share is left, noise is too fine for the grid, or the members
-            are not those of the model.
+        PlanError: shares do not fit the schema, no honest share remains, noise is too fine for the grid, or the number
+            of members does not fit the model.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -317,7 +318,7 @@ def _check_members(trust: TrustModel, members: int) -> None:
 
 
 def _levels(schema: Schema, privacy: Privacy, shares: Mapping[str, float], mu: float) -> dict[str, float]:
-    """Noise levels at which one unit costs ``mu``.
+    """Return the noise levels at which one unit costs ``mu``.
 
     A clipped client or person has sum_s share_s ||v_s||^2 / Delta_s^2 <= clip^2 and may put all of it into one
     statistic, also where no record can (a logistic round), so sigma_s = Delta_s clip / (mu sqrt(share_s)) alone keeps
@@ -338,7 +339,7 @@ def _row(schema: Schema, privacy: Privacy, statistic: str, sigma: float, share: 
 
 
 def _bound(schema: Schema, privacy: Privacy, statistic: str, share: float) -> float:
-    """Sensitivity of one statistic alone to one unit; a clipped client or person may put all its norm into it."""
+    """Return one statistic's sensitivity to one unit; a clipped client or person may put all its norm into it."""
     if privacy.unit == "person" and privacy.clip is not None:
         far = sensitivity(schema, statistic, "add-remove") * apart(schema, statistic, privacy.adjacency)
         return far * privacy.clip / math.sqrt(share)
@@ -369,10 +370,10 @@ _BITS = 24  # of a layer's sigma: two machines whose roots differ in the last di
 
 
 def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ...]:
-    """The numbers of clients that a share can be left sized for, from ``min_survivors`` to ``clients``.
+    """Return the numbers of clients that a remaining share can be sized for, from ``min_survivors`` to ``clients``.
 
-    Of few clients every number is one. Of many each has a tenth more honest ones than the one below it, and the second
-    lowest up to 15 %: so much more variance than it needs does a sum carry between two levels, and no layer is narrow.
+    With few clients every number is a level. With many, each level has a tenth more honest clients than the one below,
+    and the second lowest up to 15 % more. A sum between two levels carries that much more variance than it needs.
 
     Example:
         >>> from privstats.dp.calibration import levels_of
@@ -386,26 +387,26 @@ def levels_of(clients: int, min_survivors: int, colluders: int) -> tuple[int, ..
 
 
 def _below(honest: int, least: int) -> int:
-    """The next level: ten elevenths, rounded up; the lowest where that is at most 15 % away; of few one less."""
+    """Return the next lower level: ten elevenths, rounded up; ``least`` if that is within 15 %; one less for few."""
     next_one = min(honest - 1, -(-10 * honest // 11))
     near = next_one < honest - 1 and 100 * honest <= 115 * least
     return least if near else max(least, next_one)
 
 
 def level_at(levels: Sequence[int], clients: int) -> int:
-    """The level at which a share is left where ``clients`` are in the sum; the lowest where they are fewer."""
+    """Return the level of the shares in a sum of ``clients``; the lowest where they are fewer."""
     return levels[max(0, bisect_right(levels, clients) - 1)]
 
 
 def layer_sigmas(variance: float, honest: Sequence[int]) -> tuple[float, ...]:
-    """The base's sigma, then every layer's, the lowest first; together they are a share for the fewest clients.
+    """Return the base's sigma, then every layer's, lowest first; together they are a share for the fewest clients.
 
     Args:
-        variance: of the noise that all honest shares of a sum carry together.
-        honest: by level, how many honest shares there are; rising.
+        variance: variance of the noise that all honest shares of a sum carry together.
+        honest: number of honest shares at each level; rising.
 
     Guarantee:
-        Without its j lowest layers a share has a variance of at least ``variance / honest[j]``, because a layer's sigma
+        A share without its j lowest layers has a variance of at least ``variance / honest[j]``, because a layer's sigma
         is rounded down and the base makes up for it.
     """
     layers = tuple(
@@ -422,15 +423,15 @@ def _rounded_down(sigma: float) -> float:
 def without_rare(
     layout: Layout, vector: NDArray[np.int64], min_count: float, parents: Mapping[int, int]
 ) -> tuple[NDArray[np.int64], tuple[int, ...]]:
-    """A noisy class vector without the sums of rare classes, and which classes these are.
+    """Return a noisy class vector without the sums of rare classes, and the numbers of these classes.
 
     The sums of a rare class move to its declared parent (:func:`destinations`) or are dropped; pooled statistics stay.
 
     Args:
-        layout: of a class schema: its first segment holds the counts, one per class.
-        vector: lifted, with all its noise; int64, flat, grid steps. It is not changed.
-        min_count: the fewest records, at least 0; 0 keeps every class, also one whose noisy count is negative.
-        parents: for a class, the class that takes in its sums.
+        layout: a class schema's layout; its first segment holds the counts, one per class.
+        vector: the lifted vector with all its noise; int64, flat, grid steps. It is not changed.
+        min_count: the minimum number of records, at least 0; 0 keeps every class, also one with a negative noisy count.
+        parents: for a class, the class that receives its sums.
 
     Example:
         >>> schema = ps.ClassSchema(3, 2, "NA", clip_norm=1.0)
@@ -453,7 +454,7 @@ def without_rare(
 
 
 def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tuple[int, ...]:
-    """Classes whose noisy count (records, shape ``(C,)``) is below ``min_count``.
+    """Return the classes whose noisy count (records, shape ``(C,)``) is below ``min_count``.
 
     Guarantee:
         Post-processing of the noisy counts: it adds nothing to their cost, under any unit and adjacency.
@@ -466,13 +467,13 @@ def suppressed(noisy_counts: NDArray[np.floating[Any]], min_count: float) -> tup
 
 
 def drop_probability(count: float, min_count: float, sigma: float, *, laplace: bool = False) -> float:
-    """P(a class of ``count`` records is suppressed) = Phi((min_count - count) / sigma).
+    """Return P(a class of ``count`` records is suppressed) = Phi((min_count - count) / sigma).
 
-    A false drop for count >= min_count; one minus it is a false keep below. ``sigma`` is the noise *in the release* on
-    a count, in records: ``release.sigma["N"]`` or, before there is one, ``noise.released_sigma(survivors)["N"]``. In
-    the distributed and the local model it grows with the survivors; the guaranteed ``noise.sigma["N"]`` counts the
-    fewest and understates the errors. 0 means no noise. ``laplace``: the noise of a plan with delta = 0, whose law
-    function takes the place of Phi.
+    This is the rate of false drops for count >= min_count; 1 minus it is the rate of false keeps below. ``sigma`` is
+    the noise *in the release* on a count, in records: ``release.sigma["N"]`` or, before a release exists,
+    ``noise.released_sigma(survivors)["N"]``. In the distributed and the local model ``sigma`` grows with the survivors;
+    the guaranteed ``noise.sigma["N"]`` is for the fewest and understates the errors. 0 means no noise. With
+    ``laplace``, for a plan with delta = 0, the Laplace distribution function replaces Phi.
 
     Raises:
         PlanError: an argument is out of range.
@@ -494,7 +495,7 @@ def drop_probability(count: float, min_count: float, sigma: float, *, laplace: b
 def doubtful_counts(
     min_count: float, sigma: float, probability: float = 0.01, *, laplace: bool = False
 ) -> tuple[float, float]:
-    """The range of counts in which noise decides whether a class is kept or dropped.
+    """Return the range of counts in which noise decides whether a class is kept or dropped.
 
     A class with fewer records than the first is kept with less than ``probability``, one with more than the second is
     dropped with less: min_count -+ sigma Phi^-1(1 - probability), with ``sigma`` and ``laplace`` as in
@@ -515,7 +516,7 @@ def doubtful_counts(
 
 
 def _laplace(place: float) -> float:
-    """P(L <= place) for Laplace noise of deviation 1."""
+    """Return P(L <= place) for Laplace noise of standard deviation 1."""
     tail = math.exp(-math.sqrt(2) * abs(place)) / 2
     return tail if place < 0 else 1 - tail
 
@@ -526,7 +527,7 @@ def _check(min_count: float, sigma: float) -> None:
 
 
 def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int, int | None]:
-    """The class that receives the sums of each suppressed class: its declared parent, or None.
+    """Return the class that receives each suppressed class's sums: its declared parent, or None.
 
     A parent that is itself suppressed receives nothing, because its own sums are dropped too.
 
@@ -541,7 +542,7 @@ def destinations(rare: Collection[int], parents: Mapping[int, int]) -> dict[int,
 
 
 def noise_copies(classes: int, rare: Collection[int], parents: Mapping[int, int]) -> NDArray[np.int64]:
-    """How many classes' noise each class carries after the merge, shape ``(classes,)``.
+    """Return the number of classes whose noise each class carries after the merge, shape ``(classes,)``.
 
     1 for an untouched class, 1 + its merged children for a parent, 0 for a suppressed class: the noise variance of a
     class's N, A, S and D is this many times the statistic's.

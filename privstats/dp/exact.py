@@ -1,7 +1,7 @@
-"""Tail probabilities of the rounded and the discrete Gaussian and of the discrete Laplace law, in integer arithmetic.
+"""Compute tail probabilities of the rounded and discrete Gaussian and the discrete Laplace law in integer arithmetic.
 
-``samplers`` uses it for the few samples that float64 cannot decide; it is neither fast nor vectorised. A fixed-point
-number with b bits is an int in units of 2**-b; every function returns one within ERROR units of the exact value.
+``samplers`` calls these functions for the few samples that float64 cannot decide; they are slow and not vectorised. A
+fixed-point number with b bits is an int in units of 2**-b. Every function's result is within ERROR units of exact.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _KNOT_BITS = 192 + _KNOT_GUARD
 
 
 def gaussian_tail(t: Fraction, bits: int) -> int:
-    """Q(t) = P(Z > t) for t >= 0."""
+    """Return Q(t) = P(Z > t) for t >= 0."""
     return gaussian_tail_and_density(t, bits)[0]
 
 
 def gaussian_tail_and_density(t: Fraction, bits: int) -> tuple[int, int]:
-    """Q(t) and phi(t) for t >= 0."""
+    """Return Q(t) and phi(t) for t >= 0."""
     value = _normal(t, bits)
     return value.tail >> (value.work - bits), value.density >> (value.work - bits)
 
 
 def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
-    """P(X > k) of the discrete Gaussian, t = (k + 1/2) / sigma, for sigma >= 64 and k >= 0.
+    """Return P(X > k) of the discrete Gaussian, t = (k + 1/2) / sigma, for sigma >= 64 and k >= 0.
 
     Euler-Maclaurin at the midpoint: Q(t) + phi(t) sum_i b_i He_(2i-1)(t) / sigma^(2i) with b_i = B_2i(1/2) / (2i)!.
-    With |B_2m(x)| / (2m)! <= 3.3 (2 pi)^-2m and Cramer's bound |He_n(t)| <= 1.09 sqrt(n!) exp(t^2/4), what is left
+    With |B_2m(x)| / (2m)! <= 3.3 (2 pi)^-2m and Cramer's bound |He_n(t)| <= 1.09 sqrt(n!) exp(t^2/4), the remainder
     after m terms is below 6 sqrt((2m)!) (2 pi sigma)^-2m; m is chosen to push it under one unit. The normaliser differs
     from sigma sqrt(2 pi) by the factor 1 + 2 exp(-2 pi^2 sigma^2), 2**-116000 at sigma = 64.
     """
@@ -55,7 +55,7 @@ def discrete_tail(t: Fraction, sigma: Fraction, bits: int) -> int:
 
 
 def discrete_tails(sigma: Fraction, bits: int) -> tuple[int, ...]:
-    """P(X > k) for k = 0, 1, ... until it vanishes, by summing the weights exp(-k^2 / (2 sigma^2))."""
+    """Return P(X > k) for k = 0, 1, ... until it vanishes, by summing the weights exp(-k^2 / (2 sigma^2))."""
     work = bits + _GUARD
     step = _exp_neg(1 / (sigma * sigma), work)
     ratio = _exp_neg(1 / (2 * sigma * sigma), work)
@@ -73,13 +73,13 @@ def discrete_tails(sigma: Fraction, bits: int) -> tuple[int, ...]:
 
 
 def laplace_tail(k: int, scale: Fraction, bits: int) -> int:
-    """P(X > k) of the discrete Laplace law for k >= 0: p^(k + 1) / (1 + p) with p = exp(-1 / scale)."""
+    """Return P(X > k) of the discrete Laplace law for k >= 0: p^(k + 1) / (1 + p) with p = exp(-1 / scale)."""
     work = bits + _GUARD
     return (_exp_neg((k + 1) / scale, work) << bits) // ((1 << work) + _exp_neg(1 / scale, work))
 
 
 def gaussian_delta_bounds(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """Rationals below and above delta(epsilon) of mu-GDP, Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2).
+    """Return rationals below and above delta(epsilon) of mu-GDP, Phi(-e/mu + mu/2) - exp(e) Phi(-e/mu - mu/2).
 
     Source: Balle and Wang 2018, theorem 8. The difference is formed as written: both tails have 512 bits, of which the
     factor exp(epsilon) takes 145 at most in a plan.
@@ -100,7 +100,7 @@ def gaussian_delta_bounds(mu: Fraction, epsilon: Fraction) -> tuple[Fraction, Fr
 
 
 def _upper_tail(t: Fraction, bits: int) -> int:
-    """Q(t) for any t, within ERROR units."""
+    """Return Q(t) for any t, within ERROR units."""
     tail = gaussian_tail(abs(t), bits)
     return tail if t >= 0 else (1 << bits) - tail
 
@@ -121,10 +121,10 @@ def _normal(t: Fraction, bits: int) -> _Normal:
 
 
 def _by_series(t: Fraction, work: int) -> _Normal:
-    """Q(t) = 1/2 - phi(t) sum_j t^(2j+1) / (2j+1)!!, all terms positive.
+    """Evaluate Q(t) = 1/2 - phi(t) sum_j t^(2j+1) / (2j+1)!!, all terms positive.
 
-    A term carries at most 2j units of error times exp(t^2/2), which the factor phi(t) takes away again; 64 + t^2
-    guard bits leave less than one unit.
+    A term carries at most 2j units of error times exp(t^2/2), which the factor phi(t) removes again; with 64 + t^2
+    guard bits the error is less than one unit.
     """
     density, x = (_exp_neg(t * t / 2, work) << work) // _sqrt_2pi(work), _fixed(t, work)
     square = (x * x) >> work
@@ -138,7 +138,7 @@ def _by_series(t: Fraction, work: int) -> _Normal:
 
 
 def _near_a_knot(x: int, work: int) -> _Normal:
-    """Q(t) = Q(t0) - (integral of phi from t0 to t) with t0 the nearest knot: far fewer terms than from 0."""
+    """Evaluate Q(t) = Q(t0) - (integral of phi from t0 to t) at the nearest knot t0; needs few terms."""
     shift = work - _STEP
     knot = (x + (1 << (shift - 1))) >> shift
     tail, density = (each >> (_KNOT_BITS - work) for each in _knots()[knot])
@@ -147,7 +147,7 @@ def _near_a_knot(x: int, work: int) -> _Normal:
 
 
 def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
-    """The integral of phi from a knot t0 to t0 + h, and phi(t0 + h), both over phi(t0); |h| <= 2**-6.
+    """Return the integral of phi from a knot t0 to t0 + h, and phi(t0 + h), both over phi(t0); |h| <= 2**-6.
 
     phi(t0 + h) / phi(t0) = sum_n u_n with u_n = (-h)^n He_n(t0) / n!, so u_(n+1) = -(h t0 u_n + h^2 u_(n-1)) / (n+1),
     and the integral has h u_n / (n + 1). Each term carries a few units of error. With Cramer's bound as above, phi(t0)
@@ -165,7 +165,7 @@ def _beside(knot: int, h: int, work: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _terms_beside(zeros: int, work: int) -> int:
-    """The least n for which 2**(-zeros n) / sqrt(n!) is at most 2**-work."""
+    """Return the smallest n for which 2**(-zeros n) / sqrt(n!) is at most 2**-work."""
     n = 1
     while zeros * n + math.lgamma(n + 1) / (2 * math.log(2)) < work:
         n += 1
@@ -174,7 +174,7 @@ def _terms_beside(zeros: int, work: int) -> int:
 
 @lru_cache(maxsize=1)
 def _knots() -> tuple[tuple[int, int], ...]:
-    """Q and phi at the knots 0, 2**-6, ..., 8, each from the one before; 32 bits more carry the errors of all steps."""
+    """Return Q and phi at the knots 0, 2**-6, ..., 8, each from the one before, with 32 guard bits."""
     work = _KNOT_BITS + _KNOT_GUARD
     tail, density = 1 << (work - 1), (1 << (2 * work)) // _sqrt_2pi(work)
     bounds = []
@@ -190,7 +190,7 @@ def _fixed(value: Fraction, bits: int) -> int:
 
 
 def _exp_neg(x: Fraction, bits: int) -> int:
-    """exp(-x) for x >= 0: Taylor at x / 2^r < 2^-8, then r squarings, each of which doubles the relative error."""
+    """Return exp(-x) for x >= 0: Taylor at x / 2^r < 2^-8, then r squarings; each doubles the relative error."""
     squarings = max(0, math.ceil(x).bit_length() + 8)
     work = bits + 2 * squarings + 16
     y = _fixed(x, work) >> squarings
@@ -208,7 +208,7 @@ def _exp_neg(x: Fraction, bits: int) -> int:
 
 @lru_cache(maxsize=32)
 def _sqrt_2pi(bits: int) -> int:
-    """sqrt(2 pi) with pi = 16 atan(1/5) - 4 atan(1/239) (Machin)."""
+    """Return sqrt(2 pi) with pi = 16 atan(1/5) - 4 atan(1/239) (Machin)."""
     work = bits + 32
     pi = 16 * _arctan_inverse(5, work) - 4 * _arctan_inverse(239, work)
     return math.isqrt((2 * pi) << work) >> (work - bits)
@@ -226,7 +226,7 @@ def _arctan_inverse(n: int, bits: int) -> int:
 
 @lru_cache(maxsize=256)
 def _terms(sigma: float, bits: int) -> int:
-    """Fewest Euler-Maclaurin terms whose remainder is below 2**-bits."""
+    """Return the smallest number of Euler-Maclaurin terms with a remainder below 2**-bits."""
     m = 1
     while _log2_remainder(sigma, m) >= -bits:
         m += 1
@@ -239,7 +239,7 @@ def _log2_remainder(sigma: float, m: int) -> float:
 
 @lru_cache(maxsize=512)
 def _midpoint_coefficient(i: int) -> Fraction:
-    """B_2i(1/2) / (2i)! = (2^(1-2i) - 1) B_2i / (2i)!."""
+    """Return B_2i(1/2) / (2i)! = (2^(1-2i) - 1) B_2i / (2i)!."""
     n = 2 * i
     return (Fraction(2, 1 << n) - 1) * _bernoulli(n) / math.factorial(n)
 

@@ -1,11 +1,11 @@
-"""The exact privacy curve of Gaussian noise, and its inverses.
+"""Compute the exact privacy curve of Gaussian noise, and its inverses.
 
-mu is sensitivity / sigma. The module is independent of statistics and grids; ``calibration`` applies it to them. Every
-function is free of the cancellation that Phi(a) - e^eps Phi(b) suffers, see ``gaussian_delta``. ``Guarantee`` bounds
-every attacker's test by it: reports, plan comparisons and the attacks ask it for their ceilings.
+mu is sensitivity / sigma. The module is independent of statistics and grids; ``calibration`` applies it to them. No
+function suffers the cancellation of Phi(a) - e^eps Phi(b), see ``gaussian_delta``. ``Guarantee`` bounds every
+attacker's test: reports, plan comparisons and the attacks read their ceilings from it.
 
-:func:`root` takes the steps of scipy's ``brentq``, one IEEE operation each, so its digits, which are in every noise
-level, are the same to the bit; importing scipy.optimize was a third of ``plan check``."""
+:func:`root` repeats the steps of scipy's ``brentq``, one IEEE operation each, so every noise level is equal to scipy's
+to the bit. It is written out because importing scipy.optimize took a third of the time of ``plan check``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _SOLVED = 4096  # cached roots: a session parses its plan again with every messa
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
-    """The smallest delta for which mu-GDP implies (epsilon, delta)-DP.
+    """Return the smallest delta for which mu-GDP implies (epsilon, delta)-DP.
 
     delta = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) (Balle and Wang 2018, theorem 8; Dong, Roth and Su 2022,
     corollary 1), evaluated as phi(s) (m(s) - m(s + mu)) with s = eps/mu - mu/2 and Mills' ratio m = Phi(-s)/phi(s):
@@ -56,9 +56,9 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-DP; the inverse of ``gaussian_delta``.
+    """Return the smallest epsilon >= 0 for which mu-GDP implies (epsilon, delta)-DP; the inverse of ``gaussian_delta``.
 
-    Infinite where it is beyond float64, from a mu of about 1e154 on.
+    The result is infinite where epsilon exceeds float64, from a mu of about 1e154 on.
 
     Raises:
         PlanError: mu is not above 0, or delta is not in (0, 1).
@@ -73,7 +73,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
-    """The largest mu for which mu-GDP implies (epsilon, delta)-DP: divide the sensitivity by it to get sigma.
+    """Return the largest mu for which mu-GDP implies (epsilon, delta)-DP: sigma is the sensitivity over this mu.
 
     Raises:
         PlanError: epsilon is below 0, or delta is not in (0, 1).
@@ -91,7 +91,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
 
 
 def compose(mus: Iterable[float]) -> float:
-    """mu of several releases on the same records: sqrt(sum mu_i^2) (Dong, Roth and Su 2022, corollary 2).
+    """Return mu of several releases on the same records: sqrt(sum mu_i^2) (Dong, Roth and Su 2022, corollary 2).
 
     Raises:
         PlanError: not several numbers of at least 0.
@@ -106,7 +106,7 @@ def compose(mus: Iterable[float]) -> float:
 
 
 def operating_point(mu: float, false_positive_rate: float = 0.01) -> tuple[float, float, float]:
-    """The most that any attacker can reach: (TPR at the given FPR, AUC, advantage TPR - FPR).
+    """Return the best that any attacker can reach: (TPR at the given FPR, AUC, advantage TPR - FPR).
 
     Phi(Phi^-1(FPR) + mu), Phi(mu / sqrt 2) and 2 Phi(mu / 2) - 1: the trade-off curve of mu-GDP.
 
@@ -160,7 +160,7 @@ def _log_delta(mu: float, epsilon: float) -> float:
 
 
 def _mills(s: np.ndarray | np.float64) -> np.ndarray:
-    """Phi(-s) / phi(s)."""
+    """Return Mills' ratio Phi(-s) / phi(s)."""
     return np.asarray(math.sqrt(math.pi / 2) * erfcx(s / math.sqrt(2)))
 
 
@@ -173,7 +173,7 @@ class Guarantee:
     """A trade-off curve that no test for one unit beats.
 
     Attributes:
-        mu: of Gaussian DP; infinite where exact sums are released.
+        mu: the parameter of Gaussian DP; infinite where exact sums are released.
         pure: epsilon where delta is 0; infinite elsewhere.
 
     Example:
@@ -185,13 +185,13 @@ class Guarantee:
     pure: float = math.inf
 
     def operating_point(self, false_positive_rate: float = 0.01) -> tuple[float, float, float]:
-        """The most that any attacker can reach: (TPR at the given FPR, AUC, advantage TPR - FPR).
+        """Return the best that any attacker can reach: (TPR at the given FPR, AUC, advantage TPR - FPR).
 
         Guarantee:
             The smaller of :func:`operating_point` at ``mu`` and, with delta = 0, of the curve of pure epsilon
             (Kairouz, Oh and Viswanath 2015, theorem 2.1; Dong, Roth and Su 2022, proposition 3):
             ``TPR <= min(e^epsilon FPR, 1 - e^-epsilon (1 - FPR))``, an area of ``e^epsilon / (1 + e^epsilon)`` under
-            it, and ``tanh(epsilon / 2)``. A release keeps both curves, so it keeps the smaller one at every rate.
+            it, and ``tanh(epsilon / 2)``. Both curves bound a release, so the smaller one does at every rate.
 
         Raises:
             PlanError: mu is below 0, or the rate is not between 0 and 1.
@@ -207,20 +207,20 @@ class Guarantee:
         return tpr, auc, advantage
 
     def tpr(self, false_positive_rate: float) -> float:
-        """The highest true positive rate at this rate of false positives."""
+        """Return the highest true positive rate at this false positive rate."""
         return self.operating_point(false_positive_rate)[0]
 
     @property
     def auc(self) -> float:
-        """The highest area under the curve of both rates."""
+        """Return the highest area under the ROC curve."""
         return self.operating_point()[1]
 
     def of_group(self, units: float) -> Guarantee:
-        """The same for so many units together: mu and epsilon times their number (Dong, Roth, Su 2022, section 2)."""
+        """Return the guarantee for a group: mu and epsilon times ``units`` (Dong, Roth, Su 2022, section 2)."""
         return Guarantee(units * self.mu, units * self.pure)
 
     def repeated(self, releases: int) -> Guarantee:
-        """The same for so many such releases: mu adds up in squares, epsilon as it is."""
+        """Return the guarantee for ``releases`` such releases: mu^2 adds up, and so does epsilon."""
         return Guarantee(self.mu * math.sqrt(releases), self.pure * releases)
 
 
@@ -231,10 +231,10 @@ _Point: TypeAlias = tuple[float, float]
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """The point between ``low`` and ``high`` where ``function`` changes its sign (Brent 1973, chapter 4).
+    """Return the point between ``low`` and ``high`` where ``function`` changes its sign (Brent 1973, chapter 4).
 
     Raises:
-        PrivstatsError: it has one sign at both ends, or no root is found in 500 steps; a bug in the caller.
+        PrivstatsError: the function has one sign at both ends, or 500 steps reach no root; a bug in the caller.
 
     Example:
         >>> from privstats.dp.gaussian import root
@@ -273,7 +273,7 @@ def root(function: Callable[[float], float], low: float, high: float) -> float:
 
 
 def _interpolated(before: _Point, here: _Point, across: _Point) -> float:
-    """The step of the secant through two points, or of the inverse quadratic through three; infinite for none."""
+    """Return the secant's step through two points, or the inverse quadratic's through three; infinite for none."""
     (x, f), (x0, f0), (x1, f1) = here, before, across
     try:
         if x0 == x1:

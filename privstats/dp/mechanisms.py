@@ -1,4 +1,4 @@
-"""Drawing a release's noise on the flat integer layout: central, distributed, local and a panel's.
+"""Draw a release's noise on the flat integer layout: central, distributed, local and a panel's.
 
 The levels come from a ``Noise`` and the distribution from its trust model. A client adds its share before the ring, the
 server adds central noise after the ring and before the centre lift, and a member of a panel adds its noise in the ring.
@@ -19,7 +19,7 @@ from privstats.randomness import Generator
 
 
 def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    """The server's noise for one release: int64, shape ``(layout.size,)``, grid steps.
+    """Draw the server's noise for one release: int64, shape ``(layout.size,)``, grid steps.
 
     Guarantee:
         Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, because rounding the
@@ -43,18 +43,18 @@ def draw_central(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int
 
 
 def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Generator] = ()) -> NDArray[np.int64]:
-    """One client's noise: its share in the distributed model, all of it in the local one; int64, grid steps.
+    """Draw one client's noise: its share in the distributed model, the full noise in the local one; int64, grid steps.
 
     Args:
         noise: the levels.
         layout: the flat vector's segments.
-        rng: what nobody else learns.
-        layers: where clients take excess noise back, a generator for each layer, the lowest first: of its seed alone.
+        rng: the client's secret generator.
+        layers: where clients remove excess noise, one generator per layer, lowest first, each from its own seed.
 
     Guarantee:
         Distributed: with at least ``noise.honest_shares`` such shares from honest clients in it, the sum meets the
-        promise whatever the other parties do; and with at least as many as ``noise.levels[j]`` leave honest, also after
-        each has opened its j lowest layers. Local: this client's upload alone meets it.
+        promise whatever the other parties do; with at least as many honest ones as ``noise.levels[j]`` implies, also
+        after each has opened its j lowest layers. Local: this client's upload alone meets the promise.
 
     Raises:
         ValueError: the model is central or panel, where clients add nothing, or the layers are not those of the noise.
@@ -77,10 +77,10 @@ def draw_share(noise: Noise, layout: Layout, rng: Generator, layers: Sequence[Ge
 
 
 def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> NDArray[np.int64]:
-    """The sum of the lowest layers of one client's share, from their generators: int64, grid steps.
+    """Draw the lowest layers of one client's share from their generators and return their sum: int64, grid steps.
 
-    The client that drew them and a server that was given their seeds get the same integers: a sample depends on its own
-    64 bits of the seed's stream and, where these do not decide, on its own substream (``samplers``).
+    The client that drew the layers and a server that received their seeds get equal integers: a sample depends on its
+    own 64 bits of the seed's stream and, where these do not decide, on its own substream (``samplers``).
 
     Raises:
         ValueError: the noise has fewer layers.
@@ -104,12 +104,12 @@ def draw_layers(noise: Noise, layout: Layout, layers: Sequence[Generator]) -> ND
 
 
 def draw_member(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    """The full noise of one member of the panel, its leader or a helper: int64, shape ``(layout.size,)``, grid steps.
+    """Draw the full noise of one panel member, leader or helper: int64, shape ``(layout.size,)``, grid steps.
 
     Guarantee:
         Exact sum + this is exactly ``noise.mu``-GDP for the unit and adjacency of the promise, as in the central model;
-        the noise of the other members is added to that, so it is post-processing. Assumes that this member draws it
-        once per sum and keeps ``rng`` secret, and nothing of any other member.
+        the other members' noise is added to that sum, so it is post-processing. Assumes that this member draws once
+        per sum and keeps ``rng`` secret; assumes nothing about any other member.
 
     Raises:
         ValueError: the model is not panel.
@@ -135,7 +135,7 @@ def _draw(noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
 
 
 def _drawn_at(place: int, noise: Noise, layout: Layout, rng: Generator) -> NDArray[np.int64]:
-    """The base of a share, or one of its layers, by its place in ``Noise.layered_sigmas``."""
+    """Draw the base of a share, or one of its layers, by its index in ``Noise.layered_sigmas``."""
     draws = (noise.trust.sampler(noise.layered_sigmas(each)[place], each.size, rng) for each in layout.segments)
     return np.concatenate(list(draws))
 

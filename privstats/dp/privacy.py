@@ -1,10 +1,10 @@
-"""The promise: trust model, unit, adjacency, epsilon and delta.
+"""State a differential-privacy promise: trust model, unit, adjacency, epsilon and delta.
 
-A value in a plan, validated when it is built; ``calibration`` derives the noise levels from it. Like the schema, it is
-independent of the data and fixed before anything is measured.
+A promise is a value in a plan, validated when it is built; ``calibration`` derives the noise levels from it. Like the
+schema, it is independent of the data and fixed before anything is measured.
 
-A trust model says who draws the noise, in how many shares, from which distribution, and who must be trusted. All other
-code looks it up in :data:`MODELS` and never compares its name; ``mechanisms`` draws.
+A trust model fixes who draws the noise, in how many shares, from which distribution, and who must be trusted. All
+other code looks the model up in :data:`MODELS` and never compares its name; ``mechanisms`` draws.
 
 Distributed noise is priced as a Gaussian, not through zCDP. A sum of discrete Gaussians with 4 grid steps^2 of extra
 variance is a randomised rounding of a continuous Gaussian up to 1e-20, so the exact curve applies; docs/privacy.md
@@ -51,20 +51,21 @@ of the noise.
 
 @dataclass(frozen=True, kw_only=True)
 class TrustModel:
-    """One row: how noise of a known size enters a sum. By default rounded Gaussians are drawn, undivided.
+    """One row of the models: how noise of a known size enters a sum. By default rounded Gaussians are drawn, undivided.
 
     Attributes:
         name: as plans and ledgers write it.
         drawn_by: the ``"server"``, once per release; every ``"client"``, once per upload; or every
             ``"member"`` of the panel, each helper inside its one answer and the leader once per release.
-        trusted: a sentence for people: who must do what for the promise to hold.
+        trusted: a sentence for privacy officers: who must do what for the promise to hold.
         divided: a client draws a share of the noise, and only the honest shares together keep the promise.
         sampler: the distribution of one draw.
-        rounding: how far one draw may exceed a sub-Gaussian of its own sigma, in grid steps.
+        rounding: the excess of one draw over a sub-Gaussian of its own sigma, at most, in grid steps.
         surplus_variance: variance that the honest shares carry on top of the guaranteed one, in squared grid steps.
         slack: max-divergence per entry between the drawn noise and post-processed Gaussian noise.
         margin: factor on epsilon and delta that covers rounding and the slack; see :data:`MARGIN`.
-        impure: why a plan of this model cannot have delta = 0; empty where it can, with discrete Laplace noise.
+        impure: why a plan of this model cannot have delta = 0; empty where delta = 0 is possible (discrete Laplace
+            noise).
     """
 
     name: Model
@@ -79,7 +80,7 @@ class TrustModel:
     impure: str = ""
 
     def shares(self, honest: int) -> int:
-        """Draws that together carry the guaranteed noise, where ``honest`` clients' draws are certain to be there."""
+        """Return the number of draws that carry the guaranteed noise, with ``honest`` clients' draws in the sum."""
         return honest if self.divided else 1
 
     @property
@@ -88,7 +89,7 @@ class TrustModel:
         return self.drawn_by != "client"
 
     def draws(self, clients: int, members: int) -> int:
-        """Draws that are in a released sum of ``clients``, made by ``members`` of a panel; 1 where none draws."""
+        """Return the number of draws in a released sum of ``clients`` or a panel of ``members``; 1 where none draws."""
         return clients if self.drawn_by == "client" else members
 
 
@@ -165,28 +166,28 @@ class Privacy:
 
     Args:
         model: who adds the noise. ``"central"``: the server, after unmasking (it sees the exact sum).
-            ``"distributed"``: every client, a share inside the masked sum. ``"local"``: every client, all of it.
-            ``"panel"``: leader and each helper of ``protocol="split"``, each all of it; one of them must be honest, and
-            no party sees the exact sum.
-        unit: whose presence is hidden: one ``"record"``, one ``"client"`` with all its records, or one ``"person"``
-            with all rows at one party. A person at p parties has p times mu.
-        adjacency: ``"add-remove"`` or ``"replace-one"``; of clients the latter is for whole parties (``PartySchema``).
+            ``"distributed"``: every client, a share inside the masked sum. ``"local"``: every client, the full noise.
+            ``"panel"``: leader and each helper of ``protocol="split"``, each the full noise; one of them must be
+            honest, and no party sees the exact sum.
+        unit: the presence that is hidden: of one ``"record"``, one ``"client"`` with all its records, or one
+            ``"person"`` with all rows at one party. A person at p parties has p times mu.
+        adjacency: ``"add-remove"`` or ``"replace-one"``; for clients the latter needs a ``PartySchema``.
         epsilon, delta: the promise; epsilon in [0.001, 100], delta in [1e-15, 0.1], or 0: pure epsilon by discrete
             Laplace noise, for ``model="central"`` and the statistics of ``dp.l1_sensitivity``.
-        shares: part of mu**2, or of a pure epsilon, that each statistic may spend, summing to 1; None takes
-            ``default_shares`` or, of a pure epsilon, the parts that their roots are.
-        max_records_per_client: needed with the client unit; clients with more records are refused by the session. 1
-            under a ``PartySchema``, of which a whole party is one record.
-        client_clip: optional with the client unit: shrink a client's whole vector to the norm of this many worst-case
+        shares: part of mu**2, or of a pure epsilon, that each statistic may spend, summing to 1; None means
+            ``default_shares`` or, for a pure epsilon, parts proportional to their square roots.
+        max_records_per_client: needed with the client unit; the session refuses clients with more records. 1 under a
+            ``PartySchema``, where an entire party is one record.
+        client_clip: optional with the client unit: clip a client's total vector to the norm of this many worst-case
             records, which replaces ``max_records_per_client`` in the sensitivity. See ``dp.clip_client``.
-        person_clip: needed with the person unit: ``"average"``, and a person adds the average of all rows, which
-            intervals may be read from; or c, the worst-case records that all rows of a person weigh at most together,
-            of which 1 served heads best. See ``moments.PersonMoments``.
-        max_records_per_person: needed beside a number c, which is from 1 to it: k, the rows of a person that may count
-            in full. Further rows are admitted, and shrink with the others.
+        person_clip: needed with the person unit. ``"average"``: a person adds the average of all rows, and intervals
+            are possible. A number c: a person's rows together have at most the norm of c worst-case records; c = 1
+            served heads best. See ``moments.PersonMoments``.
+        max_records_per_person: needed with a number c, with 1 <= c <= k: k, the number of a person's rows that may
+            count in full. Further rows are admitted, and are clipped with the others.
 
     Raises:
-        PlanError: naming the field, its bound and the remedy.
+        PlanError: a field is out of bounds; the message names the field, its bound and the remedy.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
@@ -227,7 +228,7 @@ class Privacy:
 
     @property
     def trust(self) -> TrustModel:
-        """The row of ``model``: which party draws the noise, and which one must be trusted for it."""
+        """The row of ``model``: which party draws the noise, and which party must be trusted."""
         return MODELS[self.model]
 
     @property
@@ -237,7 +238,7 @@ class Privacy:
 
     @property
     def held(self) -> str:
-        """Whose data one unit is, in words for officers."""
+        """The data that one unit stands for, in words for privacy officers."""
         if self.unit != "person":
             return "one record" if self.unit == "record" else "one party with all its records"
         if self.averaged:
@@ -252,12 +253,12 @@ class Privacy:
 
     @property
     def clip(self) -> float | None:
-        """The worst-case records to which a whole client or person is shortened; None where no unit is."""
+        """The number of worst-case records to which a client or person is clipped; None where no unit is clipped."""
         return self.client_clip if self.person_clip is None or isinstance(self.person_clip, str) else self.person_clip
 
     @property
     def group(self) -> float:
-        """How many worst-case records one unit is worth: 1, :attr:`clip` or ``max_records_per_client``."""
+        """The number of worst-case records that one unit is worth: 1, :attr:`clip` or ``max_records_per_client``."""
         return float(self.max_records_per_client or 1) if self.clip is None else self.clip
 
 
@@ -270,7 +271,7 @@ def _check_unit(privacy: Privacy) -> None:
     if privacy.unit == "person":
         _check_person(privacy)
     if privacy.unit != "record" and not privacy.averaged:
-        _check_whole_unit(privacy, *_OF_UNIT[privacy.unit])
+        _check_unit_records(privacy, *_OF_UNIT[privacy.unit])
 
 
 def _check_person(privacy: Privacy) -> None:
@@ -286,7 +287,7 @@ def _check_person(privacy: Privacy) -> None:
         )
 
 
-def _check_whole_unit(privacy: Privacy, most_of: str, clip_of: str) -> None:
+def _check_unit_records(privacy: Privacy, most_of: str, clip_of: str) -> None:
     most = getattr(privacy, most_of)
     one_unit = privacy.unit == "person" or (most == 1 and privacy.client_clip is None)
     if privacy.adjacency == "replace-one" and not one_unit:
@@ -334,11 +335,10 @@ def _checked_shares(shares: Mapping[str, float]) -> dict[str, float]:
 
 
 def _settled(shares: dict[str, float]) -> dict[str, float]:
-    """Shares divided by their sum, repeated until they no longer change.
+    """Divide shares by their sum, repeatedly, until they no longer change.
 
-    A single division leaves a sum that may differ from 1 in the last bit, and a plan that is read back from its own
-    file, where shares are divided again, would be another plan. If rounding cycles, the least element of the cycle is
-    taken.
+    After a single division the sum may differ from 1 in the last bit. Reading a plan file divides again, so the plan
+    would differ from the one that was saved. If rounding cycles, the smallest element of the cycle is returned.
     """
     seen: list[dict[str, float]] = []
     while shares not in seen:

@@ -1,7 +1,7 @@
-"""Pure epsilon (delta = 0): exact L1 sensitivities, the scales of Laplace noise that keep it, and its Gaussian-DP.
+"""Calibrate pure epsilon (delta = 0): exact L1 sensitivities, scales of Laplace noise, and the implied Gaussian DP.
 
-It mirrors ``sensitivity`` in the norm in which Laplace noise is measured. Proofs: docs/sensitivity.md, docs/privacy.md.
-``calibration`` takes the scales, ``samplers`` draws the noise, and the ledger adds epsilons up.
+The module mirrors ``sensitivities`` in the L1 norm, which Laplace noise needs. Proofs: docs/sensitivity.md and
+docs/privacy.md. ``calibration`` uses the scales, ``samplers`` draws the noise, and the ledger adds epsilons up.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from privstats.schema import COUNT_SCALE, Schema, require_schema
 
 
 def l1_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> int:
-    """The most by which one record moves a statistic in L1, in wire steps: exact, and attained by whole records.
+    """Return one record's L1 sensitivity of a statistic in wire steps: exact, and attained by integer records.
 
     Add-remove, with r = 2**grid_bits the longest record in grid steps: N 4096 (one record in a count); A the largest
-    ``sum_i |x_i|`` of whole x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d); D r^2, because
-    ``sum_i x_i^2`` is that sum; T 4096 for each table. Replace-one: twice, by two such records of other classes, or
-    that differ in every table (docs/sensitivity.md).
+    ``sum_i |x_i|`` of integer x with ``sum_i x_i^2 <= r^2`` in d entries, at most r sqrt(d); D r^2, because
+    ``sum_i x_i^2`` is that sum; T 4096 for each table. Replace-one: twice that, attained by two such records of
+    different classes, or that differ in every table (docs/sensitivity.md).
 
     Raises:
         PlanError: an unknown adjacency, or a statistic for which pure epsilon is not offered: B and S have an L1
-            sensitivity of r^2 (d + 1) / 2, under whose noise no head of theirs is of use.
+            sensitivity of r^2 (d + 1) / 2, and noise of that size makes their heads useless.
         SchemaError: not a schema.
 
     Example:
@@ -55,10 +55,10 @@ def _moved(schema: Schema, statistic: str) -> int:
 
 
 def _longest(square: int, entries: int) -> int:
-    """The largest sum |x_1| + ... + |x_d| of whole numbers with ``x_1^2 + ... + x_d^2 <= square``.
+    """Return the largest sum |x_1| + ... + |x_d| of integers with ``x_1^2 + ... + x_d^2 <= square``.
 
-    Raising an entry from a to a + 1 costs 2 a + 1 of the square and gives 1, so the cheapest raises come first: all
-    entries reach ``a = isqrt(square // d)``, and what is left raises some of them once more.
+    Raising an entry from a to a + 1 costs 2 a + 1 of the square and adds 1 to the sum, so the cheapest raises come
+    first: all entries reach ``a = isqrt(square // d)``, and the remainder raises some of them once more.
     """
     each = math.isqrt(square // entries)
     return entries * each + (square - entries * each * each) // (2 * each + 1)
@@ -75,10 +75,10 @@ _MOVED: Mapping[tuple[str, str], Callable[[Any], int]] = {
 
 
 def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency) -> float:
-    """epsilon of releasing the named statistics together, each with discrete Laplace noise of its scale.
+    """Return epsilon of releasing the named statistics together, each with discrete Laplace noise of its scale.
 
-    It is ``sum_s Delta_s / b_s`` over L1 sensitivities. One record attains all of them at once in the limit of fine
-    grids: the flattest one of full length, and under replace-one two of different classes.
+    The value is ``sum_s Delta_s / b_s`` over L1 sensitivities. One record attains all of them at once in the limit of
+    fine grids: the flattest one of full length, and under replace-one two of different classes.
 
     Args:
         schema: bounds every record.
@@ -86,8 +86,8 @@ def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjace
         adjacency: ``"add-remove"`` or ``"replace-one"``.
 
     Guarantee:
-        Unit: one record. The release is epsilon-DP with delta = 0 (Dwork, McSherry, Nissim and Smith 2006, for whole
-        numbers Ghosh, Roughgarden and Sundararajan 2009): the density ratio of independent entries is at most
+        Unit: one record. The release is epsilon-DP with delta = 0 (Dwork, McSherry, Nissim and Smith 2006; for
+        integers Ghosh, Roughgarden and Sundararajan 2009): the density ratio of independent entries is at most
         ``exp(sum_i |v_i - v'_i| / b_i)``.
 
     Raises:
@@ -106,11 +106,11 @@ def joint_epsilon(schema: Schema, scales: Mapping[str, float], adjacency: Adjace
 
 
 def pure_mu(epsilon: float) -> float:
-    """The least mu for which every epsilon-DP release is mu-GDP: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
+    """Return the smallest mu for which every epsilon-DP release is mu-GDP: 2 Phi^-1(e^epsilon / (1 + e^epsilon)).
 
     The trade-off curve of epsilon-DP runs straight from (0, 1) to its kink at alpha = beta = 1 / (1 + e^epsilon) and
-    on to (1, 0). That of mu-GDP is convex through (0, 1) and (1, 0) and symmetric, so it lies below where it does at
-    the kink, which is ``Phi(-mu / 2) <= 1 / (1 + e^epsilon)``. Randomised response attains it (docs/privacy.md).
+    on to (1, 0). The curve of mu-GDP is symmetric and convex through (0, 1) and (1, 0), so it is below everywhere if it
+    is below at the kink: ``Phi(-mu / 2) <= 1 / (1 + e^epsilon)``. Randomised response attains this (docs/privacy.md).
 
     Raises:
         PlanError: epsilon is not finite and at least 0.
@@ -126,7 +126,7 @@ def pure_mu(epsilon: float) -> float:
 
 
 def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency, records: int = 1) -> dict[str, float]:
-    """mu of each statistic with discrete Laplace noise of its scale, for a unit of at most so many records.
+    """Return mu of each statistic with discrete Laplace noise of its scale, for a unit of at most ``records`` records.
 
     With m records, sensitivities Delta_1 and Delta_2 in L1 and L2 and scale b, in wire steps:
     ``mu_s = min(pure_mu(m Delta_1 / b), sqrt(pi / 2) m Delta_2 / b)``.
@@ -146,10 +146,10 @@ def laplace_mu(schema: Schema, scales: Mapping[str, float], adjacency: Adjacency
 
 
 def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> dict[str, float]:
-    """Scales in wire steps at which the unit of ``privacy`` costs no more than epsilon, in these parts of it.
+    """Return scales in wire steps at which the unit of ``privacy`` costs at most epsilon, split by ``shares``.
 
     A client of at most m records moves m times as much as one, by the triangle inequality; m copies attain it. A margin
-    of epsilon covers rounding, and ``sum_s Delta_s / b_s <= epsilon`` is asked of the scales as fractions.
+    of epsilon covers rounding, and ``sum_s Delta_s / b_s <= epsilon`` is checked in exact fractions.
 
     Raises:
         PlanError: as for :func:`l1_sensitivity`.
@@ -164,21 +164,21 @@ def scales_of(schema: Schema, privacy: Privacy, shares: Mapping[str, float]) -> 
 
 
 def unit_l1(schema: Schema, privacy: Privacy, statistic: str) -> int:
-    """:func:`l1_sensitivity` for the unit of a promise: a record, or a client of so many."""
+    """Return :func:`l1_sensitivity` for the unit of a promise: a record, or a client's maximum of records."""
     return (privacy.max_records_per_client or 1) * l1_sensitivity(schema, statistic, privacy.adjacency)
 
 
 def laplace_sigma(scale: float) -> float:
-    """Standard deviation of discrete Laplace noise: 1 / (sqrt 2 sinh(1 / (2 scale)))."""
+    """Return the standard deviation of discrete Laplace noise: 1 / (sqrt 2 sinh(1 / (2 scale)))."""
     return 1 / (math.sqrt(2) * math.sinh(1 / (2 * scale)))
 
 
 def laplace_tail(scale: float, reach: float) -> float:
-    """What |X| exceeds with probability ``2 exp(-reach^2 / 2)`` at most, in steps, over ``reach``.
+    """Return t / ``reach`` where |X| exceeds t steps with probability ``2 exp(-reach^2 / 2)`` at most.
 
     P(|X| > t) <= 2 exp(-t / scale), so t = scale reach^2 / 2. The sum of m >= 2 such entries exceeds sqrt(m) t with no
-    more: the moment generating function is at most 1 / (1 - (scale s)^2), as of the continuous law, because sinh(y) / y
-    grows; at s = 1.12 / (sqrt(m) scale) Chernoff's exponent is 1.12 reach^2 / 2 - 3.4, above reach^2 / 2 from
-    reach^2 / 2 = 28.4 on, and no plan has less.
+    higher probability: its moment generating function is at most the continuous law's 1 / (1 - (scale s)^2), as sinh(y)
+    / y grows; at s = 1.12 / (sqrt(m) scale) Chernoff's exponent is 1.12 reach^2 / 2 - 3.4, above reach^2 / 2 from
+    reach^2 / 2 = 28.4 on, and no plan has a smaller reach.
     """
     return scale * reach / 2

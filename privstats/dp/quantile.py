@@ -1,4 +1,4 @@
-"""Gaussian quantiles sigma z to the grid step, for noise so wide that the float64 quantile is too coarse.
+"""Compute Gaussian quantiles sigma z to the grid step where sigma is too large for the float64 quantile.
 
 float64 gives z to 2**-50, which is a quarter of a grid step at sigma = 2**48. Here z is split into a knot t, a multiple
 of 2**-10 whose tail is known exactly, and a small rest. The result is a proposal with an error bound, for ``samplers``.
@@ -36,35 +36,35 @@ Integers = NDArray[np.int64]
 
 
 class Position(NamedTuple):
-    """sigma z = ``whole + rest`` up to :meth:`error`, entry by entry; ``whole`` is int64 and ``rest`` may be large.
+    """Values of sigma z as ``integer + rest`` up to :meth:`error`; ``integer`` is int64 and ``rest`` may be large.
 
     Attributes:
-        whole, rest: see above.
-        knots: number of the knot of each entry.
-        errors: error at each knot, for m >= 2**48; what the size of ``rest`` adds to it is left out.
+        integer, rest: see above.
+        knots: index of each entry's knot.
+        errors: error at each knot, for m >= 2**48, without the part that grows with ``rest``.
         usual_error: a bound on the errors of all entries with m >= ``USUAL``.
     """
 
-    whole: Integers
+    integer: Integers
     rest: Floats
     knots: Integers
     errors: Floats
     usual_error: float
 
     def error(self, where: Integers) -> Floats:
-        """A bound on the error of these entries, below 0.2 for every sigma up to 2**48; none where m < 2**48."""
+        """Return a bound on the error of these entries, below 0.2 for every sigma up to 2**48; none where m < 2**48."""
         return self.errors.take(self.knots.take(where)) + _RELATIVE_ERROR * np.abs(self.rest.take(where))
 
 
 class _Knots(NamedTuple):
-    """P(Z > t) in units of 2**-64 as a whole number and a fraction less 1/2, and 2**-64 / phi(t), at t = 0, 2**-10, ...
+    """P(Z > t) in units of 2**-64 as an integer and a fraction less 1/2, and 2**-64 / phi(t), at t = 0, 2**-10, ...
 
     ``series`` has the coefficients of w^2 to w^5 there, ``sixth`` the constant of Chebyshev's polynomial for the sixth
     term, which is a bound on that polynomial's error too, and ``nearest`` the knot for a uniform's leading bits.
     """
 
     t: Floats
-    whole: Integers
+    integer: Integers
     fraction: Floats
     inverse_density: Floats
     series: tuple[Floats, ...]
@@ -87,7 +87,7 @@ class _Scaled(NamedTuple):
 
 
 def position_of(magnitude: Integers, sigma: float) -> Position:
-    """sigma z with z = -Phi^-1(u), for the uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2; 0 <= m < 2**63.
+    """Return sigma z, z = -Phi^-1(u), for uniforms u in [m, m + 1) / 2**64 with 2**-16 <= u < 1/2; 0 <= m < 2**63.
 
     With Q(z) = P(Z > z) and u = Q(t) - phi(t) w, Taylor's series is z = t + w + t w^2/2 + (2 t^2 + 1) w^3/6 + ...; its
     n-th derivative is P_n(z) exp(n (z^2 - t^2) / 2). The knot is the nearest one to the middle of the uniforms of the
@@ -99,16 +99,17 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
     rounded. Horner's rule has the coefficients sigma c_n d^n, of which the lowest, sigma d, has two relative errors of
     2**-53. All others together are below 2**-9.4 of its term (t |w| / 2 is 2**-9.5) and have fewer than 30 errors, 0.05
     of its own; the sum of them and sigma d adds 1.01, its product with g one: 4.1 relative errors of
-    sigma (z - t). A knot times each half of sigma is exact, and the first of them whole; the last sum has one more.
-    Beside these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts, 2**-73 of sigma,
-    are below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma / phi(t); the
-    knot's own rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z) open.
+    sigma (z - t). A knot times each half of sigma is exact, and the first product is an integer; the last sum has one
+    more. In addition to these 5.2 relative errors of ``rest``, the seventh term and the roundings of small parts,
+    2**-73 of sigma, are below 2**-64 sigma + 2**-49. The fraction of Q(t) less 1/2 moves sigma z by up to 2**-65 sigma
+    / phi(t); the knot's own rest holds that, to 2**-8.3 of it. The 64 bits of m leave another 2**-65 sigma / phi(z)
+    open.
 
-    Below 2**-16 the entries are of no use; their knot is the farthest that others have.
+    Entries below 2**-16 are unusable; they get the farthest knot that others have.
     """
     knots, scaled = _knots(), _scaled(sigma)
     at = knots.nearest.take(_leading(magnitude.astype(np.float64)) - _FIRST, mode="clip").astype(np.int64)
-    difference = knots.whole.take(at)
+    difference = knots.integer.take(at)
     difference -= magnitude
     gap = difference.astype(np.float64)
     rest = scaled.series[0].take(at)
@@ -121,7 +122,7 @@ def position_of(magnitude: Integers, sigma: float) -> Position:
 
 
 def _leading(numbers: Floats) -> Integers:
-    """Exponent and first twelve bits of the mantissa of positive numbers, as one whole number."""
+    """Return the exponent and the first twelve bits of the mantissa of positive numbers as one integer."""
     return numbers.view(np.int64) >> _PREFIX
 
 
@@ -129,9 +130,9 @@ _FIRST = int(_leading(np.array([2.0**_LEAST]))[0])
 
 
 def _halves(sigma: float) -> tuple[float, float]:
-    """sigma as a sum of its upper 26 bits and the rest: products with a knot, which has 13 bits, are exact.
+    """Split sigma into its upper 26 bits and the rest: products with a knot, which has 13 bits, are exact.
 
-    From 2**35 on the upper part is a multiple of 2**10, and its products with knots are whole numbers.
+    The upper part is a multiple of 2**10 from 2**35 on, and its products with knots are integers.
     """
     mantissa, exponent = math.frexp(sigma)
     upper = math.ldexp(math.floor(math.ldexp(mantissa, 26)), exponent - 26)
@@ -162,7 +163,7 @@ def _knots() -> _Knots:
     sixth = t * ((120 * square + 326) * square + 127) / 720
     return _Knots(
         t=t,
-        whole=np.array([tail >> 64 for tail, _ in tails], np.uint64).view(np.int64),  # 2**63 at 0; differences wrap
+        integer=np.array([tail >> 64 for tail, _ in tails], np.uint64).view(np.int64),  # 2**63 at 0; differences wrap
         fraction=np.array([(tail & ((1 << 64) - 1)) * 2.0**-64 for tail, _ in tails]) - 0.5,
         inverse_density=np.array([(1 << 64) / density for _, density in tails]),
         series=(
@@ -177,7 +178,7 @@ def _knots() -> _Knots:
 
 
 def _nearest() -> NDArray[np.int16]:
-    """The knot for each of the leading bits of m in [2**48, 2**63]."""
+    """Return the knot for each of the leading bits of m in [2**48, 2**63]."""
     last = int(_leading(np.array([2.0**63]))[0])
     starts = (np.arange(_FIRST, last + 2, dtype=np.int64) << _PREFIX).view(np.float64)
     middle = np.minimum((starts[:-1] + starts[1:]) / 2, 2.0**63)

@@ -1,8 +1,8 @@
-"""Exact integer noise: the rounded and the discrete Gaussian and the discrete Laplace law, vectorised, by inversion.
+"""Sample exact integer noise by vectorised inversion: rounded Gaussian, discrete Gaussian and discrete Laplace.
 
-Each sample is a function of its own infinite uniform number: 64 bits from the stream, and more, from a substream of
-its own, in the rare case that they do not decide. float64 only ever *proposes*: where its error could matter, integer
-arithmetic decides (``exact``). So the law is exact and a stream gives the same samples on every platform.
+Each sample is a function of its own infinite uniform number: 64 bits from the stream and, in the rare case that they
+do not decide, more bits from the sample's own substream. float64 only ever *proposes*: where its error could matter,
+integer arithmetic decides (``exact``). So the law is exact, and a stream yields equal samples on every platform.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Integers: TypeAlias = NDArray[np.int64]
 
 
 def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
-    """``size`` samples of round(sigma Z), Z standard normal: int64, shape ``(size,)``.
+    """Draw ``size`` samples of round(sigma Z), Z standard normal: int64, shape ``(size,)``.
 
     P(X = k) = Phi((k + 1/2)/sigma) - Phi((k - 1/2)/sigma), exactly.
 
@@ -65,7 +65,7 @@ def rounded_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
 
 def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
-    """``size`` samples of the discrete Gaussian, P(X = k) proportional to exp(-k^2 / (2 sigma^2)), exactly.
+    """Draw ``size`` samples of the discrete Gaussian, P(X = k) proportional to exp(-k^2 / (2 sigma^2)), exactly.
 
     int64, shape ``(size,)``. Canonne, Kamath and Steinke 2020, definition 1.
 
@@ -88,17 +88,17 @@ def discrete_gaussian(sigma: float, size: int, rng: Generator) -> Integers:
 
 
 def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
-    """``size`` samples of the discrete Laplace law, P(X = k) proportional to exp(-|k| / scale), exactly.
+    """Draw ``size`` samples of the discrete Laplace law, P(X = k) proportional to exp(-|k| / scale), exactly.
 
     int64, shape ``(size,)``; variance 1 / (2 sinh^2(1 / (2 scale))). Canonne, Kamath and Steinke 2020, definition 3,
-    and the geometric mechanism of Ghosh, Roughgarden and Sundararajan 2009. No tail is cut off: a sample whose 64 bits
-    do not decide takes more.
+    and the geometric mechanism of Ghosh, Roughgarden and Sundararajan 2009. No tail is truncated: a sample that 64 bits
+    do not decide draws more bits.
 
     Guarantee:
         v + X for integer vectors v and independent X is (Delta / scale)-DP with delta = 0, where Delta is the L1
-        sensitivity of v in whole steps, because P(X = k) <= exp(|j| / scale) P(X = k + j) for all integers j and k.
-        As for the Gaussians, a draw takes the same steps for all samples but some two in a thousand, at most, that
-        float64 cannot decide: nothing here protects against a reader of the clock of the machine that draws.
+        sensitivity of v in integer steps, because P(X = k) <= exp(|j| / scale) P(X = k + j) for all integers j and k.
+        As for the Gaussians, a draw runs the same steps for all samples except the two in a thousand, at most, that
+        float64 cannot decide. Nothing here protects against an attacker who times the machine that draws.
 
     Raises:
         PlanError: scale is not in (0, 2**35], or size is negative.
@@ -115,12 +115,12 @@ def discrete_laplace(scale: float, size: int, rng: Generator) -> Integers:
 
 
 class _Proposal(NamedTuple):
-    """|X| for some uniforms, as far as float64 knows it.
+    """|X| for some uniforms, as far as float64 can decide it.
 
     Attributes:
         values: |X| of all but the doubtful entries.
-        doubtful: numbers of the entries whose value is only where a search for |X| begins.
-        one_edge: of those, whether |X| is the value or one more, so that the edge between the two decides it.
+        doubtful: indices of the entries for which ``values`` is only the start of a search for |X|.
+        one_edge: for each doubtful entry, whether |X| is the value or one more, so that the edge between them decides.
     """
 
     values: Integers
@@ -132,15 +132,15 @@ class _Law(Protocol):
     """A symmetric law on the integers, as its upper tail and a float64 proposal."""
 
     def propose(self, magnitude: Integers) -> _Proposal:
-        """|X| for uniforms in [m, m + 1) / 2**64."""
+        """Return |X| for uniforms in [m, m + 1) / 2**64."""
 
     def tail(self, k: int, bits: int) -> int:
-        """P(X > k) in units of 2**-bits, within ``exact.ERROR`` units."""
+        """Return P(X > k) in units of 2**-bits, within ``exact.ERROR`` units."""
 
 
 @dataclass(frozen=True)
 class _Continuous:
-    """Shared proposal of the laws that are a rounded normal up to a known small distance.
+    """Base class of the laws that are a rounded normal up to a known small distance.
 
     |X| = round(multiplier * z) with z = -Phi^-1(u). ndtri is accurate to a few units in the last place, its argument to
     two, and the 64 bits leave u open by 2**-65. Where u >= 2**-16 all that shifts z by less than 32 |z| + 8 units of
@@ -156,20 +156,21 @@ class _Continuous:
 
     @property
     def slack(self) -> float:
-        """How far, in cells, the proposal may be off besides rounding errors."""
+        """Bound on the proposal's error in cells, in addition to rounding errors."""
         return 0.0
 
     def propose(self, magnitude: Integers) -> _Proposal:
         return self._wide(magnitude) if self.sigma >= _WIDE else self._narrow(magnitude)
 
     def _wide(self, magnitude: Integers) -> _Proposal:
-        """Where float64 alone cannot decide the cell: sigma z in parts; no law's edges are 1 / sigma away from it.
+        """Propose cells from sigma z in two parts, where one float64 is too coarse.
 
-        From 2**-16 on the error of sigma z is below 1/2 less that, so only the half-integer next to it can be in doubt:
-        |X| is the integer below that one or the integer above. Smaller uniforms are searched for.
+        Every law's edges are within 1 / sigma of the half-integers. For uniforms from 2**-16 on the error of sigma z is
+        below 1/2 - 1 / sigma, so only the next half-integer can be in doubt: |X| is the integer below or above it.
+        Smaller uniforms are searched.
         """
         position = position_of(magnitude, self.sigma)
-        nearest, values = np.rint(position.rest), position.whole
+        nearest, values = np.rint(position.rest), position.integer
         values += nearest.astype(np.int64)
         nearest -= position.rest
         decided = 0.5 - 1 / self.sigma
@@ -225,7 +226,7 @@ class _Discrete(_Continuous):
 class _Laplace:
     """The discrete Laplace law: P(X > k) = p^(k + 1) / (1 + p) with p = exp(-1 / scale).
 
-    So |X| = ceil(y) - 1 with y = -scale (log u + log(1 + p)), u a uniform below 1/2. From u >= 2**-16 on y / scale is
+    So |X| = ceil(y) - 1 with y = -scale (log u + log(1 + p)), u a uniform below 1/2. For u >= 2**-16, y / scale is
     below 12; the 64 bits leave log u open by 2**-49, and the logarithms by a few units of 2**-49, which 2**-45 covers.
     Below 2**-16 nothing counts as certain.
     """
@@ -249,12 +250,12 @@ class _Laplace:
 
 @dataclass(frozen=True, eq=False)
 class _Tabled:
-    """The discrete Gaussian for sigma < 64: the exact 63-bit edges of its cells, looked up by a uniform's first bits.
+    """The discrete Gaussian for sigma < 64, by a table of the exact 63-bit edges of its cells.
 
     Attributes:
-        sigma: of the law.
-        inside, outside: cell k holds the uniforms with outside[k] < m < inside[k]; edges are left to the exact path.
-        prefixes: the cell of all uniforms with these first 16 bits; negative where an edge lies among them.
+        sigma: the law's parameter.
+        inside, outside: cell k holds the uniforms with outside[k] < m < inside[k]; the exact path decides at edges.
+        prefixes: the cell of all uniforms with these first 16 bits; negative where an edge is among them.
     """
 
     sigma: float
@@ -269,7 +270,7 @@ class _Tabled:
         return _searched(guess, missed[uncertain])
 
     def searched(self, magnitude: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        """The cell of each uniform by a search among the edges, and where an edge lies too near."""
+        """Return each uniform's cell by a search among the edges, and whether an edge is too near to decide."""
         places = np.searchsorted(-self.outside, -magnitude, side="left")
         guess = np.minimum(places, len(self.inside) - 1)
         return guess, self._uncertain(magnitude, guess)
@@ -290,7 +291,7 @@ def _searched(values: Integers, doubtful: NDArray[np.intp]) -> _Proposal:
 
 @lru_cache(maxsize=64)
 def _tabled(sigma: float) -> _Tabled:
-    """The table of a sigma, from tails to 128 bits."""
+    """Build the table for one sigma from tails with 128 bits."""
     bits = 128
     tails = _tails(sigma, bits)
     low = [max(0, tail - exact.ERROR) >> (bits - 64) for tail in tails]
@@ -302,7 +303,7 @@ def _tabled(sigma: float) -> _Tabled:
 
 
 def _prefixes(edges: _Tabled) -> NDArray[np.int16]:
-    """Cells are intervals: where the first and the last uniform of a prefix lie well inside one, so do all between."""
+    """Return each prefix's cell if its first and last uniform are inside one cell; cells are intervals."""
     first = np.arange(1 << _PREFIX_BITS, dtype=np.int64) << _BEHIND_PREFIX
     low, unsure_low = edges.searched(first)
     high, unsure_high = edges.searched(first + ((1 << _BEHIND_PREFIX) - 1))
@@ -341,15 +342,15 @@ def _draw(law: _Law, size: int, rng: Generator) -> Integers:
 
 
 class _Uniform:
-    """A uniform number in (0, 1/2), known to as many bits as were asked for."""
+    """A uniform number in (0, 1/2), which draws further bits on request."""
 
     def __init__(self, magnitude: int, source: Generator, index: int) -> None:
         self._value, self._bits, self._source, self._index = magnitude, 64, source, index
 
     def below(self, law: _Law, k: int) -> bool:
-        """Whether it is smaller than the law's P(X > k), however close.
+        """Return whether the uniform is smaller than the law's P(X > k), however close.
 
-        The tail has 64 bits more than the uniform; they often decide after the uniform has taken its next 64.
+        The tail has 64 bits more than the uniform; they often decide after the uniform has drawn its next 64.
         """
         while True:
             bits = self._bits + 64
@@ -370,7 +371,7 @@ class _Uniform:
 
 
 def _decide(law: _Law, uniform: _Uniform, start: int, one_edge: bool) -> int:
-    """|X| = the least k >= 0 with U >= P(X > k): gallop away from the proposal, then halve the gap."""
+    """Return |X|, the smallest k >= 0 with U >= P(X > k): gallop away from the proposal, then halve the gap."""
     step, above = 1, uniform.below(law, start)
     if one_edge:
         return start + above

@@ -1,11 +1,11 @@
-"""Exact L2 sensitivities: how far one record, one client or one person can move the whole release.
+"""Compute exact L2 sensitivities: how far one record, one client or one person can move the complete release.
 
-The joint formula of a kind, in its file, is the primitive; a single statistic is the joint one with one weight.
-``calibration`` chooses the noise. A clipped unit has no function here, because its clip alone bounds it;
-two of them are :func:`apart`. Proofs: docs/sensitivity.md, One person.
+A kind's joint formula, in the kind's file, is the primitive; a single statistic is the joint formula with one weight.
+``calibration`` chooses the noise. A clipped unit needs no sensitivity function, because the clip alone bounds it;
+:func:`apart` bounds the distance of two clipped units. Proofs: docs/sensitivity.md, One person.
 
-A statistic's share of the budget is its part of mu^2 under add-remove, so shares always sum to 1. Shares are task
-defaults, explicit values, or the optimum for a weighted squared error.
+A statistic's share of the budget is its part of mu^2 under add-remove, so shares always sum to 1. Shares are the
+task's defaults, explicit values, or the optimum for a weighted squared error.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from privstats.schema.kinds import kind_of
 
 
 def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
-    """mu of releasing the named statistics together, each with Gaussian noise of its sigma.
+    """Return mu of releasing the named statistics together, each with Gaussian noise of its sigma.
 
-    With w_s = 1/sigma_s^2 it is the largest weighted distance sqrt(sum_s w_s ||v_s - v'_s||^2) between the moments of
-    two adjacent data sets (derived in docs/sensitivity.md). Symmetric matrices count with the Frobenius norm, which is
-    what noise of sigma on the diagonal and sigma/sqrt 2 off it measures.
+    With w_s = 1/sigma_s^2, mu is the largest weighted distance sqrt(sum_s w_s ||v_s - v'_s||^2) between the moments of
+    two adjacent data sets (derived in docs/sensitivity.md). Symmetric matrices count with the Frobenius norm, which
+    fits noise of sigma on the diagonal and sigma/sqrt 2 off it.
 
     Args:
         schema: bounds every record: the clip norm R and, for ridge, the target bound Y.
         sigmas: noise per statistic in real units; only the statistics named here are released. Under a schema with S
-            that may include B and D, for a release that gives them noise of their own.
+            these may include B and D, for a release that adds separate noise to them.
         adjacency: ``"add-remove"`` or ``"replace-one"``.
 
     Returns:
-        mu of one record; under a party schema of one party.
+        mu of one record; under a party schema, of one party.
 
     Guarantee:
         Unit: one record. A release with this noise on the named statistics is mu-GDP. Some pair of adjacent data sets
@@ -69,11 +69,11 @@ def joint_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) 
 
 
 def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """mu of one client that holds at most ``records`` records, and no others.
+    """Return mu of one client that holds at most ``records`` records, and none beyond them.
 
     Add-remove m mu_add, replace m max(mu_add, mu_rep), as for any m records (:func:`group_mu`), attained by m copies of
-    the worst record or pair. Sums within sites are a client's own: its whole Q is positive with a trace of at most
-    m R^2, far below what m records of a larger site move, attained by half the records opposed to the other half.
+    the worst record or pair. Sums within sites are a client's own: its complete Q is positive with a trace of at most
+    m R^2, far below what m records of a larger site move; half the records opposed to the other half attain it.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -89,7 +89,7 @@ def client_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency,
 
 
 def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """mu of any ``records`` records together, such as those of one person, over all clients.
+    """Return mu of any ``records`` records together, such as those of one person, over all clients.
 
     Two data sets that differ in m records are m steps of one record apart, each of at most max(mu_add, mu_rep).
 
@@ -106,7 +106,7 @@ def group_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency, 
 
 
 def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """L2 sensitivity of one statistic alone to one record, in real units.
+    """Return the L2 sensitivity of one statistic alone to one record, in real units.
 
     Add-remove / replace-one: N 1 / sqrt 2; A R / 2R (sqrt 2 R for non-negative features); B, S, D and G
     R^2 / sqrt 2 R^2; h RY / 2RY; q Y^2 / Y^2 (sqrt 2 Y^2 where a record can change fold). Further kinds:
@@ -121,7 +121,7 @@ def sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
 
 
 def grid_sensitivity(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """The same in grid steps of the layout, where every record is an integer vector of norm at most 2**grid_bits.
+    """Return the L2 sensitivity of one statistic to one record in grid steps of the layout.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=12)
@@ -153,7 +153,7 @@ def _weights(schema: Schema, sigmas: Mapping[str, float]) -> dict[str, float]:
 
 
 def unit_mu(schema: Schema, privacy: Privacy, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
-    """mu of the unit of a promise, where no clip bounds it: linear in a factor of all 1 / sigma."""
+    """Return mu of a promise's unit where no clip bounds it: linear in a common factor of all 1 / sigma."""
     if privacy.averaged:
         return averaged_mu(schema, sigmas, adjacency)
     if privacy.max_records_per_client is not None:
@@ -162,11 +162,11 @@ def unit_mu(schema: Schema, privacy: Privacy, sigmas: Mapping[str, float], adjac
 
 
 def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacency) -> float:
-    """mu of one person who adds the average of what the rows add, cut toward zero to whole steps.
+    """Return mu of one person who adds the average of the rows' sums, truncated toward zero to integer steps.
 
-    An average is no longer than the longest of its rows, and the cut only shortens it: add-remove is the price of one
-    record. The difference of two averages is an average of differences of two rows, so replace-one is the record's,
-    and the cut adds less than a step an entry; nor do two persons pass :func:`apart`, which the cut keeps.
+    An average is no longer than the longest of its rows, and truncation only shortens it: add-remove costs as much as
+    one record. The difference of two averages is an average of differences of two rows, so replace-one costs as much as
+    one record, plus truncation of less than one step per entry; :func:`apart` bounds it as well.
 
     Guarantee:
         Unit: one person with any number of rows at one party. For every kind whose sums are sums over records.
@@ -188,17 +188,17 @@ def averaged_mu(schema: Schema, sigmas: Mapping[str, float], adjacency: Adjacenc
 
 
 def _cut(schema: Schema, sigmas: Mapping[str, float]) -> float:
-    """What cutting two averages to whole steps moves at most: one step an entry, of a matrix on both sides."""
+    """Return how far truncating two averages moves them apart at most: one step per entry, both sides of a matrix."""
     rows = by_letter(schema.table, "".join(sigmas))
     steps = {row.letter: math.prod(row.shape(schema.sizes)) for row in rows}
     return math.sqrt(math.fsum(steps[s] / (sigma * schema.scale_of(s)) ** 2 for s, sigma in sigmas.items()))
 
 
 def apart(schema: Schema, statistic: str, adjacency: Adjacency) -> float:
-    """How far two persons are apart in a statistic, over the root mean square of their lengths; 1 where one is none.
+    """Return the largest distance of two persons over the root mean square of their lengths; 1 under add-remove.
 
-    ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)`` for any two vectors, and half of that where no entry is negative. Cutting a
-    positive matrix entry by entry may leave it indefinite, so that alone tells nothing.
+    ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)`` for any two vectors, and half of that where no entry is negative. A positive
+    definite matrix does not have the smaller bound, because truncating its entries may make it indefinite.
     """
     if adjacency == "add-remove":
         return 1.0
@@ -211,7 +211,7 @@ _WRITTEN = 2  # digits of a share that a person reads in a plan
 
 
 def default_shares(schema: Schema) -> dict[str, float]:
-    """Shares that serve the heads: N .02, A .85 and .13 over the second moments; ridge G .5, h .48, q .02.
+    """Return shares that serve the heads: N .02, A .85 and .13 over the second moments; ridge G .5, h .48, q .02.
 
     Minimising the plain squared error instead starves the means, on which classification heads depend most. Ridge
     regression is flat in the share of G between .3 and .7.
@@ -234,11 +234,11 @@ def default_shares(schema: Schema) -> dict[str, float]:
 
 
 def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float]:
-    """Shares to *write into* a plan of (N, A, B), by the expected signal relative to the noise; two digits each.
+    """Return shares to *write into* a plan of (N, A, B), by the expected signal relative to the noise; two digits each.
 
     With ``s = n mu / (C sqrt d)``: the defaults up to s = 10, N .02, A .4, B .58 from s = 20 on, linear in log s
     between. Where the means are accurate, noise dominates the covariance. Any other set of statistics gets its
-    defaults. These are never defaults themselves: a plan without shares must mean the same to every version.
+    defaults. Suggested shares are never defaults: a plan without shares must mean the same to every version.
 
     Args:
         schema: what is measured.
@@ -269,7 +269,7 @@ def suggested_shares(schema: Schema, mu: float, records: int) -> dict[str, float
 
 
 def checked_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str, float]:
-    """The given shares in the schema's order, or the defaults.
+    """Return the shares in the schema's order, or the defaults for None.
 
     Raises:
         PlanError: a statistic of the schema has no share, or a share names a statistic that is not sent.
@@ -285,7 +285,7 @@ def checked_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[s
 
 
 def pure_shares(schema: Schema, shares: Mapping[str, float] | None) -> dict[str, float]:
-    """Parts of a pure epsilon: those given, or the roots of the default parts of mu^2, which mu itself adds up in.
+    """Return the parts of a pure epsilon: ``shares``, or by default the normalised roots of the default shares.
 
     Raises:
         PlanError: as for :func:`checked_shares`.
@@ -303,7 +303,7 @@ def allocate(
     cost: Callable[[Mapping[str, float], Adjacency], float],
     adjacency: Adjacency,
 ) -> dict[str, float]:
-    """Noise per statistic, in real units, that spends exactly ``mu`` in these proportions.
+    """Return the noise per statistic, in real units, that spends exactly ``mu`` in these proportions.
 
     Under add-remove sigma_s = Delta_s / (mu sqrt(share_s)). Under replace-one the same proportions are scaled by the
     joint sensitivity, which is exact because mu^2 is linear in a common factor of all 1/sigma_s^2.
@@ -312,7 +312,7 @@ def allocate(
         shares: the part of mu^2 of each statistic.
         mu: the parameter to spend.
         cost: mu of the unit of the promise, from noise levels and an adjacency (``unit_mu``).
-        adjacency: of the promise.
+        adjacency: the promise's adjacency.
     """
     unit = {s: cost({s: 1.0}, "add-remove") / math.sqrt(share) for s, share in shares.items()}
     factor = cost(unit, adjacency) / mu
@@ -322,7 +322,7 @@ def allocate(
 def optimal_shares(
     schema: Schema, adjacency: Adjacency, weights: Mapping[str, float] | None = None
 ) -> dict[str, float]:
-    """Shares that minimise the weighted squared error sum_s weight_s E||v_s - v_s released||_F^2 at a given mu.
+    """Return shares that minimise the weighted squared error sum_s weight_s E||v_s - v_s released||_F^2 at a given mu.
 
     With v_s = weight_s x (entries of the statistic), add-remove has the closed form share_s = Delta_s sqrt(v_s) /
     sum_r Delta_r sqrt(v_r) (Lagrange). Under replace-one the joint mu^2 is a maximum of linear functions of 1/sigma^2,
@@ -354,19 +354,19 @@ def optimal_shares(
 
 
 def _costs(schema: Schema, weights: Mapping[str, float] | None) -> dict[str, float]:
-    given = dict.fromkeys(schema.statistics, 1.0) if weights is None else weights
-    if set(given) != set(schema.statistics) or not all(0 < w < math.inf for w in given.values()):
+    weight_of = dict.fromkeys(schema.statistics, 1.0) if weights is None else weights
+    if set(weight_of) != set(schema.statistics) or not all(0 < w < math.inf for w in weight_of.values()):
         raise PlanError(f"weights must give {', '.join(schema.statistics)} a number above 0 each")
     entries = dict.fromkeys(schema.statistics, 0)
     for segment in layout_of(schema).segments:
         entries[segment.statistic] += segment.size
-    return {s: given[s] * entries[s] for s in schema.statistics}
+    return {s: weight_of[s] * entries[s] for s in schema.statistics}
 
 
 def _refined(
     schema: Schema, start: Mapping[str, float], bound: Mapping[str, float], cost: Mapping[str, float]
 ) -> dict[str, float]:
-    """Nelder-Mead over the log shares, restarted until it converges: the maximum of two branches has a kink."""
+    """Run Nelder-Mead over the log shares until it converges, with restarts: the maximum of two branches has a kink."""
     from scipy.optimize import minimize  # slow to import, and few plans optimise
 
     def spread(logs: NDArray[np.float64]) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""From moments to ring elements and wire bytes: flat vector, layout, ring."""
+"""Encode moments as ring elements and wire bytes: flat vector, layout, ring."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,7 @@
-"""The clip of a whole client: its flat vector shrunk to a declared weighted norm, in whole numbers.
+"""Clip a client's flat vector to a declared weighted norm, in integers.
 
-For the client unit of privacy, which bounds one client's total influence instead of one record's. The weights come from
-the noise calibration. The clip takes the vector from ``flatten`` and runs before the noise share is added.
+The client unit of privacy bounds one client's total influence instead of one record's. The weights come from the noise
+calibration. The clip runs on the vector from ``flatten``, before the noise share is added.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIMB = 21
 
 @dataclass(frozen=True, eq=False)
 class ClippedVector:
-    """A flat vector after the clip; ``shrink`` stays with the client.
+    """A flat vector after the clip, and the factor ``shrink``, which stays with the client.
 
     Attributes:
         vector: int64, ``(layout.size,)``.
@@ -52,12 +52,12 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
     Symmetric statistics count with their Frobenius norm, so an off-diagonal entry counts twice. With w_s = 1/sigma_s^2
     and norm = m mu, mu being the joint mu of one record under add-remove, a client is worth m worst-case records.
 
-    The norm is computed in whole numbers, the factor is rounded down to 31 bits and entries are rounded toward zero, so
-    the result depends on the input alone and never exceeds the bound.
+    The norm is computed in integers, the factor is rounded down to 31 bits and entries are rounded toward zero. So the
+    result depends on the input alone and never exceeds the bound.
 
     Args:
         schema: what was measured.
-        vector: from ``flatten``: exact, before any noise.
+        vector: the exact result of ``flatten``, before any noise.
         weights: one finite weight above 0 per statistic that the schema sends.
         norm: the bound, above 0; a public choice.
 
@@ -65,8 +65,8 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
         DataError: weights or norm do not fit.
 
     Guarantee:
-        Of the clip alone: for any records of a client, sum_s w_s ||V_s||^2 <= norm^2 holds exactly, hence adding or
-        removing a client moves the released sum by at most ``norm`` in the weighted norm.
+        For any records of a client, sum_s w_s ||V_s||^2 <= norm^2 holds exactly, hence adding or removing a client
+        moves the released sum by at most ``norm`` in the weighted norm. This holds for the clip alone.
 
     Example:
         >>> schema, weights = ps.ClassSchema(2, 2, "NA", clip_norm=1.0), {"N": 1.0, "A": 1.0}
@@ -85,10 +85,10 @@ def clip_vector(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str,
 
 @dataclass(frozen=True, eq=False)
 class ClippedSums:
-    """How many flat vectors are shrunk, each by its own norm: :func:`clip_vector` of sums below 2**53 in float64.
+    """Clip factors of many flat vectors: :func:`clip_vector` for sums below 2**53 in float64.
 
     Attributes:
-        factors, shifts: t and k of each vector, which becomes ``sign(v) floor(|v| t / 2**k)``; t = 0: it stays.
+        factors, shifts: t and k of each vector v, which becomes ``sign(v) floor(|v| t / 2**k)``; t = 0: v is unchanged.
     """
 
     factors: NDArray[np.int64]
@@ -104,14 +104,14 @@ class ClippedSums:
         error: float,
         exactly: Callable[[int], Mapping[str, int]],
     ) -> ClippedSums:
-        """From squared lengths, symmetric statistics counted whole; where rounding might decide, whole numbers do.
+        """Compute the factors from squared lengths (full symmetric matrices), in integers where rounding might decide.
 
         Args:
             schema: what was measured.
             squares: by letter in wire steps, ``(n,)``.
             weights, norm: as for :func:`clip_vector`.
-            error: what rounding may have moved a square by, relative to it; at most 2**-35.
-            exactly: the squares of one vector.
+            error: bound on the relative rounding error of a square; at most 2**-35.
+            exactly: returns the exact squares of one vector.
         """
         bound, parts = _exact("norm", norm) ** 2, {s: _coefficient_of(schema, s, weights[s]) for s in squares}
         total = np.sum([float(parts[s]) * each for s, each in squares.items()], axis=0)
@@ -128,14 +128,14 @@ class ClippedSums:
 
     @property
     def shrunk(self) -> int:
-        """How many are shrunk."""
+        """The number of vectors that are clipped."""
         return int(np.count_nonzero(self.factors))
 
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Whole-numbered rows ``(n, entries)`` below 2**53, each of its vector by ``owner``, cut.
+        """Return integer rows ``(n, entries)`` below 2**53, clipped by the factors of their vectors (``owner``).
 
-        A product that rounds to a whole number may have lain below it, and is taken once more in whole numbers; no
-        other is moved past one.
+        A product that rounds to an integer may have been below it, and is recomputed in integers. Rounding moves no
+        other product past an integer.
         """
         if not self.shrunk:
             return sums
@@ -146,12 +146,12 @@ class ClippedSums:
         doubt[factors == 0] = False
         if doubt.any():
             row, entry = np.nonzero(doubt & (cut != 0))
-            cut[row, entry] = _taken(sums[row, entry].astype(np.int64), factors[row], shifts[row])
+            cut[row, entry] = _scaled(sums[row, entry].astype(np.int64), factors[row], shifts[row])
         return np.asarray(cut)
 
 
 def _root(ratio: Fraction) -> tuple[int, int]:
-    """(t, k) with t / 2**k <= sqrt(ratio) < (t + 1) / 2**k and 2**30 <= t < 2**31, for 0 < ratio < 1."""
+    """Return (t, k) with t / 2**k <= sqrt(ratio) < (t + 1) / 2**k and 2**30 <= t < 2**31, for 0 < ratio < 1."""
     size = ratio.numerator.bit_length() - ratio.denominator.bit_length()  # log2 of the ratio, to within one
     shift = _FACTOR_BITS - (size - 1) // 2
     factor = math.isqrt(math.floor(ratio * 4**shift))
@@ -160,7 +160,7 @@ def _root(ratio: Fraction) -> tuple[int, int]:
 
 
 def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Mapping[str, float]) -> Fraction:
-    """sum_s w_s ||V_s||^2 of a flat vector in real units, exact for the given floats.
+    """Return sum_s w_s ||V_s||^2 of a flat vector in real units, exact for these floats.
 
     Raises:
         DataError: a weight is missing, unknown or not above 0, or the vector has another size.
@@ -186,7 +186,7 @@ def weighted_square_norm(schema: Schema, vector: NDArray[np.int64], weights: Map
 
 
 def _coefficient_of(schema: Schema, letter: str, weight: float) -> Fraction:
-    """What a squared step of a statistic weighs, its symmetric entries counted twice."""
+    """Return the weight of a squared step of a statistic, whose symmetric entries count twice."""
     return _coefficient(next(each for each in layout_of(schema).segments if each.statistic == letter), weight)
 
 
@@ -202,7 +202,7 @@ def _exact(field: str, value: float) -> Fraction:
 
 
 def _square_sum(values: NDArray[np.int64]) -> int:
-    """Sum of squares as a Python integer, by 21-bit limbs whose products sum exactly in int64."""
+    """Return the sum of squares as a Python integer, from 21-bit limbs with exact products in int64."""
     peak = max(-int(values.min()), int(values.max())) if values.size else 0
     if peak * peak * values.size < 1 << 63:
         return int(np.dot(values, values))
@@ -219,15 +219,15 @@ def _square_sum(values: NDArray[np.int64]) -> int:
 
 
 def _times(values: NDArray[np.int64], factor: int, shift: int) -> NDArray[np.int64]:
-    """sign(v) floor(|v| factor / 2**shift) for factor < 2**31 <= 2**shift, without leaving 64 bits."""
+    """Return sign(v) floor(|v| factor / 2**shift) for factor < 2**31 <= 2**shift, within 64 bits."""
     out = np.empty_like(values)
     for start in range(0, values.size, _TILE):
-        out[start : start + _TILE] = _taken(values[start : start + _TILE], np.int64(factor), np.int64(shift))
+        out[start : start + _TILE] = _scaled(values[start : start + _TILE], np.int64(factor), np.int64(shift))
     return out
 
 
-def _taken(values: NDArray[np.int64], factor: Any, shift: Any) -> NDArray[np.int64]:
-    """The same of a few values, each by its own factor or all by one."""
+def _scaled(values: NDArray[np.int64], factor: Any, shift: Any) -> NDArray[np.int64]:
+    """Return :func:`_times` of a few values, each by its own factor or all by one."""
     size, times = np.abs(values).view(np.uint64), factor.astype(np.uint64)
     low = (size & np.uint64((1 << _FACTOR_BITS) - 1)) * times >> np.uint64(_FACTOR_BITS)
     product = (size >> np.uint64(_FACTOR_BITS)) * times + low

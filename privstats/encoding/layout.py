@@ -1,10 +1,10 @@
-"""How moments lie in one flat integer vector.
+"""Lay out moments as one flat integer vector.
 
-A layout is a sequence of named segments, derived from the schema alone, so every party computes the same one. It holds
-each segment's size, scale, per-record bound and noise geometry; noise levels and ring widths belong to the plan.
+A layout is a sequence of named segments, derived from the schema alone, so every party computes the same layout. The
+layout holds each segment's size, scale, per-record bound and noise geometry; the plan has noise levels and ring widths.
 
-``flatten`` writes moments so, each symmetric block as its diagonal and its strict upper triangle; ``ring`` encodes the
-vector; ``to_real`` reads a released sum.
+``flatten`` writes moments in this layout, each symmetric block as its diagonal and its strict upper triangle; ``ring``
+encodes the vector; ``to_real`` reads a released sum.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of the flat vector whose entries share scale, bound and noise.
+    """Consecutive entries of the flat vector with one scale, bound and noise level.
 
     Attributes:
         name: ``"N"``, ``"A"``, ``"D"``, ``"h"``, ``"q"``, or ``"B.diag"`` / ``"B.off"`` (likewise S and G): a symmetric
@@ -36,8 +36,8 @@ class Segment:
         size: number of entries.
         scale: grid steps per real unit.
         bound: largest absolute value one record adds to one entry, in grid steps.
-        noise_factor: the segment's noise is this times the statistic's sigma: 1 on diagonals and plain vectors,
-            1/sqrt 2 off the diagonal, because an off-diagonal entry stands for two entries of the matrix.
+        noise_factor: the segment's sigma over the statistic's: 1 on diagonals and plain vectors, 1/sqrt 2 off the
+            diagonal, because an off-diagonal entry represents two entries of the matrix.
 
     Example:
         >>> layout = ps.encoding.layout_of(ps.ClassSchema(2, 3, "NAB", clip_norm=1.0))
@@ -67,7 +67,7 @@ class Layout:
 
     @property
     def size(self) -> int:
-        """Entries of the flat vector."""
+        """Number of entries of the flat vector."""
         return sum(segment.size for segment in self.segments)
 
     @property
@@ -79,7 +79,7 @@ class Layout:
 
 @lru_cache(maxsize=64)
 def layout_of(schema: Schema) -> Layout:
-    """The layout that every party with this schema derives.
+    """Return the layout of a schema, equal for every party.
 
     Example:
         >>> layout = ps.encoding.layout_of(ps.RidgeSchema(3, clip_norm=1.0, target_bound=1.0))
@@ -90,8 +90,7 @@ def layout_of(schema: Schema) -> Layout:
 
 
 def _segments(schema: Schema, row: Statistic) -> tuple[Segment, ...]:
-    """A statistic's segments: a symmetric block is its diagonal and its triangle, where |x_i x_j| is at most r^2 /
-    2."""
+    """Return a statistic's segments; a symmetric block has a diagonal and a triangle with |x_i x_j| at most r^2 / 2."""
     blocks, entries, scale = row.blocks(schema.sizes), row.entries(schema.sizes), schema.scale_of(row.letter)
     bound = row.bound(schema.steps)
     if not row.symmetric:
@@ -104,7 +103,7 @@ def _segments(schema: Schema, row: Statistic) -> tuple[Segment, ...]:
 
 
 def flatten(moments: Moments) -> NDArray[np.int64]:
-    """The moments as int64 of shape ``(layout.size,)``, in wire order; counts are multiplied by ``COUNT_SCALE``.
+    """Return the moments as int64 of shape ``(layout.size,)``, in wire order; counts are multiplied by ``COUNT_SCALE``.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0, grid_bits=4)
@@ -123,10 +122,10 @@ def flatten(moments: Moments) -> NDArray[np.int64]:
 
 
 def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
-    """Inverse of :func:`flatten` for exact vectors; the clip report is gone.
+    """Invert :func:`flatten` for exact vectors; the clip report is not restored.
 
     Raises:
-        DataError: the vector has another size, or its counts are not whole (noisy vectors: use :func:`to_real`).
+        DataError: the vector has another size, or its counts are no integers (noisy vectors: use :func:`to_real`).
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -146,7 +145,7 @@ def unflatten(schema: Schema, vector: NDArray[np.int64]) -> Moments:
 
 
 def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
-    """A flat vector, noisy or exact, in real units: every entry divided by its segment's scale.
+    """Convert a flat vector, noisy or exact, to real units: every entry divided by its segment's scale.
 
     For an exact vector this equals ``unflatten(schema, vector).real()`` bit for bit. B and D are derived where S is
     sent, from the noisy S.
@@ -166,7 +165,7 @@ def to_real(schema: Schema, vector: NDArray[np.int64]) -> Any:
 
 
 def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[np.int64]]]:
-    """The vector's pieces by statistic, as views."""
+    """Return the vector's pieces by statistic, as views."""
     layout = layout_of(schema)
     if vector.shape != (layout.size,) or vector.dtype != np.int64:
         raise DataError(f"vector must be int64 of shape ({layout.size},) under this schema")
@@ -177,7 +176,7 @@ def _split(schema: Schema, vector: NDArray[np.int64]) -> dict[str, list[NDArray[
 
 
 def blocks_of(schema: Schema, vector: NDArray[np.int64]) -> dict[str, Any]:
-    """The vector as arrays in the shapes of the moments."""
+    """Return the vector as arrays in the shapes of the moments."""
     parts = _split(schema, vector)
     arrays: dict[str, Any] = {}
     for row in schema.sent:

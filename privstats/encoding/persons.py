@@ -1,7 +1,7 @@
-"""What one person adds to the sums: all rows of one shrunk together to a declared weighted norm, or averaged.
+"""Bound one person's contribution to the sums: clip all rows together to a declared weighted norm, or average them.
 
-For the person unit of privacy. ``dp.person_clip`` makes the value from a plan's promise; ``measure`` calls it for each
-person, before a party's sums are formed."""
+The person unit of privacy needs this. ``dp.person_clip`` builds the value from a plan's promise; ``measure`` applies it
+to each person, before a party's sums are formed."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PersonClip:
-    """How far one person counts, in worst-case records; a public value of a plan (``plan.person_clip``).
+    """A limit on one person's contribution, in worst-case records; a public value of a plan (``plan.person_clip``).
 
     Attributes:
-        records: c: a person of at most so many rows counts in full.
-        weights: by letter, share / sensitivity^2: rows ``v`` weigh ``sqrt(sum_s w_s ||v_s||^2)`` worst-case records.
+        records: the limit c; a person with at most c rows counts in full.
+        weights: share / sensitivity^2 by letter; rows ``v`` weigh ``sqrt(sum_s w_s ||v_s||^2)`` worst-case records.
 
     Guarantee:
-        What one person adds follows from the rows of that person and this value alone, and weighs at most ``records``,
-        in whole numbers and for any number of rows (docs/sensitivity.md, One person).
+        One person's contribution follows from that person's rows and this value alone, and weighs at most ``records``,
+        in integers and for any number of rows (docs/sensitivity.md, One person).
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=1.0, delta=1e-5,
@@ -47,12 +47,11 @@ class PersonClip:
     weights: tuple[tuple[str, float], ...]
 
     def most_records(self, schema: Schema) -> int:
-        """How many records bound all that a person adds, whatever the rows: no entry, and no sum of the counts, is
-        beyond what so many can give.
+        """Return a number of records whose largest entries and counts bound a person's contribution, for any rows.
 
-        It follows from public values alone. All of c may be in one statistic, whose entries reach ``c / sqrt(share)``
-        times one record's, and counts in several cells add up to more; so it lies above c. What holds a party's records
-        against a limit counts a person as so many at most (``PersonMoments.counted``).
+        The number follows from public values alone. It exceeds c, because all of c may be in one statistic, whose
+        entries reach ``c / sqrt(share)`` times one record's, and counts in several cells add up to more. Checks of a
+        party's number of records count a person as at most this many (``PersonMoments.counted``).
 
         Example:
             >>> schema = ps.ClassSchema(2, 2, "NA", 1.0)
@@ -70,11 +69,11 @@ class PersonClip:
         return math.ceil(most * (1 + ROUNDING) / 2)  # the clip leaves as much of its norm unused
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
-        """What one person adds, by letter in wire steps and blocks first, and whether it was shrunk.
+        """Return one person's contribution by letter, in wire steps and blocks first, and whether it was clipped.
 
         Args:
-            parts: moments of all rows of this person and of no other, in one or several parts. What passes 64 bits
-                together is taken over a power of two, cut toward zero once: the clip leaves far less of it either way.
+            parts: moments of all rows of this person and of no other, in one or several parts. Sums beyond 64 bits
+                are divided by a power of two and truncated toward zero once; the clip makes them far smaller anyway.
         """
         schema = parts[0].schema
         vector = flatten(parts[0])
@@ -87,18 +86,18 @@ class PersonClip:
         return blocks_of(schema, clipped.vector), clipped.shrink < 1
 
     def cut(self, schema: Schema, rows: int, squares: Squares) -> ClippedSums:  # noqa: ARG002  averages read them
-        """What :meth:`clipped` takes the sums of many persons by, from their squared lengths."""
+        """Return the clip of many persons at once, as :meth:`clipped` would do each, from their squared lengths."""
         of_all, norm = squares.of_all(), self.records * ROUNDING
         return ClippedSums.by_squares(schema, of_all, dict(self.weights), norm, squares.error, squares.exactly)
 
 
 @dataclass(frozen=True)
 class PersonAverage:
-    """A person counts as one record, whose sums are the average of what the rows add (``plan.person_clip``).
+    """The rule that a person counts as one record, the average of the rows' sums (``plan.person_clip``).
 
     Guarantee:
-        What one person adds follows from the rows of that person alone. It is no longer than the longest of the rows,
-        in any norm, and for any number of rows (docs/sensitivity.md, One person).
+        One person's contribution follows from that person's rows alone. In any norm it is no longer than the longest
+        row, for any number of rows (docs/sensitivity.md, One person).
 
     Example:
         >>> schema, ids = ps.ClassSchema(2, 2, "NA", 1.0), ["anna", "anna", "anna", "anna", "ben"]
@@ -113,7 +112,7 @@ class PersonAverage:
     """A person of one row counts in full, as whoever has more."""
 
     def most_records(self, _: Schema) -> int:
-        """1: no entry, and no sum of counts, is beyond what one record can give.
+        """Return 1: one record's largest entries and counts bound a person's contribution.
 
         Example:
             >>> ps.encoding.PersonAverage().most_records(ps.ClassSchema(2, 2, "NA", 1.0))
@@ -122,13 +121,13 @@ class PersonAverage:
         return 1
 
     def clipped(self, *parts: Moments) -> tuple[dict[str, Any], bool]:
-        """What one person adds, by letter in wire steps and blocks first; nobody is shrunk.
+        """Return one person's contribution by letter, in wire steps and blocks first, and False: no person is clipped.
 
         Args:
             parts: moments of all rows of this person and of no other, in one or several parts.
 
         Raises:
-            DataError: of how many rows they are is unknown.
+            DataError: the number of rows is unknown.
         """
         counted = [part.records for part in parts]
         if None in counted:  # or the sums would be taken for an average
@@ -137,28 +136,28 @@ class PersonAverage:
         return {row.letter: _average(parts, row, rows) for row in parts[0].schema.sent}, False
 
     def cut(self, schema: Schema, rows: int, squares: Squares) -> AveragedSums:  # noqa: ARG002  clips read them
-        """What :meth:`clipped` makes of the sums of many persons of so many rows each."""
+        """Return the averaging of many persons who have ``rows`` rows each, as :meth:`clipped` would do each."""
         return AveragedSums(rows)
 
 
 @dataclass(frozen=True)
 class AveragedSums:
-    """What leaves of sums over so many rows each their averages, toward zero.
+    """Averages, truncated toward zero, of sums over ``rows`` rows each.
 
-    A quotient of whole numbers below 2**53 that is none lies further from the next one than rounding moves it.
+    A quotient of integers below 2**53 is either an integer or further from the next one than rounding moves it.
     """
 
     rows: int
     shrunk: int = 0
 
     def of(self, sums: NDArray[np.float64], owner: NDArray[np.intp]) -> NDArray[np.float64]:  # noqa: ARG002  clips read it
-        """Sums ``(n, entries)`` of persons, as averages."""
+        """Return the sums ``(n, entries)`` of persons as averages."""
         quotients = sums / self.rows
         return np.asarray(np.trunc(quotients, out=quotients))
 
 
 def _average(parts: tuple[Moments, ...], row: Any, rows: int) -> NDArray[np.int64]:
-    """The exact sum in Python's whole numbers where it may pass 64 bits, over the number of rows, toward zero."""
+    """Divide the exact sum by the number of rows, toward zero; in Python's integers where it may pass 64 bits."""
     kind: Any = np.int64 if len(parts) == 1 else object
     total = sum(np.asarray(part.sums(row)).astype(kind) * (1 if part.in_wire_steps else row.kept) for part in parts)
     exact = np.asarray(total)

@@ -1,8 +1,7 @@
-"""The groups of masked vectors: Z_2**b segment by segment, and the interface that another group implements.
+"""Compute in the groups of masked vectors: Z_2**b segment by segment, and the interface of another group.
 
-A ``Ring`` says how wide each segment is; a ``RingVector`` holds one element per entry in uint32 lanes where 32 bits
-suffice and uint64 lanes otherwise. Overflow wraps, which is what masking needs; the plan's headroom proves that the
-*sum* does not wrap.
+A ``Ring`` has each segment's width; a ``RingVector`` holds one element per entry in uint32 lanes where 32 bits suffice
+and in uint64 lanes otherwise. Overflow wraps, as masking needs; the plan's headroom proves that the *sum* does not.
 """
 
 from __future__ import annotations
@@ -29,24 +28,24 @@ class Group(Protocol):
 
     @property
     def size(self) -> int:
-        """Entries of a vector."""
+        """Number of entries of a vector."""
         ...
 
     @property
     def wire_bytes(self) -> int:
-        """Exact bytes of a packed vector."""
+        """Exact number of bytes of a packed vector."""
         ...
 
     def zeros(self) -> RingVector:
-        """The neutral element."""
+        """Return the neutral element."""
         ...
 
     def encode(self, values: NDArray[np.int64]) -> RingVector:
-        """The element of a flat int64 vector of shape ``(size,)``; sums of vectors have the sums of their elements."""
+        """Return the element of a flat int64 vector of shape ``(size,)``; a homomorphism of addition."""
         ...
 
     def unpack(self, data: bytes | memoryview) -> RingVector:
-        """Parse exactly ``wire_bytes`` bytes; ``ValueError`` for any other length, or for what is no element."""
+        """Parse exactly ``wire_bytes`` bytes; ``ValueError`` for any other length, or for bytes that are no element."""
         ...
 
     def add(self, lanes: Lanes, more: Lanes) -> None:
@@ -62,7 +61,7 @@ class Group(Protocol):
         ...
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
-        """The vector nearest to zero that has this element."""
+        """Return the vector nearest to zero that has this element."""
         ...
 
 
@@ -90,16 +89,16 @@ class Ring:
 
     @property
     def size(self) -> int:
-        """Entries of a vector."""
+        """Number of entries of a vector."""
         return sum(size for size, _ in self.segments)
 
     @property
     def wire_bytes(self) -> int:
-        """Exact bytes of a packed vector: every segment is padded to a whole byte."""
+        """Exact number of bytes of a packed vector: every segment is padded to full bytes."""
         return sum(packed_bytes(size, bits) for size, bits in self.segments)
 
     def zeros(self) -> RingVector:
-        """The neutral element."""
+        """Return the neutral element."""
         return RingVector(self, tuple(np.zeros(size, _lane_dtype(bits)) for size, bits in self.segments))
 
     def encode(self, values: NDArray[np.int64]) -> RingVector:
@@ -132,7 +131,7 @@ class Ring:
             np.add(lane, other, out=lane)
 
     def subtract(self, lanes: Lanes, less: Lanes) -> None:
-        """Subtract in place, as :meth:`add`."""
+        """Subtract in place; bits above a segment's width stay, as in :meth:`add`."""
         for lane, other in zip(lanes, less, strict=True):
             np.subtract(lane, other, out=lane)
 
@@ -145,7 +144,7 @@ class Ring:
             start = end
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
-        """The centre lift: every entry as the int64 in [-2**(b-1), 2**(b-1)) that it represents."""
+        """Return the centre lift: every entry as the int64 in [-2**(b-1), 2**(b-1)) that it represents."""
         out = np.empty(self.size, np.int64)
         start = 0
         for lane, (size, bits) in zip(lanes, self.segments, strict=True):
@@ -163,7 +162,7 @@ class RingVector:
     Attributes:
         ring: the group.
         lanes: the entries by segment.
-        reproducible: the vector holds noise of a generator that others may know; a sum with it does, too.
+        reproducible: the vector, or a summand of it, holds noise from a generator that others may know.
 
     Example:
         >>> ring = ps.encoding.Ring(((2, 8),))
@@ -191,7 +190,7 @@ class RingVector:
         self.ring.subtract(self.lanes, _same_ring(self, other))
 
     def pack(self) -> bytes:
-        """The wire form, ``ring.wire_bytes`` long."""
+        """Return the wire form, ``ring.wire_bytes`` long."""
         out = np.empty(self.ring.wire_bytes, np.uint8)
         self.ring.write(self.lanes, out)
         return out.tobytes()
@@ -208,7 +207,7 @@ class RingVector:
         self.ring.write(self.lanes, out)
 
     def lift(self) -> NDArray[np.int64]:
-        """The centre lift: every entry as the int64 nearest to zero that it represents."""
+        """Return the centre lift: every entry as the int64 nearest to zero that it represents."""
         return self.ring.lift(self.lanes)
 
 
@@ -223,7 +222,7 @@ def _lane_dtype(bits: int) -> np.dtype[np.unsignedinteger[Any]]:
 
 
 def _reduce(values: NDArray[np.uint64], bits: int) -> Lane:
-    """The low ``bits`` bits, as a new lane."""
+    """Return the low ``bits`` bits, as a new lane."""
     if bits > 32:
         return values & np.uint64((1 << bits) - 1)
     lane = values.astype(np.uint32)

@@ -1,11 +1,10 @@
-"""Joins plan and protocol: makes clients from moments, and a release from the unmasked sum.
+"""Join plan and protocol: build clients from moments, and a release from the unmasked sum.
 
-It has no state: engines move the bytes, ``secagg`` has the protocol, ``dp`` draws the noise, and ``accounting`` charges
-the ledger.
+The room has no state: engines move the bytes, ``secagg`` has the protocol, ``dp`` draws the noise, and ``accounting``
+charges the ledger.
 
-``session`` stands between the plan and the engines. ``secagg`` knows rings and bytes but neither moments nor noise;
-``dp`` knows noise but no protocol. Something must join them, and it should be the same something for a simulation and
-for a deployment.
+``secagg`` knows rings and bytes but neither moments nor noise; ``dp`` knows noise but no protocol. ``session`` joins
+them, in one way for simulations and deployments.
 """
 
 from typing import TYPE_CHECKING

@@ -1,20 +1,19 @@
-"""Charges a session to a ledger: the spend before noise is drawn, its end before anything is sent.
+"""Charge a session to a ledger: record the spend before noise is drawn, and its end before anything is sent.
 
-It joins plan, run name and ledger; the arithmetic is in ``dp``. ``session``, which makes every client and every
-release, calls it.
+The module joins plan, run name and ledger; the arithmetic is in ``dp``. ``session``, which builds every client and
+every release, calls it.
 
-Every call that spends privacy is given a charge, or the word "uncharged". A default would be a choice that no owner
-made: two fits on the same records add up, and a call that says nothing leaves no trace of the first. So
+Every call that spends privacy requires a charge, or the word "uncharged". A default would be a choice that no data
+owner made: two fits on the same records add up, and without a charge no record of the first remains. So
 ``session.client``, ``session.release``, ``private_release``, ``private_releases`` and every ``fit_private`` raise a
-``LedgerError`` before they draw noise, and name both remedies; the README's snippet says the word. A warning once per
-process was the other choice: it would be a second rule, and notebooks that run for weeks would see it once.
-Experiments in one process (``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing and say so where they are
-documented. ``tests/test_charge_is_said.py`` walks all functions for a parameter of this kind and finds no other
-default.
+``LedgerError`` before they draw noise, and name both remedies; the README's snippet passes "uncharged". The
+alternative, a warning once per process, would be a second rule, and notebooks that run for weeks would show it once.
+Experiments in one process (``simulate``, ``sweep``, ``aggregate_unmasked``) charge nothing, as their documentation
+states. ``tests/test_charge_is_said.py`` checks that no function has another default for such a parameter.
 
-A client's machine finishes its spend before it sends its masked vector, not when it is built. Finished when built, a
-killed process could never start the same run again without paying twice; finished by the engine, it would depend on
-the engine. The ledger records the upload's SHA-256, so of two machines built under one spend only one can send.
+A client's machine finishes its spend before it sends its masked vector. If the spend were finished when the machine is
+built, a killed process could not restart the run without paying twice; if the engine finished it, the guarantee would
+depend on the engine. The ledger records the upload's SHA-256: of two machines under one spend only one can send.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _Result = TypeVar("_Result")
 
 
 class Account(ABC):
-    """What a session asks of the account it is charged to; the two there are stand on the ledger (``charges``)."""
+    """Interface of an account that a session is charged to; both implementations use the ledger (``charges``)."""
 
     ledger: Ledger
     per_round: ClassVar[bool] = False
@@ -50,14 +49,14 @@ class Account(ABC):
 
     @abstractmethod
     def finish(self, plan: Plan, run: bytes, upload: bytes) -> None:
-        """Record that what was spent is sent."""
+        """Record that the upload of a spend is sent."""
 
     @abstractmethod
     def withdraw(self, plan: Plan, run: bytes) -> None:
-        """Give the spend back if nothing was sent; otherwise do nothing."""
+        """Return the spend if nothing was sent; otherwise do nothing."""
 
     def check_moments(self, moments: Moments) -> None:  # noqa: B027
-        """Refuse moments of other records than the charge's; none are refused unless a kind says otherwise."""
+        """Refuse moments of other records than the charge's; by default accept all moments."""
 
 
 Charging: TypeAlias = Account | Literal["uncharged"] | None
@@ -68,7 +67,7 @@ CHARGED_BEFORE: Final = "uncharged"
 
 
 def charge_of(plan: Plan, charge: Charging) -> Account | None:
-    """The account to charge; None for ``"uncharged"``, and for a plan without DP that names no account.
+    """Return the account to charge; None for ``"uncharged"``, and for a plan without DP that names no account.
 
     Raises:
         LedgerError: no account for a plan with DP, or a value of another kind.
@@ -90,7 +89,7 @@ def charge_of(plan: Plan, charge: Charging) -> Account | None:
 
 
 def register_run(plan: Plan, charge: Account, roster: secagg.Roster) -> Spend:
-    """Spend a party's part of a run, after the run's number was accepted.
+    """Accept the run's number, then spend a party's part of the run.
 
     Raises:
         LedgerError: the run's number is not the next one for its members, or as for :func:`spend`.
@@ -110,16 +109,16 @@ def spend(plan: Plan, charge: Account, run: bytes) -> Spend:
 
 
 def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _Result]) -> _Result:
-    """Spend first, then call ``make``, which draws the noise; a crash between loses a release, never its record.
+    """Spend first, then call ``make``, which draws the noise; a crash in between loses a release, never its record.
 
-    An abort is finished like a release, because it depends on the noise drawn: repeated under one spend, it would be an
-    oracle with fresh noise for every query. Concurrent calls share the spend and draw their own noise; the first to end
-    is the release, and the others are refused.
+    An abort is finished like a release, because it depends on the drawn noise: if aborts could be repeated under one
+    spend, they would be an oracle with fresh noise for every query. Concurrent calls share the spend and draw separate
+    noise; the first to end is the release, and the others are refused.
 
     Raises:
         LedgerError: as for :func:`spend`; or another call has ended under the same spend, or it was withdrawn. The
             release or abort is discarded then, and the error does not contain it.
-        AggregationError: as ``make``, once the ledger has recorded it.
+        AggregationError: ``make`` aborted; the ledger has recorded the abort.
     """
     if charge is None:
         return make()
@@ -139,7 +138,7 @@ def charged(plan: Plan, charge: Account | None, run: bytes, make: Callable[[], _
 
 @dataclass(frozen=True)
 class LedgerCallback:
-    """Callback by which a client's machine reports to the ledger that it sends its upload, or that it never will.
+    """Callback with which a client's machine records in the ledger that it sends its upload, or never will.
 
     Attributes:
         plan: the plan all parties agreed on.
@@ -160,7 +159,7 @@ class LedgerCallback:
         self.charge.finish(self.plan, self.run, upload)
 
     def withdraw(self) -> None:
-        """Give the spend back if nothing was sent; a machine calls it after it is wiped.
+        """Return the spend if nothing was sent; a machine calls this method after it is wiped.
 
         Raises:
             LedgerError: the run is not in the ledger, or the file failed.
@@ -169,5 +168,5 @@ class LedgerCallback:
 
 
 def on_upload(plan: Plan, charge: Account, run: bytes) -> LedgerCallback:
-    """The callback of a client that was resumed from its journal; see :class:`LedgerCallback`."""
+    """Return the callback of a client that was resumed from its journal; see :class:`LedgerCallback`."""
     return LedgerCallback(plan, charge, run)

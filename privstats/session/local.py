@@ -1,4 +1,4 @@
-"""All machines of one session in one process, for simulations and tests."""
+"""Build all machines of one session in one process, for simulations and tests."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ class LocalParties:
 
 
 def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Generator | None = None) -> LocalParties:
-    """All machines of one session, with identities and a roster of their own, for simulations.
+    """Build all machines of one session, with new identities and a new roster, for simulations.
 
-    :func:`client`, :func:`server` and :func:`helper` make them, as in a deployment; no ledger is charged. The private
+    :func:`client`, :func:`server` and :func:`helper` build them, as in a deployment; no ledger is charged. The private
     keys of a plan's panel are not available here, so stand-ins replace its members, under a plan that names them;
     contributions made under the original plan are accepted. In a round over the clients of an earlier sum every client
     gets the plan's list.
 
     Args:
         plan: the plan.
-        parts: one per client, as :func:`client` takes them.
+        parts: one per client, as for :func:`client`.
         rng: a generator of test randomness; the operating system's when omitted.
 
     Example:
@@ -90,7 +90,7 @@ def local_parties(plan: Plan, parts: Sequence[Moments | Contribution], rng: Gene
 def _with_stand_ins(
     plan: Plan, parts: Sequence[Moments | Contribution], members: Sequence[secagg.Identity], rng: Generator
 ) -> tuple[Plan, list[Contribution]]:
-    """The plan with another panel, and the contributions under it."""
+    """Return the plan with another panel, and the contributions under it."""
     vectors = [in_ring(plan, part, rng, index) for index, part in enumerate(parts)]
     plan = replace(plan, panel=tuple(each.public.hex() for each in members))
     return plan, [Contribution(plan.digest, vector) for vector in vectors]

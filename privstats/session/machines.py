@@ -1,4 +1,4 @@
-"""Makes the machines of a session's parties, and the vector that a client sends.
+"""Build the machines of a session's parties, and the vector that a client sends.
 
 Arguments are checked and the session is charged here; the protocol itself is ``secagg``'s. A contribution is one
 party's vector, which may be sent once; it records only its own use.
@@ -43,17 +43,16 @@ _USED = (
 class Contribution:
     """One party's exact sums and its share of the noise, in the ring; for one client.
 
-    Two sums that hold the same noisy vector differ by the *other* clients' noise only: with one client absent from the
-    second, the difference is that client's vector under one share of noise instead of all clients'. So a session that
-    aborted after the masked vector was sent counts as released, and a retry needs a new contribution. It cannot be
-    copied or pickled, and its repr shows nothing. Only the process that made it may use it: after a fork, each child
-    would have it once.
+    Suppose two sums hold the same noisy vectors, and one client is absent from the second. Their difference is that
+    client's vector under one share of noise instead of all clients'. So a session that aborted after the masked vector
+    was sent counts as released, and a retry needs a new contribution. A contribution cannot be copied or pickled, and
+    its repr shows nothing. Only the process that built it may use it: after a fork, each child would have a copy.
 
     Args:
-        plan: the digest of the plan that it was made under.
+        plan: the digest of the contribution's plan.
         vector: the vector.
-        reproducible: it holds noise that others may know.
-        noise_root: what opens the layers of its noise, 32 secret bytes; empty where it has none.
+        reproducible: the vector holds noise that others may know.
+        noise_root: 32 secret bytes from which the layers of its noise are drawn; empty without layers.
 
     Example:
         >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
@@ -81,20 +80,20 @@ class Contribution:
 
     @property
     def noise_root(self) -> bytes:
-        """What opens all layers of its noise: for the machine that sends the vector, and for nobody else."""
+        """The secret that opens all layers of the noise; only the machine that sends the vector may read it."""
         return self._noise_root
 
     @property
     def reproducible(self) -> bool:
-        """Whether its noise came from a generator that others may know, so that it gives no privacy."""
+        """Whether the noise came from a generator that others may know, so that it protects nobody."""
         return self._vector.reproducible
 
     def check(self, plan: str) -> None:
-        """Verify that it was made under the plan with this digest and was not used, before anything is spent.
+        """Verify, before anything is spent, that the contribution is unused and belongs to the plan with this digest.
 
         Raises:
-            DataError: it was made under another plan.
-            LocalProtocolError: it was taken before.
+            DataError: the contribution was built under another plan.
+            LocalProtocolError: it was used before.
         """
         if self._plan != plan:
             raise DataError("the contribution was made under another plan; make one with session.contribution")
@@ -102,10 +101,10 @@ class Contribution:
             raise LocalProtocolError(_USED)
 
     def take(self) -> RingVector:
-        """The vector, once.
+        """Return the vector, once.
 
         Raises:
-            LocalProtocolError: it was taken before, or made before a fork.
+            LocalProtocolError: it was used before, or made before a fork.
         """
         if os.getpid() != self._process:
             raise LocalProtocolError(
@@ -139,26 +138,26 @@ def contribution(
     index: int | None = None,
     allow_reproducible: bool = False,
 ) -> Contribution:
-    """One client's vector in the ring: its exact sums, plus its noise share where the plan's model requires one.
+    """Encode one client's exact sums in the ring, plus a noise share where the plan's model requires one.
 
-    One client, or one :func:`aggregate_unmasked`, may use it. It needs no charge, because nothing is sent yet.
+    One client, or one :func:`aggregate_unmasked`, may use the result. No charge is needed, because nothing is sent yet.
 
     Args:
         plan: the plan all parties agreed on.
         moments: the result of ``measure`` for this party's records.
         rng: a generator of test randomness; the operating system's when omitted.
-        index: this party's place in the roster; only plans that assign clients to groups by it need it.
+        index: this party's index in the roster; needed only by plans that assign clients to groups by index.
         allow_reproducible: accept a generator whose stream others may know: in tests and simulations.
 
     Guarantee:
         Distributed: the share is this client's part of the joint noise. Local: the share alone makes the vector
         (epsilon, delta)-private. Central, panel and no DP: nothing is added here. Under the client unit with
-        ``client_clip`` the whole vector is clipped first, in integers. Each holds for one upload, so a contribution is
-        used once.
+        ``client_clip`` the complete vector is clipped first, in integers. Each statement holds for one upload, so a
+        contribution is used once.
 
     Raises:
         DataError: the moments were measured under another schema, or hold more records than the plan admits, or do not
-            keep what its reports prove; or the plan assigns clients to groups and ``index`` is left out.
+            keep what its reports prove; or the plan assigns clients to groups and ``index`` is missing.
         RandomnessError: ``rng`` is reproducible and ``allow_reproducible`` is not set, or was made before a fork.
 
     Example:
@@ -200,23 +199,22 @@ def client(
     agreed: Sequence[int] | None = None,
     allow_reproducible: bool = False,
 ) -> Peer:
-    """The protocol machine of one party, holding its contribution.
+    """Build the protocol machine of one party, which holds its contribution.
 
     With a :class:`Charge` the spend is on the disk before this returns, once per (data set, plan, run): building the
     client again after a crash costs nothing. Before the machine sends its masked vector, the spend is finished and the
-    run's name used up. If the client is discarded before that, its spend is given back; the name is used up all the
-    same.
+    run's name is used up. If the client is discarded before that, its spend is returned; the name is still used up.
 
     Args:
         plan: the plan all parties agreed on.
         moments: the result of ``measure`` for this party's records, or a contribution that no other client has used.
-        index: this party's place in the roster.
+        index: this party's index in the roster.
         identity: its Ed25519 identity.
         roster: the public identities of all parties, agreed outside this protocol, and the run's name.
         panel: where the plan names a panel, its members' offers for this run.
         rng: a generator of test randomness; the operating system's when omitted.
-        charge: the party's own ledger and its data set there, or the word ``"uncharged"``; may be left out only where
-            the plan has no DP, and then nothing prevents a second exact release of the same data.
+        charge: the party's own ledger and its data set there, or the word ``"uncharged"``; optional only for a plan
+            without DP, and then nothing prevents a second exact release of the same data.
         agreed: for a round of an alignment without noise: ``client.agreed`` of this party's machine in the first sum.
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng`` too.
 
@@ -280,7 +278,7 @@ def _check_place(index: int, identity: secagg.Identity, roster: secagg.Roster) -
 def _check_moments(
     plan: Plan, moments: Moments | Contribution, account: Account | None, *, allow_reproducible: bool
 ) -> None:
-    """Refuse moments that do not fit the plan, known noise, and noise that was drawn before its round was marked."""
+    """Refuse moments that do not fit the plan, reproducible noise, and noise drawn before its round was marked."""
     if isinstance(moments, Contribution):
         if moments.reproducible and not allow_reproducible:
             raise RandomnessError(
@@ -308,13 +306,13 @@ def server(
     rng: Generator | None = None,
     allow_reproducible: bool = False,
 ) -> Aggregator:
-    """The protocol machine of the aggregator.
+    """Build the protocol machine of the aggregator.
 
     Args:
         plan: the plan all parties agreed on.
         roster: the public identities of all parties.
         identity: the signing key behind the roster's ``server``.
-        keys: instead of ``identity``, where the plan names a panel: the keys of its place 0 for this run.
+        keys: instead of ``identity``, where the plan names a panel: the keys of its member 0 for this run.
         panel: where the plan names a panel, its members' offers for this run.
         rng: a generator of test randomness; the operating system's when omitted.
         allow_reproducible: as in :func:`contribution`; the keys come from ``rng``.
@@ -348,7 +346,7 @@ def server(
 def helper(
     plan: Plan, *, keys: secagg.HelperKeys, roster: secagg.Roster, panel: secagg.Panel, allow_reproducible: bool = False
 ) -> Peer:
-    """The protocol machine of one helper.
+    """Build the protocol machine of one helper.
 
     Args:
         plan: the plan all parties agreed on.
@@ -379,7 +377,7 @@ def helper(
 
 
 def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallback:
-    """The callback of a resumed client, called before its masked vector is sent, or after the client was wiped unsent.
+    """Return a resumed client's callback, which runs before its masked vector is sent, or after it was wiped unsent.
 
     Args:
         plan: the plan all parties agreed on.
@@ -398,7 +396,7 @@ def on_upload(plan: Plan, roster: secagg.Roster, charge: Account) -> LedgerCallb
 
 
 def in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generator, index: int) -> RingVector:
-    """A part as a vector; a contribution is used up."""
+    """Return a part as a vector; a contribution is used up."""
     if isinstance(part, RingVector):
         if part.ring != plan.ring:
             raise DataError("a part is a vector of another ring than the plan's; encode it with plan.ring")
@@ -407,7 +405,7 @@ def in_ring(plan: Plan, part: Moments | Contribution | RingVector, rng: Generato
 
 
 def as_contribution(plan: Plan, part: Moments | Contribution, rng: Generator, index: int) -> Contribution:
-    """A part as a contribution that was not used yet."""
+    """Return a part as an unused contribution."""
     if isinstance(part, Contribution):
         part.check(plan.digest)
         return part

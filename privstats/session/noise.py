@@ -1,7 +1,7 @@
-"""The one place that draws a plan's noise: a client's, a helper's, what is due at the release, an epoch's of a stream.
+"""Draw a plan's noise: a client's, a helper's, the noise due at the release, and a stream's per epoch.
 
-Levels and laws are ``dp``'s. Here is who draws, from which generator, and where it is added; nothing else outside
-``dp`` calls a sampler (``tests/project/test_core.py``).
+``dp`` has the levels and the distributions. This module decides who draws, from which generator, and where the noise is
+added. No other module outside ``dp`` calls a sampler (``tests/project/test_core.py``).
 """
 
 from __future__ import annotations
@@ -24,25 +24,24 @@ _HELPER_NOISE = b"privstats/upload/noise/1"
 
 
 def client_noise(noise: Noise, layout: Layout, rng: Generator) -> tuple[NDArray[np.int64], bytes]:
-    """One client's noise, int64 of shape ``(layout.size,)`` in grid steps, and what its layers are drawn from; that is
-    empty where it has none."""
+    """Draw one client's noise, int64 ``(layout.size,)`` in grid steps; return it with its layers' root, or b""."""
     root = rng.bytes(ROOT_BYTES) if noise.levels else b""
     layers = ([Generator(seed) for seed in layer_seeds(root, len(noise.levels) - 1)],) if noise.levels else ()
     return dp.draw_share(noise, layout, rng, *layers), root
 
 
 def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
-    """What draws a helper's noise from 32 secret bytes, in the plan's ring; None in every model but the panel's.
+    """Return a function from 32 secret bytes to a helper's noise in the plan's ring; None except in the panel model.
 
-    For a helper's machine and its journal, which give it bytes that follow from the box key and the answered list.
+    A helper's machine and its journal pass bytes that follow from the box key and the answered list.
 
     Args:
         plan: the plan all parties agreed on.
 
     Guarantee:
-        A draw is the full noise of the plan (``dp.draw_member``), the same for the same bytes and unrelated for any
-        others: an answer with it in is mu-GDP toward the leader and all other helpers together, if the bytes stay with
-        this helper and no others draw for the same sum.
+        A draw is the full noise of the plan (``dp.draw_member``), equal for equal bytes and unrelated for different
+        bytes. An answer that contains it is mu-GDP toward the leader and all other helpers together, if the bytes stay
+        with this helper and no other bytes draw for the same sum.
 
     Example:
         >>> panel = [ps.secagg.Identity.generate(os.urandom).public.hex() for _ in range(2)]
@@ -65,12 +64,12 @@ def helper_noise(plan: Plan) -> Callable[[bytes], RingVector] | None:
 
 
 def without_excess(plan: Plan, total: RingVector, openings: Mapping[int, Opening]) -> RingVector:
-    """The sum without the layers of noise that its clients opened; the sum itself where there are none."""
-    noise, given = plan.noise, [each.seeds for each in openings.values() if each.seeds]
-    if noise is None or not given:
+    """Subtract the layers of noise that the clients opened from the sum."""
+    noise, opened = plan.noise, [each.seeds for each in openings.values() if each.seeds]
+    if noise is None or not opened:
         return total
     excess = np.zeros(plan.layout.size, np.int64)
-    for seeds in track("removing noise", given):
+    for seeds in track("removing noise", opened):
         excess += dp.draw_layers(noise, plan.layout, [Generator(seed) for seed in seeds])
     needed = plan.ring.encode(-excess)
     needed.add(total)
@@ -78,7 +77,7 @@ def without_excess(plan: Plan, total: RingVector, openings: Mapping[int, Opening
 
 
 def with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVector:
-    """The sum plus the noise of the server, or of a panel's leader, still in the ring; the sum itself elsewhere."""
+    """Add the noise of the server, or of a panel's leader, to the sum in the ring; other models add nothing."""
     noise = plan.noise
     if noise is None or not noise.trust.at_release:
         return total
@@ -90,7 +89,7 @@ def with_central_noise(plan: Plan, total: RingVector, rng: Generator) -> RingVec
 
 
 def epoch_noise(noise: Noise, layout: Layout, rng: Generator, fixed_bits: int) -> NDArray[np.int64]:
-    """The noise of one epoch of a stream that a server weighs, in steps of ``2**-fixed_bits`` of a grid step."""
+    """Draw the noise of one epoch of a stream that a server weighs, in steps of ``2**-fixed_bits`` of a grid step."""
     sigmas = [noise.share_sigma(segment) * (1 << fixed_bits) for segment in layout.segments]
     drawn = [dp.rounded_gaussian(sigma, each.size, rng) for sigma, each in zip(sigmas, layout.segments, strict=True)]
     return np.concatenate(drawn)

@@ -1,8 +1,8 @@
-"""From the unmasked sum to a release: the noise that is still due, in the ring, then the lift and its checks.
+"""Turn the unmasked sum into a release: add the noise still due, in the ring, then lift and check.
 
-Central noise is added in the ring, before the centre lift. Next to the wrap the lift turns one grid step into 2^bits,
-so noise after the lift hides nothing there, and one malicious client can put an entry there. The plausibility check
-stands behind the noise for the same reason.
+Central noise is added in the ring, before the centre lift. Near the wrap the lift turns one grid step into 2^bits, so
+noise after the lift would hide nothing there, and one malicious client can move an entry there. The plausibility check
+runs after the noise for the same reason.
 """
 
 from __future__ import annotations
@@ -34,27 +34,25 @@ def release(
     openings: Mapping[int, Opening] | None = None,
     allow_reproducible: bool = False,
 ) -> Release:
-    """Turn the unmasked sum into a release: noise that is still due, in the ring, centre lift, plausibility, minimum
-    count.
+    """Turn the unmasked sum into a release: add noise still due, lift, check plausibility, suppress rare classes.
 
-    What is due is all of the noise in the central model, and the leader's in the panel model, whose helpers have put
-    theirs into the sum. The function keeps no state: every call draws that noise anew, and the average of a hundred
-    calls has a tenth of it. So every call is a release and is charged as one; to have the same release again, keep the
-    first.
+    The full noise is due in the central model, and the leader's in the panel model, where the helpers' noise is in the
+    sum already. The function has no state: every call draws new noise, and the average of a hundred calls has a tenth
+    of the noise. So every call is a release and is charged as one; to reuse a release, store it.
 
     Args:
         plan: the plan all parties agreed on.
         total: the unmasked sum.
         survivors: the clients in it.
         rng: a generator of test randomness; the operating system's when omitted.
-        charge: the server's ledger and its data set there, or the word ``"uncharged"``; may be left out only where the
-            plan has no DP. With a ledger the spend is on the disk before any central noise is drawn.
+        charge: the server's ledger and its data set there, or the word ``"uncharged"``; optional only for a plan
+            without DP. With a ledger the spend is on the disk before any central noise is drawn.
         run: the session's name (``roster.run``): a call that crashed before it returned may be repeated under it at no
             cost; after one that returned or aborted, further calls are refused. Without it each call is a new run.
-        openings: by client, the layers of noise in the sum that it opened (``server.openings``); they are subtracted.
-            Those of other clients stay in the release, which knows them.
-        allow_reproducible: accept a generator whose stream others may know; the release is marked with it. The release
-            of a total that holds a contribution with such noise is marked in any case.
+        openings: each client's opened layers of noise (``server.openings``); they are subtracted. Layers of other
+            clients stay in the release, which lists them in ``left_for``.
+        allow_reproducible: accept a generator whose stream others may know; the release is then marked reproducible.
+            If the total holds a contribution with such noise, the release is marked in any case.
 
     Guarantee:
         The noise is added before the lift. Reduction into the ring commutes with addition, so the noisy ring element is
@@ -88,12 +86,12 @@ def release(
     if not isinstance(total, RingVector) or total.ring != plan.ring:
         raise DataError("total must be a vector of the plan's ring: give the total of a session under this plan")
     opened = {} if openings is None else openings
-    left_for = _left_for(plan, survivors, opened)
-    return charged(plan, account, run, lambda: _drawn(plan, total, survivors, rng, opened, left_for))
+    sizes = _noise_sizes(plan, survivors, opened)
+    return charged(plan, account, run, lambda: _drawn(plan, total, survivors, rng, opened, sizes))
 
 
-def _left_for(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, Opening]) -> tuple[int, ...]:
-    """By survivor, what its noise is left sized for; empty where the plan's noise has no layers."""
+def _noise_sizes(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, Opening]) -> tuple[int, ...]:
+    """Return the number of clients that each survivor's remaining noise is sized for; empty without layers."""
     levels = () if plan.noise is None else plan.noise.levels
     fits = isinstance(openings, Mapping) and all(
         client in survivors and _fits(each, levels, len(survivors)) for client, each in openings.items()
@@ -104,7 +102,7 @@ def _left_for(plan: Plan, survivors: tuple[int, ...], openings: Mapping[int, Ope
 
 
 def _fits(opening: object, levels: Sequence[int], present: int) -> bool:
-    """Whether a client can have left its noise so in a sum of so many."""
+    """Return whether a client could have opened these layers in a sum of ``present`` clients."""
     return (
         isinstance(opening, Opening)
         and type(opening.left_for) is int
@@ -123,7 +121,7 @@ def _drawn(
     openings: Mapping[int, Opening],
     left_for: tuple[int, ...],
 ) -> Release:
-    """Draw the noise that is due once and release the sum; the caller has charged it."""
+    """Draw the noise that is due and release the sum; the caller has charged the release."""
     vector = with_central_noise(plan, without_excess(plan, total, openings), rng).lift()
     check_plausible(plan, vector)
     rare: tuple[int, ...] = ()
@@ -142,7 +140,7 @@ def aggregate_unmasked(
 
     Args:
         plan: the plan.
-        parts: one per client, in the order of the roster: measured moments (a new contribution is made from them), a
+        parts: one per client, in the order of the roster: measured moments (a new contribution is built from them), a
             contribution (it is used up) or a vector of the plan's ring. Clients without a part count as vanished.
         rng: a generator for shares and central noise; the operating system's when omitted. A reproducible one marks the
             release.
@@ -179,9 +177,9 @@ def aggregate_unmasked(
 
 
 def opened_among(plan: Plan, part: Contribution, survivors: int) -> Opening:
-    """What a client opens of its contribution's noise where so many are in the sum, all of which proved to take part.
+    """Return the layers that a client opens in a sum of ``survivors`` clients, all of which proved to take part.
 
-    For sums without a masking protocol; a machine of the protocol opens by what it has seen.
+    This is for sums without a masking protocol; a machine of the protocol opens the layers that its own view allows.
     """
     levels = () if plan.noise is None else plan.noise.levels
     if not levels or not part.noise_root:

@@ -1,6 +1,6 @@
-"""Validates the arguments of a session: one sentence for each that does not fit its plan.
+"""Validate the arguments of a session: one sentence for each argument that does not fit its plan.
 
-Checks without effect, before anything is spent or drawn; they raise or return. Under ``session``.
+The checks run before anything is spent or drawn. They have no effect except to raise.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def require_roster(roster: object) -> None:
 
 
 def type_name(value: object) -> str:
-    """The type of a wrong argument, for a message: its value may be private."""
+    """Return the type of a wrong argument, for a message: its value may be private."""
     return type(value).__name__
 
 
@@ -80,7 +80,7 @@ def require_moments(plan: Plan, moments: Moments) -> None:
 
 
 def _require_persons(plan: Plan, moments: Moments) -> None:
-    """Refuse sums in which a person may count for more than the plan promises, and sums that shortened for nothing."""
+    """Refuse sums in which a person may count for more than the plan promises, or was clipped needlessly."""
     clip: Any = getattr(moments, "clip", None) if moments.in_wire_steps else None  # of sums over persons alone
     if clip != plan.person_clip:
         raise DataError(
@@ -94,12 +94,12 @@ def _require_persons(plan: Plan, moments: Moments) -> None:
 
 
 def required_survivors(plan: Plan) -> tuple[int, ...] | None:
-    """The clients of an earlier sum, if the plan's round must have exactly these survivors."""
+    """Return the clients of an earlier sum, if the plan's round must have exactly these survivors."""
     return plan.schema.among
 
 
 def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, ...]]:
-    """The only list of survivors that a client may sign, as an argument for its machine; empty where it may sign any.
+    """Return the only list of survivors that a client may sign, as its machine's argument; empty where any is allowed.
 
     Raises:
         LocalProtocolError: the plan is a round over the clients of an earlier sum, and its list is not the one that
@@ -119,9 +119,9 @@ def only_list(plan: Plan, agreed: Sequence[int] | None) -> dict[str, tuple[int, 
 def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
     """Refuse a server's first message that no client of this run would answer.
 
-    For a party that makes its client on request: an unsigned opening is refused before it costs anything. Protocols in
-    which clients send first have no such message, and nothing is refused here; ``session.client`` verifies the panel
-    before it spends.
+    A party that builds its client on request calls this: an unsigned opening is refused before it costs anything. In
+    protocols where clients send first there is no such message, and nothing is refused here; ``session.client``
+    verifies the panel before it spends.
 
     Args:
         plan: the plan all parties agreed on.
@@ -140,8 +140,7 @@ def check_opening(plan: Plan, roster: secagg.Roster, opening: bytes) -> None:
 
 
 def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster) -> dict[str, secagg.Panel]:
-    """Verify that the panel is the plan's and was made for this run, and return it as an argument for machines; empty
-    where the plan has none.
+    """Verify that the panel is the plan's and for this run; return it as an argument for machines, or nothing.
 
     Raises:
         LocalProtocolError: the plan names a panel and there is none, another one, or the other way round; or an offer
@@ -164,7 +163,7 @@ def panel_argument(plan: Plan, panel: secagg.Panel | None, roster: secagg.Roster
 
 
 def _panel() -> type:
-    """What nobody who names no panel needs, and who gives one all the same is asked for."""
+    """Return the class of a panel, imported only here because plans without a panel do not need it."""
     from privstats.secagg import Panel
 
     return Panel

@@ -3,7 +3,7 @@
 A rival is a frozen value with its hyperparameters. It must keep the plan's own promise, refuse a plan whose promise it
 cannot keep, and choose nothing by the records: tuning on them would reveal something that no epsilon counts. It may
 see all of them, so it is a comparison and no deployment. Rivals are announced under ``privstats.rivals`` by
-the word of ``privstats sweep --baseline``; ours are in ``contrib.rivals``. None is imported before it is asked for.
+the word of ``privstats sweep --baseline``; the library brings none. None is imported before it is asked for.
 """
 
 from __future__ import annotations
@@ -30,10 +30,9 @@ class Rival(ABC):
         packages: distributions; a study's document states their versions.
 
     Example:
-        >>> from privstats.workflows.rivals import rivals
-        >>> rival = rivals("dp-gd")["DP-GD (Opacus), pooled"]()
-        >>> rival.recipe.steps, rival.packages
-        (50, ('torch', 'opacus'))
+        >>> from privstats.workflows.rivals import Rival
+        >>> sorted(Rival.__abstractmethods__)  # a rival defines these, and has a recipe
+        ['__str__', 'name', 'require', 'scores']
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
@@ -79,13 +78,14 @@ def rivals(*words: str) -> dict[str, Callable[[], Rival]]:
 
     Example:
         >>> from privstats.workflows.rivals import rivals
-        >>> list(rivals("dp-sgd", "dp-gd"))
-        ['DP-SGD (Opacus), pooled', 'DP-GD (Opacus), pooled']
+        >>> rivals()  # none was asked for
+        {}
     """
     entries = by_name(announced(GROUP), lambda entry: entry.name, "rival")
     for word in words:
         if word not in entries:
-            raise DataError(f"baseline must be one of {', '.join(entries)}, got {word!r}; choose one")
+            known = ", ".join(entries) or "those of installed packages, of which none has any"
+            raise DataError(f"baseline must be one of {known}, got {word!r}; choose one, or leave it out")
     makers = [_maker(entries[word]) for word in words]
     return {make().name: make for make in makers}
 

@@ -55,7 +55,7 @@ def test_the_place_of_a_wide_sample_is_within_its_error(exponent, seed):
             u = (mpmath.mpf(int(m)) + mpmath.mpf(1) / 2) / mpmath.mpf(2) ** 64
             z = -mpmath.sqrt(2) * mpmath.erfinv(2 * u - 1)
             left_open = mpmath.mpf(sigma) * mpmath.mpf(2) ** -65 / mpmath.npdf(z)
-            off = abs(mpmath.mpf(sigma) * z - int(place.whole[i]) - mpmath.mpf(float(place.rest[i])))
+            off = abs(mpmath.mpf(sigma) * z - int(place.integer[i]) - mpmath.mpf(float(place.rest[i])))
             assert off + left_open <= errors[i]
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import ClassVar, NoReturn
 
+import msgspec
+
 from privstats.engines.journal.base import JournalBase, require_callable, require_peer, require_threads, written
 from privstats.engines.journal.client_file import ClientFile, Saved, client_outside
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
@@ -51,11 +53,13 @@ class JournaledClient(JournalBase):
         ('advertise', True)
     """
 
-    def __init__(self, file: ClientFile, client: Peer, *, on_upload: OnUpload | None, charged: bool) -> None:
+    def __init__(
+        self, file: ClientFile, client: Peer, *, on_upload: OnUpload | None, charged: bool, known: bool = False
+    ) -> None:
         super().__init__(file.lock, file.path)
         self._file, self._client, self._on_upload = file, client, on_upload
         self._answer, self._charged = client.answer, charged
-        self.reproducible = getattr(client, "reproducible", False)
+        self.reproducible = known or getattr(client, "reproducible", False)
 
     @classmethod
     def create(
@@ -185,7 +189,8 @@ class JournaledClient(JournalBase):
             finished = FinishedClient(
                 machine.parameters, machine.index, saved.question, saved.answer, saved.receipt, saved.agreement
             )
-            return cls(file, finished, on_upload=None, charged=saved.charged or finished.charged)
+            charged = saved.charged or finished.charged
+            return cls(file, finished, on_upload=None, charged=charged, known=saved.known_noise)
         if not restored:
             file.require_newest()
         client = machine.resumed(saved.state, file.key, on_upload)
@@ -198,7 +203,8 @@ class JournaledClient(JournalBase):
         if restored:
             file.replace(saved)
         charges = charged or on_upload is not None
-        return cls(file, client, on_upload=None, charged=charges)  # the client itself has on_upload
+        # the client itself has on_upload
+        return cls(file, client, on_upload=None, charged=charges, known=saved.known_noise)
 
     @property
     def parameters(self) -> Masking:
@@ -347,7 +353,8 @@ class JournaledClient(JournalBase):
     def _write(self, state: bytes, question: bytes = b"", answer: bytes = b"") -> None:
         panel = getattr(self._client, "panel", None)
         until = panel.until if panel is not None and self._client.upload else 0
-        self._file.replace(Saved(state, question, answer, self.receipt, self.agreement, until, self._charged))
+        saved = Saved(state, question, answer, self.receipt, self.agreement, until, self._charged)
+        self._file.replace(msgspec.structs.replace(saved, known_noise=self.reproducible))
 
 
 @dataclass(frozen=True)

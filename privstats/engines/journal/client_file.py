@@ -28,10 +28,11 @@ from privstats.secagg.wire import HiddenRepr
 class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without a state the client has ended, and its last answer may remain.
 
-    ``receipt`` and ``agreement`` stay permanently: neither is secret. A report that was sent is useless from ``until``
-    on, when the box keys end that it is sealed to. ``charged`` marks a client with an ``on_upload``, of the machine or
-    of :meth:`JournaledClient.create`, that must be called before an upload is sent; if an older privstats wrote the
-    file, the machine's own flag decides. ``mark`` identifies this copy.
+    ``receipt`` and ``agreement`` stay: neither is secret. A report that was sent is useless from ``until`` on, when the
+    box keys end that it is sealed to. ``charged`` marks a client whose ``on_upload``, of the machine or of
+    :meth:`JournaledClient.create`, must be called before an upload is sent; if an older privstats wrote the file, the
+    machine's own flag decides. ``mark`` identifies this copy. ``known_noise`` marks a vector whose noise others may
+    know, a simulation's.
     """
 
     state: bytes
@@ -42,6 +43,7 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     until: int = 0
     charged: bool = False
     mark: Mark = Mark()
+    known_noise: bool = False
 
     @property
     def ended(self) -> bool:

@@ -196,6 +196,28 @@ class JournaledServer(PartSums):
             journaled.abandon()  # the missing members can no longer answer
         return journaled
 
+    @exclusive
+    def mark_known_noise(self, clients: Iterable[int]) -> None:
+        """Record clients whose noise others may know, so that a release of their sum is marked ``reproducible``.
+
+        The engine of one process calls it before the first step. No message has this mark: a server over a network
+        cannot see its clients' generators.
+
+        Args:
+            clients: places on the roster.
+
+        Raises:
+            LocalProtocolError: the session has ended, or the mark could not be written.
+        """
+        with self._acting():
+            known = tuple(sorted({*self._files.known_noise, *clients}))
+            if known == self._files.known_noise:
+                return
+            if self._server.step in ENDS:
+                raise LocalProtocolError("the session has ended, and its release may be out: mark clients before that")
+            self._files.known_noise = known
+            self._compact()
+
     def _replay(self) -> None:
         for place, sender, message in self._files.records():
             if sender == END_STEP:

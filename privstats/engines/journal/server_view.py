@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 
 import msgspec
@@ -180,7 +181,7 @@ class SessionOutputs:
 
     def hand_out(self) -> tuple[RingVector, tuple[int, ...]]:
         """The exact sum; raises as :attr:`JournaledServer.result`."""
-        result = self._server.result
+        result = self._summed()
         if self._server.noise_due:
             if self._handed_out or self._released:
                 raise LocalProtocolError(
@@ -195,7 +196,7 @@ class SessionOutputs:
         if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
             raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
         self._refuse_second_draw(plan)
-        total, survivors = self._server.result
+        total, survivors = self._summed()
         account = charge_of(plan, CHARGED_BEFORE if self._settled and charge is None else charge)
         if account is not None and not self._released:
             spend(plan, account, self._run)
@@ -209,6 +210,12 @@ class SessionOutputs:
         if isinstance(outcome, AggregationError):
             raise outcome
         return outcome
+
+    def _summed(self) -> tuple[RingVector, tuple[int, ...]]:
+        """The sum and its survivors; the sum is marked where a survivor's noise is known."""
+        total, survivors = self._server.result
+        known = not set(self._files.known_noise).isdisjoint(survivors)
+        return replace(total, reproducible=True) if known else total, survivors
 
     def _refuse_second_draw(self, plan: Plan) -> None:
         """Refuse a release that an older privstats made: this version would draw other noise."""

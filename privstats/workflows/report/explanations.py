@@ -16,7 +16,7 @@ from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan, dropout_table
 from privstats.plan.devices import exchanged_mu
-from privstats.review.budget import columns
+from privstats.printable.budget import columns
 from privstats.schema import Schema
 from privstats.secagg.keys import HYBRID
 from privstats.workflows.report.layout import Cell, Table, Text
