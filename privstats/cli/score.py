@@ -74,7 +74,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class Shown:
-    """What to show of the score of own files; a plan has no score yet and takes none of it."""
+    """Options for showing the score of own files; a plan has no score yet and accepts none of them."""
 
     thresholds: Annotated[
         list[float] | None,

@@ -1,8 +1,8 @@
 """Masked SLOT-Align: one sum of client Gaussians, a few more sums to their barycentre, and the transport map.
 
-The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md says
-when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``kinds.gaussians``
-has the sums and ``transforms.transport`` the map.
+The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md explains
+when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``kinds.gaussians`` has
+the sums and ``transforms.transport`` the map.
 
 Which list a client signs is an argument of its machine. The rule that all sums of an alignment are over the same
 clients must hold where shares leave, not where a course is followed: a server can invent releases, but it cannot
@@ -45,9 +45,9 @@ class Alignment(Planned):
     reached so far is used. Under a promise a round that ends without a sum changes nothing but the count. Two rounds of
     the better step are near the end of the published iteration, which takes 10 to 20.
 
-    When (docs/alignment.md): clients that each hold one domain, with different label mixes, judged on the whole domain.
-    Judged on the client's own mix it costs accuracy, the more the more label mixes differ, and with several clients a
-    domain it gains next to nothing anywhere. ``WithinSchema`` and ``heads.Personal`` are for the own mix.
+    When (docs/alignment.md): clients that each hold one domain, with different label mixes, judged on the complete
+    domain. Judged on the client's own mix it costs accuracy, the more the more label mixes differ, and with several
+    clients a domain it gains next to nothing anywhere. ``WithinSchema`` and ``heads.Personal`` are for the own mix.
 
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
@@ -58,7 +58,7 @@ class Alignment(Planned):
         never promised.
 
     Args:
-        first: a plan of a ``GaussianSchema`` without a reference, whose ``rounds`` are T.
+        first: a plan of a ``GaussianSchema`` without a reference, with T ``rounds``.
         step: ``"alvarez-esteban"``, or ``"published"`` as the SLOT-Align paper has it.
         promise: the owners' promise for all sums together, for files and audits; as in ``Rounds``.
 
@@ -222,7 +222,7 @@ class Reference:
 
     @cached_property
     def published(self) -> Published:
-        """Mean and covariance as published values, to be saved beside the plans that name them."""
+        """Mean and covariance as published values, for a file next to the plans that name them."""
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:

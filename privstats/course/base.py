@@ -90,7 +90,7 @@ class Course(Protocol):
 
 @runtime_checkable
 class DisjointRounds(Protocol):
-    """A course whose rounds hold different records, so that all rounds together cost less than the sum of their mu^2.
+    """A course with different records in its rounds, so that all rounds together cost less than the sum of their mu^2.
 
     Its one priced plan is every round's. Only a record registry (``RecordRegistry``) keeps the rounds' records
     disjoint, so :func:`privstats.course.spend` writes into the ledger that a registry is required; without one

@@ -1,4 +1,4 @@
-"""Compute cut points first, then run a plan or a course with them: for a table whose ranges are unknown.
+"""Compute cut points first, then run a plan or a course with them: for a table with unknown ranges.
 
 A few sessions count the open columns of the plan's ``Cells``, each in cells that follow from the earlier counts
 (``estimates.cut_points``). Then the plan or course that this course was made of runs, its columns closed by the
@@ -76,9 +76,9 @@ class Binned(Planned):
     """Counts of the open columns of a table in a few sessions, then a plan or a course behind the cut points.
 
     The plan's transform starts with :class:`~privstats.Cells`, and this course estimates the cut points of each column
-    whose edges are open. Every record counts 1 in one cell of each such column. The first session's cells are
-    magnitudes of any size (1e-6 to 1e12, of both signs); those of the next sessions follow from the earlier counts. A
-    count session without a sum leaves the cells as they are; a column that no session shows gets public cut points.
+    with open edges. Every record counts 1 in one cell of each such column. The first session's cells are magnitudes of
+    any size (1e-6 to 1e12, of both signs); those of the next sessions follow from the earlier counts. A count session
+    without a sum leaves the cells as they are; a column that no session shows gets public cut points.
 
     Four sessions share a fifth of mu^2: powers of four, then three times 32 cells, of whatever table. Where
     :attr:`signal_to_noise` is small, stating the edges of some columns, or reading fewer columns, helps more than any
@@ -93,7 +93,7 @@ class Binned(Planned):
         promise: the owners' promise for all sessions together, for files and audits.
 
     Raises:
-        PlanError: a plan without ``Cells``, or whose edges are all public; another course; no DP, or delta 0; a number
+        PlanError: a plan without ``Cells``, or with public edges only; another course; no DP, or delta 0; a number
             out of range; more cells than a count table may have; or a promise that the sessions do not keep.
 
     Guarantee:

@@ -240,7 +240,7 @@ def _rest(calibrated: bool) -> float:
 
 
 def _obstacle(plan: Plan) -> str | None:
-    """Return why the sums give no discriminant of all classes, or none whose map can be published; None if they do."""
+    """Return why the sums give no discriminant of all classes, or none with a publishable map; None if they do."""
     schema: Any = plan.schema
     if schema.statistics != "NAB":
         return (
@@ -316,7 +316,7 @@ def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:
 
 
 def require_centrable(plan: Plan) -> None:
-    """Refuse a plan whose rows cannot be centred.
+    """Refuse a plan with rows that cannot be centred.
 
     Raises:
         PlanError: naming what the plan has instead, and the remedy.

@@ -45,7 +45,8 @@ _PROMISE, _ANALYSIS = "promise", "analysis"
 
 
 class Written(Course, Protocol):
-    """A course that has a file: a dataclass whose first field is a plan, or a course of a plan, and with a promise."""
+    """A course that has a file: a dataclass with a plan, or a course of a plan, as its first field, and with a
+    promise."""
 
     @property
     def promise(self) -> Promise | None:
@@ -172,7 +173,7 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
 
 
 def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
-    """Read a course whose origin may only be of the kinds in ``bases``."""
+    """Read a course with an origin of one of the kinds in ``bases``."""
     table, promise, declared = _tables(read_text(path))
     kind = table.get(_KIND)
     kinds = {row.name: row for row in KINDS.values() if row.promise is not None}

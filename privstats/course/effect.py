@@ -359,7 +359,7 @@ class Effect(Planned):
 
         Raises:
             DataError: records that do not fit the plan's schema.
-            RecordError: one that cannot be read, whose arm is neither 0 nor 1, or that is in no subgroup.
+            RecordError: a record that cannot be read, has an arm other than 0 and 1, or is in no subgroup.
         """
         if isinstance(X, Iterator):  # of batches, which are read twice
             X = list(X)

@@ -62,14 +62,14 @@ class CourseKind:
         what: what it is, in the sentences of ``course init``.
         place: where its class is, as ``"module:Class"``; or the class.
         charge: what is charged to a party's ledger: its one ``"plan"``; the ``"course"``, as a whole before its first
-            round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds apart.
+            round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds disjoint.
         part: what a party contributes to a round: all its ``"records"``, or the ``"changes"`` since it last sent any.
         gives_back: whether proof that an upload is in no sum returns something: its cost, or its records.
         promise: which promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
             None for a kind that has no file. One of its own is divided by the class's ``within``.
-        why: why there is more than one session, in sentences for an ethics board, whose page refuses a kind without; or
-            what makes them of a course, where they depend on its fields.
-        task: of the schema whose plans mean this kind and no other; empty if none does.
+        why: why there is more than one session, in sentences for an ethics board; its page refuses a kind without them.
+            Or a function that builds them from a course, where they depend on its fields.
+        task: of the schema with plans that always mean this kind; empty if there is none.
         asked: the option that means this kind, one of :attr:`options` or a flag; empty if none does.
         means: whether plans of a schema mean this kind, before all else.
         follows: whether a round's plan follows from what was released before; else from its number alone.

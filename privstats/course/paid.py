@@ -1,4 +1,4 @@
-"""Where one party records what it spends: a charge, a ledger with the name of an account in it, or nowhere.
+"""The place where one party records its spends: a charge, a ledger with the name of an account in it, or nowhere.
 
 Loaded where something is recorded; ``alone`` and the heads take it.
 """

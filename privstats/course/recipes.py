@@ -516,11 +516,11 @@ def _alone_mu(first: Plan, records: int) -> float:
 
 
 def total_mu(first: Plan, records: int, rounds: int) -> float:
-    """Return mu of one record over a complete course whose first release has this plan and the recipe's share.
+    """Return mu of one record over a complete course that begins with this plan, released at the recipe's share.
 
     Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump there may be two solutions, and
-    the smaller is taken; where it rises in a jump (a regression, where G tells more than a mean) there may be none, and
-    the jump is taken: the first release then has another share than the recipe gives it.
+    the smaller is used; where it rises in a jump (a regression, where G carries more information than a mean) there may
+    be none, and the jump is used: the first release then has another share than the recipe gives it.
     """
 
     def share(mu: float) -> float:

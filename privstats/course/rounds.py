@@ -55,7 +55,7 @@ class Rounds(Planned):
     The first plan is round 0 and is released unchanged: its promise is a part of the course's. If ``plan`` holds the
     promise of the complete course, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and
     panel are the first plan's. Where that has a ``validity``, every later session proves the norm of its sums, for as
-    many records. A regression whose Gram matrix noise would hide has one more session after the first release,
+    many records. A regression with a Gram matrix that noise would hide has one more session after the first release,
     :attr:`mean`.
 
     Args:

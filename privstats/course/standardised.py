@@ -37,7 +37,7 @@ class Standardised(Planned):
     plan's. Where noise hides a spread, its range is too wide, which costs width and no validity.
 
     Args:
-        plan: the second plan but for its ranges: of a ``RidgeSchema`` of numbers whose transform ends in
+        plan: the second plan but for its ranges: of a ``RidgeSchema`` of numbers with a transform that ends in
             ``ConstantFeature``. If the promise of both sessions is given, :meth:`within` divides it.
         share: the first session's part of mu^2, from .01 to .5.
         promise: the owners' promise for both sessions together, for files and audits.

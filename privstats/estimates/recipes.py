@@ -269,8 +269,8 @@ class RidgeRecipe:
         The factor falls as the root of the remaining part of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most
         1 / d, with z = n mu over ``noise``. All steps together add noise of .27 Y (of 24) to .38 Y (of one) at most to
         the prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y.
-        Behind a mean, whose price makes it .28 Y of 24, both bounds hold for a row with ``|M'x| = B / b``, the map's
-        root mean square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
+        After a mean, which makes it .28 Y of 24 by its price, both bounds hold for a row with ``|M'x| = B / b``, the
+        map's root mean square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
         (:class:`~privstats.estimates.denoise.NoisyMean`).
 
         Args:

@@ -1,7 +1,7 @@
-"""A linear classifier from one direction of each party, or two: for promises that protect whole parties.
+"""A linear classifier from one direction of each party, or two: for promises that protect parties.
 
-The release's sum is the rule; where the site that serves it stands is its own affair, taken from its own rows.
-These, without labels, also say which directions of the noisy weights carry a signal; it costs no privacy.
+The release's sum is the rule; the serving site estimates its own offset from its own rows. These rows, without labels,
+also show which directions of the noisy weights carry a signal; that costs no privacy.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class PartyDiscriminant(ClassHead):
                 missing one.
             labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
                 none.
-            X_site: rows of the site that will use the head, without labels, as ``predict`` takes them. **No promise
-                covers them**: the head holds their mean and directions, so ``provenance_`` says that it must stay at
-                that site. A hundred rows say most of it; with one row W stays nearly as it is.
+            X_site: rows of the site that will use the head, without labels, as for ``predict``. **No promise
+                covers them**: the head holds their mean and directions, so ``provenance_`` states that it must stay at
+                that site. A hundred rows give most of the gain; with one row W hardly changes.
             public: refused; the head reads no class means.
 
         Guarantee:

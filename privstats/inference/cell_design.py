@@ -151,9 +151,9 @@ def declared_cells(schema: Schema) -> Cells | None:
 def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequence[int]) -> CellDesign:
     """Return the design of some columns, from sums of products of rows.
 
-    **Each cell is compared with its column's first cell that holds records**, as in treatment coding. A cell whose
-    count is within 3 standard deviations of its noise counts as empty: its own contrasts are not reported, and the
-    noise of its directions, along which the sums determine nothing, stays out of all others.
+    **Each cell is compared with its column's first cell that holds records**, as in treatment coding. A cell with a
+    count within 3 standard deviations of its noise counts as empty: its own contrasts are not reported, and the noise
+    of its directions, along which the sums determine nothing, stays out of all others.
 
     Args:
         cells: the declaration.

@@ -1,4 +1,4 @@
-"""Confidence intervals by test inversion from normal equations whose sums carry Gaussian noise of known level.
+"""Confidence intervals by test inversion from normal equations with Gaussian noise of known level in their sums.
 
 Numbers in, numbers out: this module knows neither releases nor schemas. For ``G b = h`` with observed ``G + E`` and
 ``h + e`` the score at b is exactly

@@ -59,7 +59,7 @@ class Declaration:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Columns whose cut points a course must estimate first."""
+        """Columns without cut points, which a course must estimate first."""
         return Cells(self.columns).open
 
     @property

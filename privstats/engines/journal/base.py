@@ -27,7 +27,7 @@ _NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it
 
 
 class JournalBase(Exclusive):
-    """A machine whose state is on disk under a lock; as a context manager it releases the lock.
+    """A machine with its state on disk under a lock; as a context manager it releases the lock.
 
     Args:
         lock: a handle that holds the lock, from :func:`held`.

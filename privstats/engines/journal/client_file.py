@@ -29,10 +29,10 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without a state the client has ended, and its last answer may remain.
 
     ``receipt`` and ``agreement`` stay: neither is secret. A report that was sent is useless from ``until`` on, when the
-    box keys end that it is sealed to. ``charged`` marks a client whose ``on_upload``, of the machine or of
-    :meth:`JournaledClient.create`, must be called before an upload is sent; if an older privstats wrote the file, the
-    machine's own flag decides. ``mark`` identifies this copy. ``known_noise`` marks a vector whose noise others may
-    know, a simulation's.
+    box keys end that it is sealed to. ``charged`` marks a client with an ``on_upload``, of the machine or of
+    :meth:`JournaledClient.create`, that must be called before an upload is sent; if an older privstats wrote the file,
+    the machine's own flag decides. ``mark`` identifies this copy. ``known_noise`` marks a vector with noise that others
+    may know, as in a simulation.
     """
 
     state: bytes

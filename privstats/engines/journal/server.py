@@ -198,7 +198,7 @@ class JournaledServer(PartSums):
 
     @exclusive
     def mark_known_noise(self, clients: Iterable[int]) -> None:
-        """Record clients whose noise others may know, so that a release of their sum is marked ``reproducible``.
+        """Record clients with noise that others may know, so that a release of their sum is marked ``reproducible``.
 
         The engine of one process calls it before the first step. No message has this mark: a server over a network
         cannot see its clients' generators.

@@ -36,8 +36,8 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A server's sealed state, the seed of the release's noise, and the number of the segment that continues it.
 
     ``mark`` identifies this copy; ``closed`` are the segments to be read before that one, with their records' counts. A
-    snapshot of before segments is continued by the log of its generation. ``known_noise`` are the clients whose noise
-    others may know: a simulation's.
+    snapshot of before segments is continued by the log of its generation. ``known_noise`` are the clients with noise
+    that others may know, as in a simulation.
     """
 
     generation: int

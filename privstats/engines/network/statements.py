@@ -8,7 +8,7 @@ message that a round's session has for a party, so that it costs no round trip o
 
 A published value is named by its own digest where it travels, and with all others in the plan. The announcement of a
 round names each value, so that the map of a refinement, which is one for the course, goes with the first round alone.
-The digest in the plan stands for all together, as in every version: with a digest per value there, every plan,
+The digest in the plan covers all together, as in every version: with a digest per value there, every plan,
 release and transform with published values would have another name. The server sends what no earlier round has
 published, and everything to a party that answers ``behind``; it stores no list of who has what, because a party's
 folder may have been replaced. Announcements and envelopes so changed are sent as ``round``; earlier versions send
