@@ -49,7 +49,8 @@ def open_(path: LedgerFile) -> None:
 
 
 def _without_accounts(path: Path) -> ps.dp.Ledger:
-    """The ledger that is there, such as ``privstats flower`` makes in a party's folder, where it has no account yet."""
+    """Return the existing ledger, such as ``privstats flower`` makes in a party's folder, where it has no account
+    yet."""
     ledger = ps.dp.Ledger.open(path)
     names = ", ".join(repr(account.dataset) for account in ledger.accounts())
     if names:
@@ -184,5 +185,5 @@ def _document(account: Account) -> dict[str, Any]:
 
 
 def _plain(entry: Spend) -> dict[str, Any]:
-    """An entry with its bytes in hex."""
+    """Return an entry with its bytes in hex."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(entry).items()}

@@ -129,7 +129,7 @@ def _app(entry: EntryPoint) -> typer.Typer:
 
 
 def _sentence(command: typer.Typer) -> str | None:
-    """The sentence of a command in a list; a group that holds its sentence is not built for it."""
+    """Return the sentence of a command in a list; a group that holds its sentence is not built for it."""
     return command.info.help or _first_sentence(typer.main.get_command(command))
 
 

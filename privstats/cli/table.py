@@ -259,7 +259,8 @@ def _require_no_synthetic_rows(path: Path) -> None:
 
 
 def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
-    """The first reader that takes such a release; of counts without times means by number, by group the first table."""
+    """Return the first reader that takes such a release; of counts without times means by number, by group the first
+    table."""
     from privstats.inference.releases import require_gaussian
     from privstats.moments.code_rows import cells_of
     from privstats.workflows.readers import TABLES, sent

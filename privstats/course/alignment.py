@@ -90,7 +90,7 @@ class Alignment(Planned):
 
     @classmethod
     def within(cls, whole: Plan, *, step: Step = "alvarez-esteban") -> Alignment:
-        """The course that keeps a plan's promise as a whole; of a plan without DP, the course of that plan.
+        """Return the course that keeps a plan's promise in total; of a plan without DP, the course of that plan.
 
         Args:
             whole: the plan of the first sum but for its epsilon: its promise is what all sums may spend together, in
@@ -127,7 +127,7 @@ class Alignment(Planned):
         return msgspec.json.encode((self.first.digest, self.step))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of round ``len(releases)``; None after T rounds, and where a sum without noise is missing.
+        """Return the plan of round ``len(releases)``; None after T rounds, and where a sum without noise is missing.
 
         Raises:
             PlanError: releases of other plans, or, without noise, over other clients than the first.
@@ -142,7 +142,7 @@ class Alignment(Planned):
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """The common mean and covariance that follow from the sums, for :meth:`Reference.transport`.
+        """Return the common mean and covariance that follow from the sums, for :meth:`Reference.transport`.
 
         Raises:
             ReleaseError: the first sum is missing.
@@ -169,7 +169,7 @@ class Alignment(Planned):
         return reference
 
     def _admitted(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The nearest symmetric matrix with eigenvalues from 0 to R^2."""
+        """Return the nearest symmetric matrix with eigenvalues from 0 to R^2."""
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         inside: NDArray[np.float64] = (vectors * np.clip(values, 0.0, self.schema.clip_norm**2)) @ vectors.T
         return (inside + inside.T) / 2  # to the last bit, as clients require
@@ -226,7 +226,7 @@ class Reference:
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:
-        """The transform that a second plan names: the same for all clients, and not yet bound to any.
+        """Return the transform that a second plan names: the same for all clients, and not yet bound to any.
 
         Args:
             strength: tau, 0 (stay) to 1 (all the way); the paper takes .4.
@@ -234,7 +234,7 @@ class Reference:
         return Transport(self.schema.features, self.published.sha256, strength)
 
     def local(self, transform: Transport, X: Any) -> Transport:
-        """The transform for one client: from its own Gaussian to the reference.
+        """Return the transform for one client: from its own Gaussian to the reference.
 
         It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema; the
         values that it derives from the client's records stay in memory and are never saved.

@@ -215,7 +215,7 @@ def private_releases(
 
 
 def single_party_plan(schema: Schema, privacy: Privacy, *, max_records: int | None = None, min_count: int = 0) -> Plan:
-    """The plan of one party alone; the two clients of its cohort are fictitious.
+    """Return the plan of one party alone; the two clients of its cohort are fictitious.
 
     Args:
         schema, privacy, max_records, min_count: as in :func:`private_release`.
@@ -277,7 +277,7 @@ def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
 
 
 def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
-    """The account to charge; None for ``"uncharged"``."""
+    """Return the account to charge; None for ``"uncharged"``."""
     if isinstance(ledger, str) and ledger == "uncharged" and dataset is None:
         return None
     from privstats.course.paid import charge_named
@@ -312,7 +312,7 @@ def _vector(
     kept: KeptRows | None = None,
     persons: Any = None,
 ) -> Any:
-    """The exact sums in the plan's ring; the first of a course tell the caller what the clip did."""
+    """Return the exact sums in the plan's ring; the first of a course also warn about the clip."""
     terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress, "kept": kept}
     terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}
     moments = exact_moments(plan.schema, X, y, **terms)

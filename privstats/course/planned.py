@@ -71,7 +71,7 @@ class Planned:
         raise NotImplementedError
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of round ``len(releases)``, or None where the course ends."""
+        """Return the plan of round ``len(releases)``, or None where the course ends."""
         raise NotImplementedError
 
     @property
@@ -138,7 +138,7 @@ class Single(Planned):
         return (self.plan,)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan, then nothing."""
+        """Return the plan, then nothing."""
         return None if releases else self.plan
 
     def epsilon(self, delta: float) -> float:

@@ -142,7 +142,7 @@ class Rounds(Planned):
         calibrated: bool = False,
         module: str | None = None,
     ) -> Rounds:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the first plan but for its epsilon and shares: its promise is what all rounds may spend together.
@@ -220,7 +220,7 @@ class Rounds(Planned):
         return self._after(self.recipe.calibration, part_of(self.first, part, None))
 
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
-        """A plan for what follows the first release; where that one proves its sums, its norm is proved."""
+        """Return a plan for what follows the first release; where that one proves its sums, its norm is proved."""
         validity = self.first.validity
         level = None if validity is None else replace(validity, level="norm")
         return replace(self.first, schema=schema, privacy=privacy, published=PLACEHOLDER, validity=level)
@@ -232,7 +232,7 @@ class Rounds(Planned):
         return (*self._begun, *[self.template] * self._divided, *last)
 
     def _content(self) -> bytes:
-        """The fields, the clip where it is not .3, and the recipe's revision where that is above 1."""
+        """Return the fields, the clip where it is not .3, and the recipe's revision where that is above 1."""
         numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
         content = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
         if self.clip != GRADIENT_CLIP:
@@ -242,7 +242,7 @@ class Rounds(Planned):
         return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
+        """Return the plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
 
         None once T rounds have been released, or the budget is spent, and the calibration has been tried; and where the
         first release is missing. A mean is tried once; where it is missing, the rounds follow without it.
@@ -259,7 +259,7 @@ class Rounds(Planned):
         return replace(plan, published=Published.of(self.recipe.values(have), history(releases)))
 
     def _following(self, releases: Releases) -> Plan | None:
-        """The plan of the next place, at placeholder weights; None where the course ends."""
+        """Return the plan of the next place, at placeholder weights; None where the course ends."""
         if len(releases) < len(self._begun):
             return self.mean
         rounds = releases[len(self._begun) :]
@@ -351,7 +351,7 @@ class PartyRounds(Planned):
 
     @classmethod
     def within(cls, whole: Plan) -> PartyRounds:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the plan but for its epsilon: its promise is what both rounds may spend together.
@@ -377,7 +377,8 @@ class PartyRounds(Planned):
         return bytes.fromhex(self.first.digest)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of the directions, that of the updates, then None; without a sum of directions, that plan again.
+        """Return the plan of the directions, that of the updates, then None; without a sum of directions, that plan
+        again.
 
         Raises:
             PlanError: the release is of another plan than :attr:`first`.
@@ -393,7 +394,7 @@ class PartyRounds(Planned):
 
 
 def _require_parties(plan: object) -> PartySchema:
-    """The schema; refuse another plan than one of directions of parties under a promise."""
+    """Return the schema; refuse another plan than one of directions of parties under a promise."""
     if not isinstance(plan, Plan) or type(plan.schema) is not PartySchema:
         raise PlanError(
             "two rounds of parties need a Plan of a PartySchema; use Rounds for a ClassSchema or RidgeSchema"

@@ -75,7 +75,7 @@ class Standardised(Planned):
 
     @classmethod
     def within(cls, whole: Plan, share: float = _SHARE) -> Standardised:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the second plan but for its epsilon: its promise is what both sessions may spend together.
@@ -109,7 +109,8 @@ class Standardised(Planned):
         return msgspec.json.encode((self.plan.digest, self.share))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan behind the ranges that the first release gives; behind the public ones where it has no sum."""
+        """Return the plan behind the ranges that the first release gives; behind the public ones where it has no
+        sum."""
         if not releases:
             return self.first
         if len(releases) > 1:
@@ -123,7 +124,7 @@ class Standardised(Planned):
 
 
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
-    """The schema in the ranges that a release of the same columns and target gives.
+    """Return the schema in the ranges that a release of the same columns and target gives.
 
     Args:
         schema: in public ranges.

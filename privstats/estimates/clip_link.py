@@ -46,7 +46,7 @@ def unclipped(probabilities: Array, clip: float) -> Array:
 
 
 def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, clip: float) -> tuple[float, Array]:
-    """The temperature T and the shifts b, ``(C,)``, by which ``softmax(W u / T + b)`` comes nearest to p*.
+    """Return the temperature T and the shifts b, ``(C,)``, by which ``softmax(W u / T + b)`` comes nearest to p*.
 
     Scores are taken to be normal over the records. Their covariance is that of the whitened directions but the mean's,
     or of the class means where that is more; their means are those at which p* has the shares of the classes. The

@@ -134,7 +134,8 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
 def _gathered(
     known: Sequence[Fraction], counts: Sequence[int], square: Fraction
 ) -> tuple[list[Fraction], Fraction, int]:
-    """The estimate of that name, the squares by which it is off the counts, and how many counts it keeps."""
+    """Return the estimate of that name, the squares by which it is off the counts, and the number of counts it
+    selects."""
     selected = set(_selected(counts, square))
     rest = max(sum(known, Fraction(0)) - sum(counts[place] for place in selected), Fraction(0))
     elsewhere = sum((mass for place, mass in enumerate(known) if place not in selected), Fraction(0))
@@ -226,7 +227,7 @@ def _square(sigma: float) -> Fraction:
 
 
 def _log(number: int) -> Fraction:
-    """The natural logarithm to a sixteenth, which is the same on every machine."""
+    """Return the natural logarithm to a sixteenth, which is the same on every machine."""
     return Fraction(round(16 * math.log(number)), 16)
 
 
@@ -242,7 +243,7 @@ def _selected(counts: Sequence[int], square: Fraction) -> list[int]:
 
 
 def _held(edges: Sequence[float], places: Iterable[int], mass: Iterable[Fraction]) -> Occupied:
-    """The cells of these places that have records."""
+    """Return the cells of these places that have records."""
     held = [
         ((Fraction(edges[place]), Fraction(edges[place + 1])), records)
         for place, records in zip(places, mass, strict=True)
@@ -252,7 +253,7 @@ def _held(edges: Sequence[float], places: Iterable[int], mass: Iterable[Fraction
 
 
 def _spread(found: Occupied, edges: Sequence[float]) -> list[Fraction]:
-    """The records in other cells, were they even in each of their own; those beyond count in the outermost."""
+    """Return the records in other cells, were they even in each of their own; those beyond count in the outermost."""
     below, before, place = [], Fraction(0), 0
     for edge in map(Fraction, edges):
         while place < len(found.cells) and found.cells[place][1] <= edge:
@@ -265,7 +266,8 @@ def _spread(found: Occupied, edges: Sequence[float]) -> list[Fraction]:
 
 
 def _run(sums: Sequence[int]) -> tuple[int, int]:
-    """The run with the largest sum / sqrt(length), compared by sign and square; of equal ones the shorter, the left."""
+    """Return the run with the largest sum / sqrt(length), compared by sign and square; of equal ones the shorter, the
+    left."""
     best, result = None, (0, 1)
     for length in range(1, len(sums)):
         for low in range(len(sums) - length):
@@ -294,7 +296,7 @@ def _exceeds(total: int, length: int, square: Fraction, deviations: int) -> bool
 
 
 def _projected(counts: Sequence[Fraction]) -> list[Fraction] | None:
-    """The nearest point of ``{x >= 0, sum x = sum of counts}``; None where that sum is not above 0."""
+    """Return the nearest point of ``{x >= 0, sum x = sum of counts}``; None where that sum is not above 0."""
     total = sum(counts, Fraction(0))
     if total <= 0:
         return None
@@ -324,7 +326,8 @@ def _gaps(held: Sequence[tuple[Cell, Fraction]]) -> int:
 
 
 def _rounded(points: Sequence[Fraction], alone: Fraction) -> tuple[float, ...]:
-    """The points, each to a multiple of a power of two that keeps it from its neighbours; ``alone``: a distance."""
+    """Return the points, each to a multiple of a power of two that keeps it from its neighbours; ``alone``: a
+    distance."""
     apart = [right - left for left, right in pairwise(points)] or [alone]
     near = [min(pair) for pair in pairwise([apart[0], *apart, apart[-1]])] if len(points) > 1 else apart
     return tuple(
@@ -337,6 +340,6 @@ def _to_multiple(point: Fraction, step: Fraction) -> Fraction:
 
 
 def _power_below(number: Fraction) -> Fraction:
-    """The largest power of two that is at most a number above 0."""
+    """Return the largest power of two that is at most a number above 0."""
     power = Fraction(2) ** (number.numerator.bit_length() - number.denominator.bit_length())
     return power if power <= number else power / 2

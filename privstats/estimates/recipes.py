@@ -32,7 +32,7 @@ _FEW_ROUNDS, _MORE_ROUNDS, _MORE_FROM = 4, 6, 0.7
 
 
 def advised_rounds(mu: float) -> int:
-    """The default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
+    """Return the default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
 
     With little noise four damped steps end before the optimum. Chosen on parts of the training records of five data
     sets that no weights had seen (docs/refinement_numbers.md).

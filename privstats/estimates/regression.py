@@ -155,7 +155,7 @@ class DescentState:
 
 
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
-    """The state after the first release.
+    """Return the state after the first release.
 
     The first round is measured at the weights of :func:`~privstats.estimates.denoise.denoised_solve`, ``W = B V'w /
     P``. Filters start from weights on the features with one variance for all, as in ridge regression, and are given h,

@@ -161,7 +161,7 @@ def _blocks(X: Array, index: NDArray[np.intp]) -> list[Block]:
 
 
 def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
-    """A site's rows behind the public map and the clip."""
+    """Return a site's rows behind the public map and the clip."""
     given = preprocessing.ordered(as_numpy(X_site))
     if np.ndim(given) != 2 or not len(given):
         raise DataError("X_site must be a matrix of at least one row, as predict takes them; or leave it out")
@@ -201,6 +201,6 @@ def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
 
 
 def _level(squares: Array, freedom: int, share: Array) -> float:
-    """The t over sigma^2 under which sums of squares with variance 1 + t l_j are most likely."""
+    """Return the t over sigma^2 under which sums of squares with variance 1 + t l_j are most likely."""
     variance = 1.0 + _LEVELS[:, None] * share
     return float(_LEVELS[np.argmin((freedom * np.log(variance) + squares / variance).sum(axis=1))])

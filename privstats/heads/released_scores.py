@@ -33,7 +33,7 @@ class ReleasedScores(NamedTuple):
     prevalence: Array
 
     def below(self, cuts: Array) -> Array:
-        """The share of each class's records below some probabilities, ``(2, k)``."""
+        """Return the share of each class's records below some probabilities, ``(2, k)``."""
         ranks = (np.arange(POINTS) + 0.5) / POINTS
         return np.stack([np.interp(cuts, row, ranks, left=0.0, right=1.0) for row in self.quantiles])
 

@@ -215,7 +215,7 @@ class _Block:
         return filled if filled.any() else np.arange(len(filled)) == 0
 
     def column(self, holds: NDArray[np.bool_], first: int) -> ColumnCells:
-        """The cells with their parameters, of which ``first`` is the number of the first one."""
+        """Return the cells with their parameters, of which ``first`` is the number of the first one."""
         reference = int(holds.argmax())
         places = first + np.arange(len(holds)) - (np.arange(len(holds)) > reference)
         places[reference] = -1
@@ -282,7 +282,7 @@ class Intervals:
 
 
 def has_ramp(column: Column, cells: Cells) -> bool:
-    """Whether steps of a ramp tell the values of one interval apart; theirs is the last entry but one."""
+    """Return whether steps of a ramp distinguish the values of one interval; theirs is the last entry but one."""
     return cells.ramp and isinstance(column, Numeric | Dates)
 
 

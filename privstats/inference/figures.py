@@ -47,7 +47,7 @@ def check_format(path: str | Path | None) -> None:
 
 
 def figure_of(height: float) -> Any:
-    """An empty matplotlib figure, as wide as all are.
+    """Return an empty matplotlib figure, as wide as all are.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -64,7 +64,7 @@ def beside_zero(axes: Any, zero: float = 0.0) -> None:
 
 
 def saved(figure: Any, path: str | Path | None) -> Any:
-    """The figure, saved where there is a path."""
+    """Return the figure, saved where there is a path."""
     if path is not None:
         figure.savefig(path)
     return figure

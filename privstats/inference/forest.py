@@ -72,7 +72,7 @@ class ForestRow(NamedTuple):
 
 
 def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05) -> list[ForestRow]:
-    """The rows of a forest plot, ratios as ratios.
+    """Return the rows of a forest plot, ratios as ratios.
 
     Args:
         tables: an effect, a regression, or several of one kind by name; rows of a regression are its columns.

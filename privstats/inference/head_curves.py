@@ -77,7 +77,7 @@ class RocCurve:
 
 
 def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: float, z: float) -> RocCurve:
-    """The curve of counts by rising bin.
+    """Return the curve of counts by rising bin.
 
     Args:
         edges: of the bins, ``(k + 1,)``.
@@ -123,7 +123,7 @@ def _areas(others: Array, members: Array, tied: float) -> float:
 
 
 def _accepted(others: Array, members: Array, tied: float, sigma: float, z: float) -> tuple[float, float] | None:
-    """The ends of the thetas that are not refused; None where they are unbounded."""
+    """Return the ends of the thetas that are not refused; None where they are unbounded."""
     P, Q = float(members.sum()), float(others.sum())
     beats, beaten = _beaten(others, tied), P - np.cumsum(members) + tied * members
     weight_x, weight_y = (np.maximum(counts, 0.0) + sigma**2 for counts in (members, others))
@@ -196,7 +196,7 @@ def reliability(
 def calibration_error(
     ends: tuple[Array, Array], counts: tuple[Array, Array], sigma: float, z: float, inflation: float = 1.0
 ) -> Interval:
-    """The calibration error of counts by bin, with the interval of :func:`reliability`.
+    """Return the calibration error of counts by bin, with the interval of :func:`reliability`.
 
     Args:
         ends: lowest and highest mean probability that each bin may have, ``(k,)`` each.

@@ -165,7 +165,7 @@ class HeadScore(RowTable):
         ]
 
     def summary(self, *, own: bool = False) -> Summary:
-        """The measures as a table.
+        """Return the measures as a table.
 
         Args:
             own: of one holder's own records, scored exactly: no release, clients or promise to name.

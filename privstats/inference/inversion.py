@@ -333,7 +333,7 @@ class Inversion:
 
 
 def condition(values: Array) -> float | None:
-    """The condition number of columns from G's eigenvalues in ascending order; None where G is indefinite."""
+    """Return the condition number of columns from G's eigenvalues in ascending order; None where G is indefinite."""
     return math.sqrt(float(values[-1]) / float(values[0])) if values[0] > 0 else None
 
 

@@ -155,7 +155,7 @@ def remainder(equations: NormalEquations, radius: float) -> float:
 def last_step(
     present: Sequence[Release], weights: Sequence[Array], radius: float, rows: Array, design: CellDesign | None = None
 ) -> LastStep:
-    """The last round of a course of scores, solved without damping.
+    """Return the last round of a course of scores, solved without damping.
 
     Args:
         present: releases of the rounds that ended with a sum, with g and H, in order.
@@ -186,7 +186,7 @@ def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[s
 def _earlier(
     present: Sequence[Release], weights: Sequence[Array], radius: float, design: CellDesign | None
 ) -> tuple[Earlier, ...]:
-    """The rounds before the last one, the nearest first."""
+    """Return the rounds before the last one, the nearest first."""
     rounds = []
     for back in range(1, min(LOOK_BACK, len(present) - 1) + 1):
         H, sigma = _symmetric(present[-1 - back]), present[-1 - back].sigma["H"]
@@ -196,7 +196,7 @@ def _earlier(
 
 
 def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:
-    """The Newton step of a round: its information, its score, and a variance of 1."""
+    """Return the Newton step of a round: its information, its score, and a variance of 1."""
     H, g = _symmetric(last), np.asarray(last.moments.g)
     if design is not None:
         H, g = design.gram(H), design.vector(g)

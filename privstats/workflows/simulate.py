@@ -223,7 +223,7 @@ def _require_shards(shards: object) -> None:
 
 
 def checked_dropouts(plan: Plan, dropouts: Dropouts | None) -> Dropouts:
-    """The dropouts, none for None.
+    """Return the dropouts, none for None.
 
     Raises:
         PlanError: they name an unknown step or client.
@@ -386,7 +386,8 @@ _THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release 
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
-    """The dropouts of a round and, from its first step, the clients that were not in the sum that it refers to."""
+    """Return the dropouts of a round and, from its first step, the clients that were not in the sum that it refers
+    to."""
     step, among = next(iter(gone), None), required_survivors(plan)
     outside = set() if among is None else set(range(plan.cohort.clients)).difference(among)
     if not outside or not isinstance(step, Mapping | None):

@@ -125,7 +125,7 @@ def curves(survival: SurvivalCurve | SurvivalCurves, time: str) -> TableResult:
 
 
 def score(score: HeadScore) -> TableResult:
-    """The measures of a head, by name and class."""
+    """Return the measures of a head, by name and class."""
     return TableResult(score.summary(), score.to_rows(), score.told, score.plot)
 
 
@@ -141,7 +141,7 @@ def table_one(groups: GroupMeans | GroupShares) -> TableResult:
 
 
 def _regressions(read: Callable[[list[Release]], Regression]) -> Callable[[list[Release], Asked], TableResult]:
-    """A regression that takes all releases of a course, and nothing else."""
+    """Return a regression that takes all releases of a course, and nothing else."""
     return lambda rounds, asked: regression(
         read(rounds), asked.alpha, asked.references, exponentiate=asked.exponentiate
     )

@@ -160,7 +160,7 @@ class Convergence:
 
 
 def choose_device(torch: Any, device: str) -> Any:
-    """The torch device named; ``"auto"`` is CUDA where there is one.
+    """Return the torch device named; ``"auto"`` is CUDA where there is one.
 
     Raises:
         DataError: CUDA was asked for and there is none.

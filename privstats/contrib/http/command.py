@@ -263,7 +263,7 @@ def demo(
 
 
 def _summing(cluster: str, store: str | None, run: LeaderRun) -> Any:
-    """The leader's own machines, which sum reports up."""
+    """Return the leader's own machines, which sum reports up."""
     from privstats.plug_ins import of_contrib
 
     return of_contrib("cluster", "privstats http lead --cluster").at(cluster, store, run.folder)
@@ -324,7 +324,7 @@ def _time(option: str, text: str) -> datetime:
 
 
 def _origin(page: str) -> str:
-    """The scheme and host of an address."""
+    """Return the scheme and host of an address."""
     return "/".join(page.split("/")[:3])
 
 

@@ -147,7 +147,7 @@ def _plan(identities: Sequence[Identity]) -> Plan:
 
 
 def _study(place: Path, plan: Plan, identities: Sequence[Identity], address: str, page: str) -> registrar.Run:
-    """The registrar's folders, with what each owner adds to its own."""
+    """Return the registrar's folders, with what each owner adds to its own."""
     closes = datetime.now(UTC) + timedelta(days=1)
     settings = Settings(address, closes, closes + timedelta(days=15), (page,))
     registrar.write_study(place / "study", plan, settings, f"{page}/")

@@ -94,7 +94,7 @@ class BrokenOff:
         self._times: dict[int, float] = {}
 
     def lately(self, sender: int) -> bool:
-        """Whether this sender's last body ended early or was refused, within the hour."""
+        """Return whether this sender's last body ended early or was refused, within the hour."""
         return self._clock() - self._times.get(sender, -math.inf) < _HOUR
 
     @contextmanager

@@ -173,5 +173,5 @@ class DeadlineProtocol(HttpToolsProtocol):
 
 
 def protocol_for(limiter: ConnectionLimiter) -> type[DeadlineProtocol]:
-    """The class of a server's connections, which share a limiter."""
+    """Return the class of a server's connections, which share a limiter."""
     return type("Connection", (DeadlineProtocol,), {"limiter": limiter})

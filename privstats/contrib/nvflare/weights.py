@@ -97,7 +97,7 @@ class PrivateWeights(Filter):
 
 
 def _weights(shareable: Shareable) -> DXO:
-    """The DXO of a result.
+    """Return the DXO of a result.
 
     Raises:
         DataError: it is none of weights.

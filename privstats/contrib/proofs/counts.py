@@ -51,7 +51,7 @@ class Counts(Statement):
         return x[:0]
 
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:  # noqa: ARG002
-        """The counts in units, and minus the sum of each table."""
+        """Return the counts in units, and minus the sum of each table."""
         counts = mul(x, np.full(self.size, pow(self.unit, -1, P), np.uint64))
         sums = [-total(part) % P for part in np.split(counts, np.cumsum(self.tables)[:-1])]
         return np.concatenate([counts, np.array(sums, np.uint64)])

@@ -228,7 +228,8 @@ def candidates(
 
 
 def completed(known: Whole, across: Whole) -> Whole:
-    """The least H with which [[known, across'], [across, H]] is positive: across known^-1 across', by its spectrum."""
+    """Return the smallest H with which [[known, across'], [across, H]] is positive: across known^-1 across', by its
+    spectrum."""
     values, vectors = np.linalg.eigh(known)
     selected = values > _SMALLEST * max(values.max(), 1.0)
     half = across @ vectors[:, selected] / np.sqrt(values[selected])

@@ -87,7 +87,7 @@ def _write_folder(home: Path, stream: Stream, identity: Identity, roster: Roster
 
 
 def server_folder(path: Path) -> tuple[Folder, Stream]:
-    """The server's folder of a stream, alone or within one that ``new_stream`` created, and the stream.
+    """Return the server's folder of a stream, alone or within one that ``new_stream`` created, and the stream.
 
     Raises:
         PlanError: it is of an earlier version, or holds another course.

@@ -65,7 +65,7 @@ class MomentsDelta(Moments):
 
     @classmethod
     def of(cls, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
-        """The change that these moments make.
+        """Return the change that these moments make.
 
         Args:
             entering, leaving: moments from ``measure`` of the records; at least one of the two.
@@ -91,7 +91,7 @@ class MomentsDelta(Moments):
 
     @classmethod
     def nothing(cls, schema: ClassSchema | RidgeSchema, clip: Clip | None = None) -> MomentsDelta:
-        """The empty change, which a party without changes sends; of persons with ``plan.person_clip``."""
+        """Return the empty change, which a party without changes sends; of persons with ``plan.person_clip``."""
         if clip is not None:
             return PersonDelta.of_nobody(schema, clip)
         arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
@@ -103,7 +103,7 @@ class MomentsDelta(Moments):
         return self.entered + self.left
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
-        """The signed sums of one statistic, blocks first."""
+        """Return the signed sums of one statistic, blocks first."""
         return self.arrays[row.letter]
 
     def __add__(self, other: MomentsDelta) -> MomentsDelta:
@@ -120,7 +120,7 @@ class MomentsDelta(Moments):
         return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
 
     def settled(self) -> Moments:
-        """The moments of the remaining records, where this is the sum of all changes.
+        """Return the moments of the remaining records, where this is the sum of all changes.
 
         Raises:
             DataError: more left than entered, so these are no moments of records.
@@ -131,7 +131,7 @@ class MomentsDelta(Moments):
         return moments
 
     def real(self) -> Any:
-        """The change in real units, float64."""
+        """Return the change in real units, float64."""
         return kind_of(self.schema).real(self.schema, self.wire())
 
 
@@ -171,7 +171,7 @@ class PersonDelta(MomentsDelta):
 
     @classmethod
     def of_persons(cls, entering: PersonMoments | None, leaving: PersonMoments | None) -> PersonDelta:
-        """The change that these sums make; at least one of the two.
+        """Return the change that these sums make; at least one of the two.
 
         Raises:
             DataError: sums under different schemas or clips, over several parties, or of an unknown number of persons.
@@ -194,7 +194,7 @@ class PersonDelta(MomentsDelta):
 
     @classmethod
     def of_nobody(cls, schema: ClassSchema | RidgeSchema, clip: Clip) -> PersonDelta:
-        """The empty change."""
+        """Return the empty change."""
         arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
         return cls(schema, arrays, 0, 0, clip)
 
@@ -213,7 +213,7 @@ class PersonDelta(MomentsDelta):
         return PersonDelta(self.schema, arrays, *moved, self.clip, self.counted + other.counted)
 
     def settled(self) -> PersonMoments:
-        """The sums over the remaining persons, where this is the sum of all changes."""
+        """Return the sums over the remaining persons, where this is the sum of all changes."""
         from privstats.moments.persons import PersonMoments  # of plans of persons alone
 
         return PersonMoments(self.schema, self.arrays, self.clip, persons=self.entered - self.left)

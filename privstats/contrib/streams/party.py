@@ -45,7 +45,7 @@ class ChangesPart:
         inbox_of(self._above).batches()
 
     def contribution(self) -> tuple[Moments, RoundCharge]:
-        """The changes pending at this round, measured.
+        """Return the changes pending at this round, measured.
 
         Raises:
             DataError: a pending record is in no file.
@@ -62,7 +62,7 @@ class ChangesPart:
         return inbox.change(registry, pending), self._charged(registry, pending)
 
     def on_upload(self) -> OnUpload:
-        """The registry's function; the registry is read only when the upload is sent, because most messages need
+        """Return the registry's function; the registry is read only when the upload is sent, because most messages need
         none."""
         plan, roster, pending = self._folder.plan, self._folder.roster, Pending(self._at, (), ())
         return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
@@ -84,7 +84,7 @@ class Changes:
     """A stream: changes that never left go with the next round; changes that left are sent again only with proof."""
 
     def part(self, folder: RoundFolder) -> ChangesPart:
-        """The changes that are pending at a round."""
+        """Return the changes that are pending at a round."""
         return ChangesPart(folder)
 
     def standing(self, folder: Folder) -> Standing:
@@ -147,7 +147,7 @@ class Standing:
 
 
 def standing(folder: Folder) -> Standing:
-    """A party's progress in a stream; reading it spends and marks nothing.
+    """Return a party's progress in a stream; reading it spends and marks nothing.
 
     Raises:
         PrivstatsError: a file cannot be read, or the ledger refuses.
@@ -232,13 +232,13 @@ def _proven(folder: Folder, place: int, statements: bytes, say: Callable[[str], 
 
 
 def stream_of(folder: Folder) -> Stream:
-    """The stream in a folder."""
+    """Return the stream in a folder."""
     assert isinstance(folder.course, Stream)  # noqa: S101  callers check the kind first
     return folder.course
 
 
 def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordInbox:
-    """A party's inbox of records, or of persons; ``registry`` is the party's where it is open already."""
+    """Return a party's inbox of records, or of persons; ``registry`` is the party's where it is open already."""
     result = inbox(folder.home, stream_of(folder))
     if not isinstance(result, PersonInbox) or not (_is_client(folder) and _spent(folder)):
         return result
@@ -248,12 +248,12 @@ def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordIn
 
 
 def inbox(home: Path, stream: Stream) -> RecordInbox:
-    """The inbox of a party's folder for a stream: that of the plan's unit."""
+    """Return the inbox of a party's folder for a stream: that of the plan's unit."""
     return (RecordInbox if stream.plan.person_clip is None else PersonInbox)(home, stream)
 
 
 def registry_of(folder: Folder) -> RecordRegistry:
-    """A party's registry; opening it spends the whole stream, unless that was done before.
+    """Return a party's registry; opening it spends the whole stream, unless that was done before.
 
     Raises:
         LedgerError: the account to charge is not determined, the cap would be exceeded, or the journal's key has

@@ -302,7 +302,7 @@ def _say_soon(say: Say, what: str, end: datetime) -> None:
 
 
 def _quoted(home: Path) -> str:
-    """A path in the syntax of Flower's node configuration: a literal string of TOML."""
+    """Return a path in the syntax of Flower's node configuration: a literal string of TOML."""
     text = str(home)
     if "'" in text or not text.isprintable():
         raise PrivstatsError("the party's folder must have a path without quotes and line breaks: move it")
@@ -310,7 +310,7 @@ def _quoted(home: Path) -> str:
 
 
 def _environment(home: Path, runs: str) -> dict[str, str]:
-    """The child's environment: one folder of programs, and a folder of its own for Flower's files."""
+    """Return the child's environment: one folder of programs, and a folder of its own for Flower's files."""
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
     programs, flower = home / ".programs", home / ".flower"

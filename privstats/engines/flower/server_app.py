@@ -42,7 +42,7 @@ def main(grid: Grid, context: Context) -> None:
 
 
 def deadlines(run_config: Mapping[str, object]) -> Deadlines:
-    """The times that ``--run-config`` may change, in seconds.
+    """Return the times that ``--run-config`` may change, in seconds.
 
     Raises:
         PlanError: a time is not a number, or too short.

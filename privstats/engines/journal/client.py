@@ -109,7 +109,7 @@ class JournaledClient(JournalBase):
         on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
-        """The client at the state of its last answer, which is in :attr:`answer` to be sent again.
+        """Return the client at the state of its last answer, which is in :attr:`answer` to be sent again.
 
         After the end :attr:`step` is ``"done"``, and the client repeats its last answer to the same message only.
         With ``restored=True`` its operator confirms that it was restored or copied, and that no other copy of it has

@@ -51,7 +51,7 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
         return not self.state or 0 < self.until <= time.time()
 
     def permanent(self) -> Saved:
-        """The permanent fields alone."""
+        """Return the permanent fields alone."""
         return Saved(b"", receipt=self.receipt, agreement=self.agreement)
 
 
@@ -84,7 +84,7 @@ class ClientFile:
             yield cls(place, key, lock, outside=outside)
 
     def read(self) -> Saved:
-        """The content of the file, without a rollback check.
+        """Return the content of the file, without a rollback check.
 
         Raises:
             NothingToResumeError: there is no journal.

@@ -135,7 +135,7 @@ class JournaledHelper(PanelMember):
         restored: bool = False,
         noise: Callable[[bytes], RingVector] | None = None,
     ) -> JournaledHelper:
-        """The helper at its last state; if its run has ended, it repeats its last message and refuses any other.
+        """Return the helper at its last state; if its run has ended, it repeats its last message and refuses any other.
 
         Args:
             home, key, identity, parameters, roster: as for :meth:`offer`.

@@ -120,11 +120,12 @@ class Counter:
             raise OSError(error.errno, f"{error.strerror}: {self.path}") from None
 
     def after(self, mark: Mark) -> Mark:
-        """The mark for a journal that is written now: its count exceeds every earlier one."""
+        """Return the mark for a journal that is written now: its count exceeds every earlier one."""
         return Mark(max(mark.count, self.stored) + 1, inode_of(self.folder))
 
     def is_older(self, mark: Mark) -> bool:
-        """Whether a journal with this mark has a smaller count than the counter, or was written in another folder."""
+        """Return whether a journal with this mark has a smaller count than the counter, or was written in another
+        folder."""
         return mark.folder not in (0, inode_of(self.folder)) or mark.count < self.stored
 
     def require_newest(self, mark: Mark, place: Path, role: str, since: str) -> None:
@@ -192,5 +193,5 @@ def server_outside(parameters: Masking, roster: Roster) -> Outside | None:
 
 
 def inode_of(folder: Path) -> int:
-    """The folder's inode number; a copy has another."""
+    """Return the folder's inode number; a copy has another."""
     return folder.stat().st_ino

@@ -262,7 +262,7 @@ class JournaledServer(PartSums):
 
     @exclusive
     def start(self) -> Outbox:
-        """The messages that opened this step: the session started when its journal was made."""
+        """Return the messages that opened this step: the session started when its journal was made."""
         with self._acting():
             return self.outbox
 

@@ -96,7 +96,7 @@ class ServerFiles:
 
     @classmethod
     def new(cls, directory: Path, key: bytes, counter: Counter, largest: int) -> ServerFiles:
-        """The files of a new session, with a fresh seed; there is no journal before :meth:`replace` is called.
+        """Return the files of a new session, with a fresh seed; there is no journal before :meth:`replace` is called.
 
         Args:
             directory: the directory of the files.
@@ -111,7 +111,7 @@ class ServerFiles:
 
     @classmethod
     def recovered(cls, directory: Path, key: bytes, counter: Counter, largest: int, snapshot: Snapshot) -> ServerFiles:
-        """The files of the session of ``snapshot``, once all that they show is on disk.
+        """Return the files of the session of ``snapshot``, once all that they show is on disk.
 
         Raises:
             LocalProtocolError: the log is missing, or lacks records that were answered.
@@ -151,7 +151,7 @@ class ServerFiles:
             yield place, sender, record[_SENDER_BYTES:]
 
     def read(self, place: bytes) -> bytes:
-        """The message at a place; raises ``LocalProtocolError`` if it is damaged or missing."""
+        """Return the message at a place; raises ``LocalProtocolError`` if it is damaged or missing."""
         return self._segments.read(place)[_SENDER_BYTES:]
 
     def keep(self, needed: Iterable[bytes]) -> None:
@@ -215,7 +215,7 @@ class ServerFiles:
 
 
 def groups(items: Sequence[tuple[int, bytes | bytearray | memoryview]]) -> Iterator[list[tuple[int, bytes]]]:
-    """The items in their order, in groups that are short enough to be written at once."""
+    """Yield the items in their order, in groups that are short enough to be written at once."""
     group: list[tuple[int, bytes]] = []
     size = 0
     for sender, data in items:

@@ -144,12 +144,12 @@ class SessionContext:
     def progress(
         self, step: str, answered: Sequence[int], missing: Mapping[int, str], queue: RequestQueue
     ) -> StepProgress:
-        """The state of a step, with the refusals of the whole session."""
+        """Return the state of a step, with the refusals of the whole session."""
         return StepProgress(step, tuple(answered), missing, queue.sent, queue.received, dict(self.refusals))
 
     def proved(self, node: int, asked: Request, reply: Reply, queue: RequestQueue) -> tuple[int | None, bytes]:
-        """The place that a reply proves, and its payload; None where it proves none, and then the node is asked again
-        or never."""
+        """Return the place that a reply proves, and its payload; None where it proves none, and then the node is asked
+        again or never."""
         signed = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
         if signed is None:
             self.once(node, f"node {self.transport.name(node)}: malformed")
@@ -278,7 +278,7 @@ class _Step:
             self._context.sleep(self._queue.pause)
 
     def report(self, step_status: StepStatus) -> StepReport:
-        """The step's report."""
+        """Return the step's report."""
         seconds, queue = self._context.clock() - self._began, self._queue
         return StepReport(
             step_status.step, step_status.answered, step_status.waiting_for, seconds, queue.sent, queue.received
@@ -359,7 +359,7 @@ class _Step:
             self._queue.done(node)
 
     def _hopeless(self, missing: frozenset[int]) -> bool:
-        """Whether all missing parties have refused for good, each under its own signature.
+        """Return whether all missing parties have refused for good, each under its own signature.
 
         A refusal by a node that has proved no place does not count: otherwise any registered node could close the
         opening and exclude slow parties.

@@ -148,7 +148,7 @@ class Host:
         return next(place for place in range(self.folder.course.most + 1) if not self._ended(place))
 
     def _ended(self, place: int) -> bool:
-        """Whether a round's outcome is on the disk."""
+        """Return whether a round's outcome is on the disk."""
         if place not in self.folder.rounds:
             return False
         begun = self.folder.round(place)
@@ -188,7 +188,8 @@ class Host:
         return self._host(folder).run(replace(carrying, transport=transport, say=say))
 
     def _round_folder(self, round_: Round, releases: Releases) -> RoundFolder:
-        """The round's folder, with the plan under which it began, which may differ from this machine's in rounding."""
+        """Return the round's folder, with the plan under which it began, which may differ from this machine's in
+        rounding."""
         if round_.place not in self.folder.rounds:
             return self.folder.keep(round_.place, round_.plan)
         folder = self.folder.round(round_.place)
@@ -196,7 +197,8 @@ class Host:
         return folder
 
     def _host(self, folder: RoundFolder) -> RoundHost:
-        """The host of one round's session; the seed of noise that all rounds share is on the disk before the first."""
+        """Return the host of one round's session; the seed of noise that all rounds share is on the disk before the
+        first."""
         if folder.totals is not None and self.folder.rounds == (0,):
             folder.totals.seed()
         return RoundHost(folder)
@@ -212,7 +214,7 @@ class Host:
         return folder.begun and not (folder.home / "journal" / "snapshot").exists()
 
     def _announcing(self, folder: RoundFolder) -> OutgoingAnnouncement:
-        """The announcement of a round; of a plan alone, which all parties have, only its digest."""
+        """Return the announcement of a round; of a plan alone, which all parties have, only its digest."""
         above, kind = self.folder, self.folder.kind
         files = {place: above.outcome_bytes(place) for place in range(folder.place)}
         values = {} if kind.single or folder.plan.published is None else folder.plan.published.read()
@@ -249,7 +251,7 @@ def _file_of(values: Mapping[str, Values]) -> bytes:
 
 
 def _at(place: int) -> str:
-    """The beginning of a line about one round of the course."""
+    """Return the beginning of a line about one round of the course."""
     return f"course, round {place}: "
 
 
@@ -294,7 +296,7 @@ def run_releases(
 
 
 def named_home(home: str | os.PathLike[str] | None, environment: Mapping[str, str], variable: str) -> Path:
-    """The folder that a program names, or its environment where the program names none.
+    """Return the folder that a program names, or its environment where the program names none.
 
     Raises:
         PrivstatsError: neither names one, or its path is relative: a carrier runs a program in a folder of its own.

@@ -130,11 +130,11 @@ class RequestQueue:
         self._asked[node].again = None
 
     def refusal(self, node: int) -> str:
-        """The code of the node's last refusal; empty where it has sent none to the current request."""
+        """Return the code of the node's last refusal; empty where it has sent none to the current request."""
         return self._asked[node].code if node in self._asked else ""
 
     def final(self, node: int) -> bool:
-        """Whether the node's refusal is final."""
+        """Return whether the node's refusal is final."""
         return node in self._asked and self._asked[node].final
 
 
@@ -164,11 +164,11 @@ class NodeRegistry:
         self._nodes = {place: node for node, place in self._places.items()}
 
     def place_of(self, node: int) -> int | None:
-        """The node's place; None where it has proved none."""
+        """Return the node's place; None where it has proved none."""
         return self._places.get(node)
 
     def node_of(self, place: int) -> int | None:
-        """The node at a place; None while no node has proved it."""
+        """Return the node at a place; None while no node has proved it."""
         return self._nodes.get(place)
 
     def claim(self, node: int, place: int) -> bool:
@@ -182,7 +182,7 @@ class NodeRegistry:
         return True
 
     def title(self, place: int) -> str:
-        """A party's name in sentences: ``party 3``, ``helper 1``."""
+        """Return a party's name in sentences: ``party 3``, ``helper 1``."""
         return f"party {place}" if place < self.clients else f"helper {place - self.clients + 1}"
 
     def listed(self, places: Sequence[int]) -> str:

@@ -71,7 +71,7 @@ class RisksAt(RowTable):
         return [{**dict(zip(names, row, strict=True)), "time": self.at} for row in rows]
 
     def summary(self) -> Summary:
-        """The table for publication."""
+        """Return the table for publication."""
         first, second = self.risks
         rows = [(group, *map(number_of, each)) for group, each in self.risks.items()]
         rows += [(f"{second} less {first}", *map(number_of, self.difference))]
@@ -137,7 +137,7 @@ def contrasts(
 
 
 def _ratio_end(product: float, above: float, below: float, side: int) -> float:
-    """A root t of ``below t^2 - 2 product t + above``: where zero is an end of the difference p - t q."""
+    """Return a root t of ``below t^2 - 2 product t + above``: where zero is an end of the difference p - t q."""
     inside = max(product**2 - above * below, 0.0)
     return (product + side * math.sqrt(inside)) / below if below > 0 else (math.inf if side > 0 else 0.0)
 
@@ -187,7 +187,7 @@ class Incidence(RowTable):
         ]
 
     def summary(self) -> Summary:
-        """The table for publication."""
+        """Return the table for publication."""
         rows = [
             (
                 f"{row['group']} {row['cause']}".strip(),

@@ -145,7 +145,8 @@ class SurvivalCurve(RowTable):
         return rows_of(self)
 
     def summary(self) -> Summary:
-        """The table for publication: ``print(curve.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        """Return the table for publication: ``print(curve.summary())``, or its ``as_html``, ``as_latex``,
+        ``as_csv``."""
         return SurvivalCurves({"": self}).summary()
 
     def _first_at_half(self, curve: Array) -> float:
@@ -205,7 +206,8 @@ class SurvivalCurves(RowTable, dict[str, SurvivalCurve]):
         return [{"group": group, **row} for group, curve in self.items() for row in curve.to_rows()]
 
     def summary(self) -> Summary:
-        """The table for publication: ``print(curves.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        """Return the table for publication: ``print(curves.summary())``, or its ``as_html``, ``as_latex``,
+        ``as_csv``."""
         return curve_summary(self)
 
 
@@ -257,7 +259,7 @@ def kaplan_meier(
 def event_tables(
     release: Release, time: str, event: str, by: str | None, times: Times | None, *, causes: bool = False
 ) -> dict[str, CountTable]:
-    """A table of time against event for every group; one without a name where there are no groups.
+    """Return a table of time against event for every group; one without a name where there are no groups.
 
     ``causes`` admits further values of the event, for readers to which other causes are a censoring.
 
@@ -384,7 +386,7 @@ def worth_of(table: CountTable, times: Times, told: int) -> Array:
 
 
 def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array, Array]:
-    """The ends of every p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``, within 0..1."""
+    """Return the ends of every p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``, within 0..1."""
     k = z * z / n
     root = np.sqrt(np.maximum(k * k + 4 * k * share * (1 - share) + 4 * (1 + k) * (z * noise) ** 2, 0.0))
     low, high = ((2 * share + k + sign * root) / (2 * (1 + k)) for sign in (-1, 1))
@@ -413,7 +415,7 @@ def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
 
 
 def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
-    """The release behind curves, and what their intervals rest on."""
+    """Return the release behind curves, and what their intervals rest on."""
     first = next(iter(curves.values()))
     assumed = "independent records, censoring that says nothing of the event"
     return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")
@@ -440,6 +442,6 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
 
 
 def _reached(median: Interval) -> str:
-    """A median and its interval, in words where the curve does not fall to one half."""
+    """Return a median and its interval, in words where the curve does not fall to one half."""
     value, low, high = ("not reached" if math.isinf(each) else f"{each:g}" for each in median[:3])
     return f"{value} ({low} to {high})"

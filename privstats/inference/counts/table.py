@@ -68,7 +68,7 @@ class CountTable:
         return float(self.counts.sum())
 
     def known(self) -> CountTable:
-        """The table without the cells of missing values."""
+        """Return the table without the cells of missing values."""
         counts = self.counts
         for axis, variable in enumerate(self.variables):
             if variable.missing:
@@ -77,7 +77,8 @@ class CountTable:
 
 
 def count_table(release: Release, *names: str) -> CountTable:
-    """The counts of the named variables, from the smallest released table that holds them; others are summed over.
+    """Return the counts of the named variables, from the smallest released table that holds them; others are summed
+    over.
 
     Raises:
         ReleaseError: not a release of count tables, or no table holds all names.
@@ -159,7 +160,7 @@ def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: fl
 
 
 def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> tuple[Array, Array]:
-    """A smooth function of counts and its standard errors, by the delta method.
+    """Return a smooth function of counts and its standard errors, by the delta method.
 
     Cov(counts) = diag(max(counts, 0)) + sigma^2 I. The function must be analytic: no absolute values, maxima or cuts
     inside.

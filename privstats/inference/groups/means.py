@@ -96,7 +96,8 @@ class GroupMeans(RowTable):
         return rows_of(self)
 
     def summary(self) -> Summary:
-        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        """Return the table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``,
+        ``as_csv``."""
         return means_summary(self)
 
 

@@ -122,7 +122,8 @@ class GroupShares(RowTable):
         ]
 
     def summary(self) -> Summary:
-        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        """Return the table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``,
+        ``as_csv``."""
         rows: list[tuple[str, ...]] = []
         for name, each in self.variables.items():
             compared = (_or_hidden(each.pvalue, chance_of), _smd(each))
@@ -187,7 +188,7 @@ def group_shares(
 
 
 def chosen_names(known: Sequence[str], chosen: Sequence[str] | None, what: str) -> list[str]:
-    """The names that were asked for, in their order; all where none was.
+    """Return the requested names, in their order; all where none were requested.
 
     Raises:
         ReleaseError: one that is not known, one twice, or an empty list.
@@ -249,7 +250,7 @@ def _quartiles(variable: Variable, counts: Array, sigma: float, z: float) -> tup
 
 
 def _median(quartiles: Sequence[Interval]) -> str:
-    """The median and both quartiles; hidden where noise hides one."""
+    """Return the median and both quartiles; hidden where noise hides one."""
     if not all(each.told for each in quartiles):
         return HIDDEN
     first, median, third = (f"{each.value:.3g}" for each in quartiles)
@@ -323,7 +324,8 @@ def _length(counts: Array, records: Array) -> float:
 
 
 def _length_and_errors(counts: Array, records: Array) -> tuple[float, Array] | None:
-    """The length of v, and its derivatives by each count, ``(cells - 1, 2 cells)``; None where S is indefinite."""
+    """Return the length of v, and its derivatives by each count, ``(cells - 1, 2 cells)``; None where S is
+    indefinite."""
     shares, apart, covariance = _shares_apart(counts, records)
     try:
         root = np.linalg.cholesky(covariance)

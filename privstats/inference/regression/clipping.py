@@ -25,7 +25,7 @@ _MOST = 0.1  # share of targets beyond the bound up to which coefficients are to
 
 
 def share_beyond(mean: float, square: float, bound: float) -> float:
-    """The share of a normal law beyond +-``bound``, from the mean and the mean square of what a clip to it left.
+    """Return the share of a normal law beyond +-``bound``, from the mean and the mean square of what a clip to it left.
 
     The clipped law's variance is smaller than the law's, so the share that it would give itself is never above .317.
     Two moments of the clipped law are those of one normal law; this inverts them. Of targets that are not normal it is

@@ -103,7 +103,7 @@ def ols(
 
 
 def _no_folds(sums: LinearSums, release: Release) -> str:
-    """The reason why folds give no errors; empty where they do."""
+    """Return the reason why folds give no errors; empty where they do."""
     if isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged:
         return "rows of one person lie in several folds, which are not independent then"
     if sums.cells is not None:
@@ -255,7 +255,8 @@ class PartErrors:
 
 
 def uneven(parts: Parts) -> bool:
-    """Whether parts differ in size by more than a hash of different records gives: equal records share a part."""
+    """Return whether parts differ in size by more than a hash of different records gives: equal records share a
+    part."""
     F = len(parts.records)
     expected = parts.records.sum() / F
     spread = np.square(parts.records - expected).sum() / (expected + parts.records_sigma**2)

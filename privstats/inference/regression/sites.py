@@ -97,7 +97,7 @@ def _with_levels(release: Release, sums: LinearSums, errors: Errors, cov: tuple[
 def _fields(
     release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str], words: tuple[str, str]
 ) -> dict[str, Any]:
-    """The fields of a regression over sites, without R-squared; ``cov`` and ``words`` as it names them."""
+    """Return the fields of a regression over sites, without R-squared; ``cov`` and ``words`` as it names them."""
     equations = sums.equations
     return {
         "names": sums.names,
@@ -207,7 +207,7 @@ def _checked_sizes(sizes: object) -> tuple[int, int]:
 def _mixed_sums(
     release: Release, schema: SitesSchema, columns: Sequence[str | int] | None, sizes: tuple[int, int]
 ) -> tuple[LinearSums, Reml]:
-    """The sums at the best level, and the likelihood over all."""
+    """Return the sums at the best level, and the likelihood over all."""
     last = schema.transform[-1]
     assert isinstance(last, ConstantFeature)  # noqa: S101  mixed has refused others
     raw = schema.features - 2
@@ -227,7 +227,7 @@ def _mixed_sums(
 
 
 def sites_schema(release: object) -> SitesSchema:
-    """The schema of a release of sums within sites, where these are sums of whole records.
+    """Return the schema of a release of sums within sites, where these are sums of full records.
 
     Raises:
         ReleaseError: another kind of release, or clients that were clipped as a whole.
@@ -270,7 +270,7 @@ def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> Mixed
 
 
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
-    """The regression on the columns and a dummy for every site, the dummies taken out; groups of sites as parts.
+    """Return the regression on the columns and a dummy for every site, the dummies taken out; groups of sites as parts.
 
     A site that sent nothing counts as one that did, which costs a degree of freedom.
 
@@ -319,5 +319,5 @@ class _Blocks:
         return NormalEquations(self.G.sum(axis=0), self.h.sum(axis=0), self.q, **noise, degrees=degrees)
 
     def parts(self) -> Parts:
-        """The groups; their record counts are not released."""
+        """Return the groups; their record counts are not released."""
         return Parts(self.G, self.h, np.full(len(self.G), math.nan), math.nan)

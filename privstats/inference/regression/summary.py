@@ -24,7 +24,7 @@ _RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio",
 
 
 def summarise(table: Regression, alpha: float) -> Summary:
-    """The table of a regression at one level."""
+    """Return the table of a regression at one level."""
     low, high = table.conf_int(alpha).T
     columns = (table.errors.estimate, table.bse, table.noise_bse, table.tvalues, table.pvalues, low, high)
     shown = len(table.names) - (table.names[0] == "const")
@@ -86,7 +86,7 @@ def _of_cells(table: CellTable) -> Source:
 def _by_column(
     table: CellTable, shown: Callable[..., list[str]], values: Sequence[Array], reference: str
 ) -> Iterator[tuple[str, ...]]:
-    """A row for each column without numbers, and behind it one for each of its cells."""
+    """Yield a row for each column without numbers, and behind it one for each of its cells."""
     before = ""
     for place, (column, cell, reported) in enumerate(zip(table.columns, table.cells, table.told, strict=True)):
         numbers = shown(bool(reported), *(float(each[place]) for each in values))
@@ -149,7 +149,8 @@ def _exp(numbers: Any) -> Array:
 
 
 def ratios_summary(table: Regression, alpha: float) -> Summary:
-    """The table of a regression's ratios at one level; errors are of their logarithms, and the constant has none."""
+    """Return the table of a regression's ratios at one level; errors are of their logarithms, and the constant has
+    none."""
     name = _named(table.model)
     return source_of(table, alpha).summary(
         f"{table.model}: {name}s",

@@ -81,7 +81,7 @@ class LeftOut:
 
 
 def together(several: Sequence[Total]) -> Total:
-    """The sum of totals with noise of their own."""
+    """Return the sum of totals with noise of their own."""
     return Total(sum(each.value for each in several), math.hypot(*(each.error for each in several)))
 
 
@@ -172,7 +172,8 @@ def _accepted(square: float, cross: float, rest: float, n: float) -> tuple[float
 
 
 def split_of(read: CourseSums) -> tuple[Total, Total] | None:
-    """The records of either arm, which add up to all; None where no outcome lines were fitted, or noise hides them."""
+    """Return the records of either arm, which add up to all; None where no outcome lines were fitted, or noise hides
+    them."""
     if read.assigned is None:
         return None
     every, numbers = InfluenceSums.of(read.last), np.maximum(read.assigned.records, 0.0)
@@ -186,7 +187,7 @@ def split_of(read: CourseSums) -> tuple[Total, Total] | None:
 
 
 def is_binary(schema: EffectSchema, place: int) -> bool:
-    """Whether an outcome is 0 or 1: two texts, or numbers from 0 to 1."""
+    """Return whether an outcome is 0 or 1: two texts, or numbers from 0 to 1."""
     levels = levels_of(schema)
     if levels is not None and levels.outcomes:
         return isinstance(levels.outcomes[place], Categories)
@@ -318,7 +319,7 @@ class ArmTable(RowTable):
         return rows
 
     def summary(self) -> Summary:
-        """The table for publication."""
+        """Return the table for publication."""
         first, alpha = self.effects[0], self.alpha
         rows = [
             row
@@ -365,7 +366,7 @@ class ArmTable(RowTable):
 
 
 def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:
-    """The outcomes of both arms in all records, and the effects on them.
+    """Return the outcomes of both arms in all records, and the effects on them.
 
     Raises:
         ReleaseError: the outcome lines were left out, or noise hides the records of both arms.

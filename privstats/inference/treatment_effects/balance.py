@@ -68,7 +68,7 @@ class Balance(Framed):
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
-    """The balance of both arms, by the delta method under the noise of the sums.
+    """Return the balance of both arms, by the delta method under the noise of the sums.
 
     Args:
         sums: of the outcome session.
@@ -178,7 +178,7 @@ def standardised_differences(entries: Array, deviations: Array, told: NDArray[np
 
 
 def standardised(entries: Array) -> Array:
-    """The difference from records, sums and sums of squares of both arms, ``(..., 6)``."""
+    """Return the difference from records, sums and sums of squares of both arms, ``(..., 6)``."""
     n, first, second = (entries[..., place : place + 2] for place in (0, 2, 4))
     means = first / n
     spread = (second / n - means**2).sum(axis=-1, keepdims=True) / 2
@@ -199,7 +199,7 @@ def _names(schema: Any, width: int) -> tuple[str, ...]:
 
 
 def balance_summary(table: EffectTable, alpha: float) -> Summary:
-    """The balance of an effect's arms, one row per column."""
+    """Return the balance of an effect's arms, one row per column."""
     balance = table.balance(alpha)
     after = [] if balance.weighted is None else list(balance.weighted.T)
     numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, *after, strict=True)

@@ -116,7 +116,7 @@ class CourseSums:
 
 
 def course_sums(releases: Sequence[Release | None]) -> CourseSums:
-    """The releases of a course, in order.
+    """Return the releases of a course, in order.
 
     Raises:
         ReleaseError: the last release is missing, or releases of other courses, or out of order.
@@ -144,7 +144,7 @@ def _schema(last: Release) -> EffectSchema:
 
 
 def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
-    """The published lines of the last session; all that it published must follow from the releases before it."""
+    """Return the published lines of the last session; all that it published must follow from the releases before it."""
     before, last = present[:-1], present[-1]
     if not schema.fits_propensity and len(before) > 1:
         raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
@@ -180,7 +180,7 @@ def weighted_sums(last: Release) -> WeightedSums | None:
 
 
 def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupSums:
-    """The sums of one outcome by groups of sites.
+    """Return the sums of one outcome by groups of sites.
 
     Args:
         read: the releases.
@@ -255,7 +255,7 @@ def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, 
 
 
 def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) -> RatioOfSums:
-    """The difference of both means from the sums of a ratio at a guess of 1: S is that of psi_1 - psi_0 itself.
+    """Return the difference of both means from the sums of a ratio at a guess of 1: S is that of psi_1 - psi_0 itself.
 
     Args:
         schema: of a course with ``measure="both"``.

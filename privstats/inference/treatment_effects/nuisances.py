@@ -116,7 +116,7 @@ def nuisances_of_missing(
 
 
 def _of_any_part(M: Array, spread: Array, weights: Array) -> float:
-    """The most that tr(A S_a A S_w) can be for 0 <= A <= M."""
+    """Return the maximum of tr(A S_a A S_w) over 0 <= A <= M."""
     values, vectors = np.linalg.eigh(M)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     first, second = (np.linalg.eigvalsh(root @ each @ root) for each in (spread, weights))
@@ -168,6 +168,6 @@ def _residual_variance(
 
 
 def _positive(G: Array) -> Array:
-    """The nearest matrix without negative eigenvalues."""
+    """Return the nearest matrix without negative eigenvalues."""
     values, vectors = np.linalg.eigh(G)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

@@ -44,7 +44,7 @@ _DIGITS = 16
 
 
 def effect_summary(table: EffectTable, alpha: float) -> Summary:
-    """The table of an effect at one level."""
+    """Return the table of an effect at one level."""
     return _summary([(_ROWS[table.estimand], table)], table, alpha)
 
 
@@ -128,19 +128,19 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
 
 
 def _measured(table: EffectTable) -> str:
-    """The heading of the estimates."""
+    """Return the heading of the estimates."""
     if table.measure == "ratio":
         return "ratio"
     return "estimate" if table.as_ratio else "effect" if table.design == "trial" else "difference"
 
 
 def source_of(table: EffectTable, alpha: float) -> Source:
-    """The releases behind an effect, and what its intervals rest on."""
+    """Return the releases behind an effect, and what its intervals rest on."""
     return Source(table.release, alpha, _assumed(table), table.plans)
 
 
 def _named(name: str, table: EffectTable) -> list[tuple[str, EffectTable]]:
-    """The rows of one effect: where the plan asks for both, the difference and the ratio."""
+    """Return the rows of one effect: where the plan asks for both, the difference and the ratio."""
     if table.as_ratio is None:
         return [(name, table)]
     before = "" if name in _ROWS.values() else f"{name}, "
@@ -232,13 +232,13 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
 
 
 def records_phrase(table: EffectTable) -> str:
-    """The number of records, and the standard deviation of its noise."""
+    """Return the number of records, and the standard deviation of its noise."""
     sigma = InfluenceSums.of(table.release).sigma_n
     return f"{table.nobs:,.0f} (noisy, standard error {sigma:,.1f})" if sigma else f"{table.nobs:,.0f}"
 
 
 def _chances(table: EffectTable) -> str:
-    """The probability of treatment, in words."""
+    """Return the probability of treatment, in words."""
     pi = table.probability
     if isinstance(pi, tuple):
         return f"probability {min(pi):g} to {max(pi):g}, by site"
@@ -252,7 +252,7 @@ def _as_ratio(table: EffectTable) -> str:
 
 
 def _after_weighting(table: EffectTable) -> list[str]:
-    """The largest difference of a column after weighting, where it was released."""
+    """Return the largest difference of a column after weighting, where it was released."""
     if table.released_balance:
         after = table.balance().weighted
         if after is None or not np.isfinite(after).all():
@@ -302,7 +302,7 @@ def _population(table: EffectTable) -> str:
 
 
 def _few(table: EffectTable) -> list[str]:
-    """A warning about an arm of few records."""
+    """Return a warning about an arm of few records."""
     if table.arms is None:
         return []
     if min(table.arms) < _FEW or (table.design != "trial" and min(table.arms) < _RARE * sum(table.arms)):

@@ -88,7 +88,7 @@ def assumptions(what: Opened) -> tuple[Sentence, ...]:
 
 
 def promised(what: Opened) -> str:
-    """The promise that is rehearsed, in one line."""
+    """Return the promise that is rehearsed, in one line."""
     privacy = what.privacy
     unit = "record" if what.asked.persons is None else "person at one party"
     return (
@@ -254,7 +254,8 @@ def _faint(course: Course) -> list[tuple[str, str]]:
 
 
 def study_plan(what: Opened) -> str:
-    """The plan that a study would write, with a question mark for what this rehearsal read from files or chose."""
+    """Return the plan that a study would write, with a question mark for what this rehearsal read from files or
+    chose."""
     tables: Mapping[str, Any] = what.plan.tables
     columns = [{"name": each.name, "kind": _OPEN} for each in what.public.columns]
     schema = {key: value for key, value in tables["schema"].items() if key not in _READ}
@@ -274,7 +275,7 @@ def study_plan(what: Opened) -> str:
 
 
 def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
-    """The next commands of a study, each with what it is for; without the first where its file was ``kept``.
+    """Return the next commands of a study, each with what it is for; without the first where its file was ``kept``.
 
     They run as they stand here, from the folder where the files were named.
     """
@@ -323,12 +324,12 @@ def _of_persons(column: str) -> tuple[str, str, str]:
 
 
 def _words(file: Source) -> str:
-    """A file as a command takes it: its path, and how it is written."""
+    """Return a file as a command takes it: its path, and how it is written."""
     return quote(file_of(file)) + options_of(file)
 
 
 def shape(found: Rehearsal) -> Figure:
-    """The points of the columns that decide most, as a picture.
+    """Return the points of the columns that decide most, as a picture.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

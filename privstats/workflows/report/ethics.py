@@ -116,7 +116,7 @@ def keys_of(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def word_for(rows: Mapping[str, _Row], name: str, what: str) -> _Row:
-    """The row of a name.
+    """Return the row of a name.
 
     Raises:
         PlanError: it has none; it is named.
@@ -271,7 +271,7 @@ def _stated_promise(plan: Plan, devices: Devices, noise: Noise, privacy: Privacy
 
 
 def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None:
-    """The promise in words for one patient; None where there is none."""
+    """Return the promise in words for one patient; None where there is none."""
     privacy, noise = plan.privacy, plan.noise
     if noise is None or not isinstance(privacy, Privacy):
         return None
@@ -308,7 +308,7 @@ def _how_well(plan: Plan, course: Course | None) -> str:
 
 
 def _guess(kept: Guarantee) -> str:
-    """The advantage of the best attacker, as people say it; rounded up to a tenth of a hundredth."""
+    """Return the advantage of the best attacker, as people say it; rounded up to a tenth of a hundredth."""
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
         f"Who has to say which of two cases is true, both as likely before, is right in at most {right:g} of 100, "

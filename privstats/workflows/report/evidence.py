@@ -81,7 +81,7 @@ class Row:
 
 
 def evidence(statement: Statement) -> list[Row]:
-    """The rows, from the promise to the base that it rests on.
+    """Return the rows, from the promise to the base that it rests on.
 
     Args:
         statement: a plan, and the course that it begins; findings of attacks add what was measured.
@@ -109,7 +109,7 @@ def evidence(statement: Statement) -> list[Row]:
 
 
 def evidence_page(statement: Statement) -> str:
-    """The page as HTML in one file, with nothing to fetch; the same bytes for everybody who has the same statement.
+    """Return the page as HTML in one file, with nothing to fetch; identical bytes for identical statements.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -214,7 +214,7 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
 
 
 def _adds_or_removes(plan: Plan) -> bool:
-    """Whether an exchange is two neighbours away; of devices the promise is of exchanges already."""
+    """Return whether an exchange is two neighbours away; of devices the promise is of exchanges already."""
     return plan.devices is None and not isinstance(plan.privacy, NoPrivacy) and plan.privacy.adjacency == "add-remove"
 
 

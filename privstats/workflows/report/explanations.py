@@ -347,12 +347,12 @@ def _unless(delta: float) -> str:
 
 
 def chance(delta: float) -> str:
-    """A small chance in words; of delta's decimal text, because ``1 / 1e-5`` is below 100,000."""
+    """Return a small chance in words; of delta's decimal text, because ``1 / 1e-5`` is below 100,000."""
     return f"1 in {int(1 / Decimal(repr(delta))):,} (delta {delta:.2g})"
 
 
 def _count(number: int, noun: str) -> str:
-    """A number of things."""
+    """Return a number of things."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else many}"
 

@@ -135,7 +135,7 @@ class Statement:
 
 
 def page_of(statement: Statement) -> str:
-    """The page as HTML in one file, with nothing to fetch.
+    """Return the page as HTML in one file, with nothing to fetch.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
