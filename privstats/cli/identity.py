@@ -90,7 +90,7 @@ def lock(
         before = prompted()
     if new_passphrase_file is not None:
         after = first_line(new_passphrase_file)
-    elif new or locked is False:  # None: no private key, which is said below before anybody types
+    elif new or locked is False:  # None: no private key; refused below before any prompt
         after = prompted("--new-passphrase-file", twice=True)
     ps.secagg.Identity.relock(path, before, after)
     say(f"locked {path}; copies of it from before stay as they were", err=True)

@@ -259,6 +259,6 @@ def _code(ending: SystemExit) -> int:
 
 
 def _failed(why: str) -> int:
-    with suppress(OSError):  # standard error may be as full, and the code says it then
+    with suppress(OSError):  # standard error may be full too; the exit code still reports it
         terminal(errors=True).print(f"[bold red]error:[/] {escape(printable(why))}", soft_wrap=True)
     return _FAILED

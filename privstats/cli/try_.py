@@ -127,14 +127,14 @@ def _is_rehearsal(page: Path) -> bool:
 
 
 def _show_assumptions(what: Opened) -> None:
-    from privstats.workflows.rehearsal import STAMP, assumptions, oddities, promised
+    from privstats.workflows.rehearsal import STAMP, oddities, promised, taken
 
     console = terminal()
     console.print(f"[bold]{STAMP}[/]")
     console.print(f"promise, as asked and as below: {escape(promised(what))}\n", soft_wrap=True)
     title = "taken for public, which a study must know without looking at a record"
     headings = ("what", "taken here", "where a study finds it")
-    console.print(table_of(headings, assumptions(what), title=title, overflow="fold"))
+    console.print(table_of(headings, taken(what), title=title, overflow="fold"))
     if remarks := oddities(what):
         console.print("look at these first, and rehearse again when they are mended:")
         for remark in remarks:

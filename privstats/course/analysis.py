@@ -108,7 +108,7 @@ class Analysis:
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in ("", ())}
 
     @property
-    def encoded(self) -> bytes:
+    def said(self) -> bytes:
         """All of it, unambiguously, for a digest."""
         return msgspec.json.encode(asdict(self), order="deterministic")
 

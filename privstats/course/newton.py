@@ -28,7 +28,7 @@ from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64
 _TOLD = 1.5  # times the size of the noise's matrix that information must have along a column, as measured
-_GENEROUS = 60.0  # times the mean count that a bound may be, where no rate is said: cohorts are larger than samples
+_GENEROUS = 60.0  # largest bound over the mean count without a stated rate: cohorts are larger than samples
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,7 @@ MEAN_SHARE = 0.05
 
 _MANY_ROUNDS = 12
 _LEAST_SIGNAL = 0.2
-_GRAM_SIGNAL = 0.3  # s from which G tells more than a mean
+_GRAM_SIGNAL = 0.3  # s from which G carries more information than a mean
 _MEAN_CERTAINTY = 5.0  # n mu over sqrt d from which a schedule gains by a mean
 _LEAST_CERTAINTY = 40.0  # n mu below which sizes are fixed, not learned
 _LEAST_SHARE = 1 / 64

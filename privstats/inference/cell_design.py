@@ -26,7 +26,7 @@ from privstats.transforms.columns import Categories, Column, Dates, Numeric, Tru
 
 _SURE = 3.0
 """Standard deviations of its noise that a cell's count must exceed to hold records."""
-_FLAT = 1e-9  # singular values of differences, beside the largest, below which they are rounding
+_FLAT = 1e-9  # singular values below this part of the largest are rounding
 _ROOM = 2.0**-6  # share of the clip that rounding may cost a row
 
 

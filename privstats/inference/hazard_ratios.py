@@ -37,7 +37,7 @@ _NOT_CAUSAL = (
     "columns"
 )
 _NO_EFFECT = f"{_NOT_CAUSAL}; kaplan_meier of the same releases gives risks."
-_SURE = 8.0  # standard deviations of noise beyond which events are told
+_SURE = 8.0  # events are reported beyond this many standard deviations of noise
 _MOST_OF_ALL, _PART = 0.9, 0.75
 _BY_CAUSE = (
     "The ratios are of the rate of {event} among those whom neither it nor {others} has ended: who has {others} counts "

@@ -30,7 +30,7 @@ LOOK_BACK = 2
 _ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, at the most
 _SETTLED = 0.5  # log of the information along a coefficient that a round may have changed, at the most
 _SURE = 2.0  # standard deviations of noise that a measured change must allow for
-_SAID = 0.5  # standard errors of a possible next step from which a note says so
+_SAID = 0.5  # a note reports possible next steps from this many standard errors on
 _ALL = slice(None)
 
 

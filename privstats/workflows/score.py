@@ -71,7 +71,7 @@ class Scores:
             (0.95, 0.833)
         """
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OneClassWarning)  # the balanced accuracy says it
+            warnings.simplefilter("ignore", OneClassWarning)  # the balanced accuracy shows it
             score = float(head.score(X, y))
             if metric(schema) != "accuracy":
                 return cls(score)

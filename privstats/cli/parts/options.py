@@ -78,7 +78,7 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**given, **built)
 
-    del call.__wrapped__  # whoever asks for the signature wants this one
+    del call.__wrapped__  # so that inspect.signature returns this one
     call.__signature__ = Signature(list(options.values()))  # type: ignore[attr-defined]
     call.__annotations__ = {name: each.annotation for name, each in options.items()}
     return call

@@ -100,7 +100,7 @@ class World:
         n = denoise.counts(evidence.N, evidence.noise("N"))
         means = denoise.class_means(evidence, n)
         covariances = class_covariances(evidence, n, pooled_weight, shrinkage)
-        whitened = (means.values - means.grand) @ covariances.basis  # training must not depend on where 0 lies
+        whitened = (means.values - means.grand) @ covariances.basis  # training must not depend on the origin
         directions, *_ = discriminant_directions(whitened, n, dimension)
         if isinstance(dimension, int | np.integer):
             directions = wider_directions(directions, covariances, n, min(int(dimension), evidence.features))

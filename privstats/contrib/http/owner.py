@@ -182,7 +182,7 @@ def _deliver(batch: Sequence[_Report | _Call], outcomes: Sequence[Any]) -> None:
 
     def settle() -> None:
         for entry, outcome in zip(batch, outcomes, strict=True):
-            if entry.answer.done():  # whoever asked has gone
+            if entry.answer.done():  # the caller has gone
                 continue
             if isinstance(outcome, Exception):
                 entry.answer.set_exception(outcome)

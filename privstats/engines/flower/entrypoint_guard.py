@@ -90,7 +90,7 @@ def end_with(parent: int, seconds: float = _LEAVE_SECONDS) -> None:
         parent: the id of the other process.
         seconds: for which it may take its leave.
     """
-    child = os.getppid() == parent  # one that nobody waits for stays, as a zombie, and its children get another parent
+    child = os.getppid() == parent  # without a waiting parent it stays a zombie, and its children get another parent
 
     def watch() -> None:
         while _lives(parent) and (not child or os.getppid() == parent):
@@ -300,7 +300,7 @@ _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
 def main(words: Sequence[str]) -> None:
     """Run one program: its name, then Flower's own options."""
     name, *options = words
-    logging.getLogger("flwr").addFilter(Printable())  # Flower logs what the other end of a connection says
+    logging.getLogger("flwr").addFilter(Printable())  # Flower logs text from the other end of a connection
     try:
         check_version()
         if name in REFUSED:

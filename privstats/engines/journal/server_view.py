@@ -167,7 +167,7 @@ class SessionOutputs:
     def __init__(self, server: Aggregator, files: ServerFiles) -> None:
         self._server, self._files = server, files
         self._handed_out = self._released = False  # handed out before a restart; released at any time
-        self._by_seed = False  # released by a version whose noise did not depend on the sum
+        self._by_seed = False  # released by a version with noise that did not depend on the sum
         self._settled = False  # the ledger has recorded the release, or the caller named no ledger
 
     def repeat(self, decision: int) -> None:

@@ -41,7 +41,7 @@ from privstats.errors import RemoteProtocolError
 from privstats.secagg.machines import ENDS, Aggregator, StepStatus
 
 _GATHERING = "offer"
-_BUSY = "busy"  # a leader whose helpers are behind: no fault
+_BUSY = "busy"  # a leader that waits for its helpers: no fault
 
 Clock: TypeAlias = Callable[[], float]
 Sleep: TypeAlias = Callable[[float], None]

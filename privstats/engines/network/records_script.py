@@ -80,7 +80,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     require_unseen(folder, plan, file)
     _require_admitted(folder.course, file)
     moments = _summed(plan, file)
-    remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
+    remarks = remarks_on(moments)  # apart from refusals, the only use of these sums
     believed = bind_split(folder, file)
     forget_moments(folder)  # of an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())

@@ -78,7 +78,7 @@ def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
     if plan.schema.open_columns and (cells := cells_of(plan.schema)) is not None:
         cells.require_closed()
     documents = {"plan.toml": read_whole(path, LocalProtocolError, "privstats plan init")}
-    if beside(path).exists():  # values that a schema reads beside the records
+    if beside(path).exists():  # values that a schema reads in addition to the records
         documents["plan.values"] = read_whole(beside(path), LocalProtocolError, "Published.save")
     return Single(plan), documents
 
@@ -97,7 +97,7 @@ def _tree(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_file():
             yield f"{above}{entry.name}", entry.read_bytes()
-        elif entry.name != "__pycache__":  # which installers make beside every module
+        elif entry.name != "__pycache__":  # installers make these folders for every module
             yield from _tree(entry, f"{above}{entry.name}/")
 
 

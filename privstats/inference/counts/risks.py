@@ -249,7 +249,7 @@ def cumulative_incidence(
     events: dict[tuple[str, str], Array] = {}
     timeline = {}
     for group, counts in groups.items():
-        several = math.sqrt(len(outcome.values) / 2)  # cells of a bin, whose noise is in the number at risk
+        several = math.sqrt(len(outcome.values) / 2)  # the noise of a bin's cells is in the number at risk
         collapsed = CountTable((clock, outcome), _collapsed(counts), table.sigma * several)
         told = told_bins(collapsed)
         timeline[group] = np.array(ends)[:told]

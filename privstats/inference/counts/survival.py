@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
-_SURE = 8.0  # standard deviations of noise in the number at risk up to which a curve is told
+_SURE = 8.0  # a curve is reported while the number at risk exceeds this many standard deviations of its noise
 _FEWEST_AT_RISK = 20.0
 _CROWDED = 0.9  # of who is at risk that may leave a bin for their time in it to be that of even rates
 _SMALL = 1e-3

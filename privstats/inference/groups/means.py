@@ -27,7 +27,7 @@ from privstats.inference.treatment_effects.balance import standardised_differenc
 from privstats.release import Release
 from privstats.schema import ClassSchema, CountSchema, narrowed
 
-_SURE = 10.0  # standard deviations of its noise that a group's count must exceed to be told
+_SURE = 10.0  # a group is reported where its count exceeds this many standard deviations of its noise
 _CLEAR = 3.0  # likewise the variance of a column in a group, for a standardised difference
 _LEAST = 1e-4  # of clip_norm squared: a variance below that is noise
 _SMD = (

@@ -21,7 +21,7 @@ from privstats.schema import RidgeSchema
 _SIZES = (-14.0, 7.0)  # log of the standard deviation over the bound: between these any two moments have their law
 _FAR = 40.0  # standard deviations from the bounds within which the mean is looked for
 _SATURATED = 0.01
-_MOST = 0.1  # share of targets beyond the bound up to which coefficients are told
+_MOST = 0.1  # coefficients are reported up to this share of targets beyond the bound
 
 
 def share_beyond(mean: float, square: float, bound: float) -> float:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from privstats.inference.treatment_effects.table import EffectTable
 
 
-_SURE = 10.0  # standard deviations of its noise that the records of an arm must exceed to be told
+_SURE = 10.0  # an arm is reported where its records exceed this many standard deviations of their noise
 _CLEAR = 3.0  # likewise the mean variance of a column in both arms
 _HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
 

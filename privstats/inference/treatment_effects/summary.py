@@ -71,7 +71,7 @@ def effects_summary(rows: EffectRows, alpha: float) -> Summary:
 def _declared(rows: EffectRows) -> list[str]:
     """Return sentences on the declaration, how it is stored, and the plan's statements that no sum shows."""
     course, analysis = rows.course, rows.analysis
-    assert course is not None  # noqa: S101  what is declared stands in it
+    assert course is not None  # noqa: S101  the course holds the declaration
     assert analysis is not None  # noqa: S101  likewise
     families = [table.declared for table in rows]
     counts = ", ".join(f"{family} {families.count(family)}" for family in ("primary", "secondary"))

@@ -68,7 +68,7 @@ def _spread(error: float | None) -> str:
     return "" if error is None else f" ± {error:.3f}"
 
 
-def assumptions(what: Opened) -> tuple[Sentence, ...]:
+def taken(what: Opened) -> tuple[Sentence, ...]:
     """Return the facts treated as public and the defaults used, each with where a study states it."""
     words = words_of(len(what.parties), persons=what.asked.persons is not None)
     chosen = {name: getattr(what.asked, name, None) for name in words}
@@ -230,7 +230,7 @@ def facts(found: Rehearsal) -> dict[str, Any]:
         "auc_alone": {name: auc.value for name, auc in found.alone.items()},
         "promise": promised(found.opened),
         "odd": oddities(found.opened),
-        "assumed_public": [f"{each.what}: {each.taken}" for each in assumptions(found.opened)],
+        "assumed_public": [f"{each.what}: {each.taken}" for each in taken(found.opened)],
         "sessions": len(found.releases),
         "upload_bytes": found.upload_bytes,
         "seconds": found.seconds,
@@ -367,7 +367,7 @@ def write_page(rehearsal: Rehearsal, path: str | os.PathLike[str], *, kept: bool
         taken=Table(
             "taken for public",
             ("what", Cell("taken here", notes=("below: where a study finds it",))),
-            [(each.what, Cell(each.taken, notes=(each.elsewhere,))) for each in assumptions(what)],
+            [(each.what, Cell(each.taken, notes=(each.elsewhere,))) for each in taken(what)],
             words=True,
         ),
         costs=Table("what it cost", ("what", "here"), costs(rehearsal), words=True),

@@ -224,7 +224,7 @@ def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
     names = np.array(what.public.classes)
     shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreadableRecordsWarning)  # of values: ``Party.odd`` says which file's
+        warnings.simplefilter("ignore", UnreadableRecordsWarning)  # unreadable values: ``Party.odd`` names their file
         releases = simulate(what.course, shards, rng=rng)
     return tuple(release for release in releases if release is not None)
 

@@ -161,10 +161,10 @@ def test_columns_with_two_values_alone_need_no_counts(tmp_path):
 
 def test_what_was_not_asked_for_is_a_word_that_is_said(files):
     bare = rehearsal.opened(files, rehearsal.Asked("ill", 3.0))
-    said = {each.what: each.taken for each in rehearsal.assumptions(bare)}
+    said = {each.what: each.taken for each in rehearsal.taken(bare)}
     assert (said["unit"], said["adjacency"], said["delta"], said["model"]) == ("record", "add-remove", "1e-06", "local")
     assert (bare.privacy.delta, bare.privacy.model) == (1e-6, "local")
-    asked = {each.what for each in rehearsal.assumptions(rehearsal.opened(files, ASKED))}
+    asked = {each.what for each in rehearsal.taken(rehearsal.opened(files, ASKED))}
     assert asked & {"unit", "adjacency", "delta", "model"} == {"unit"}
     three = rehearsal.opened([*files, files[0]], rehearsal.Asked("ill", 3.0))
     assert (three.privacy.model, three.plan.cohort.colluders) == ("distributed", 1)
