@@ -137,17 +137,17 @@ def _new_course(whole: ps.Plan, options: Mapping[str, Any]) -> Written:
     from privstats.course.kinds import kind_for
 
     require_times(whole.schema)
-    given = {name: value for name, value in options.items() if value is not None and value is not False}
-    kind = kind_for(whole.schema, given)
+    chosen = {name: value for name, value in options.items() if value is not None and value is not False}
+    kind = kind_for(whole.schema, chosen)
     flags = [kind.asked] if kind.asked and kind.asked not in kind.options else []
     takes = [*flags, *kind.options]
-    strangers = [name for name in given if name not in takes]
+    strangers = [name for name in chosen if name not in takes]
     if strangers and not kind.takes_others:
         text = f"takes {flags_of(takes)}" if takes else "has no options"
         raise PlanError(f"{kind.what}: such a course {text} beside --plan; leave {flags_of(strangers)} out")
-    if lacking := [name for name in kind.needed if name not in given]:
+    if lacking := [name for name in kind.needed if name not in chosen]:
         raise PlanError(f"{kind.what}: such a course needs {flags_of(lacking)}, which only its owners can state")
-    course: Written = kind.within(whole, **{name: value for name, value in given.items() if name not in flags})
+    course: Written = kind.within(whole, **{name: value for name, value in chosen.items() if name not in flags})
     return course
 
 

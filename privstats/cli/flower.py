@@ -129,8 +129,8 @@ def records(
     template = _template().joinpath("party", "records.py").read_bytes()
     folder = Party.open(home).folder
     goal = targets_of(folder.course, target)
-    brought = dialect.file(file, goal, split=split, seed=seed, kept_out=kept_out, persons=persons)
-    named = name_file(folder, brought, template)
+    source = dialect.file(file, goal, split=split, seed=seed, kept_out=kept_out, persons=persons)
+    named = name_file(folder, source, template)
     _say_named(named, file, kept_out=kept_out)
     if folder.course.first.schema.scores_head and not kept_out:
         say("these records must have had no part in the head: --split SHARE --kept-out takes those that were kept out")

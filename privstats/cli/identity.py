@@ -11,7 +11,7 @@ import typer
 import privstats as ps
 from privstats.cli.parts.options import argument, option
 from privstats.cli.parts.terminal import say
-from privstats.cli.parts.verifying import PassphraseFile, asked, first_line, identity_of, key_of
+from privstats.cli.parts.verifying import PassphraseFile, first_line, identity_of, key_of, prompted
 from privstats.errors import DataError, LocalProtocolError
 from privstats.files.atomic import atomic_write
 from privstats.files.text import json_text
@@ -39,7 +39,7 @@ def new(
     if passphrase_file is not None:
         passphrase = first_line(passphrase_file)
     elif locked:
-        passphrase = asked(twice=True)
+        passphrase = prompted(twice=True)
     identity = ps.secagg.Identity.generate(os.urandom)
     identity.save(path, passphrase)
     atomic_write(public_path, public_pem(identity.public).encode(), shared=True)
@@ -87,11 +87,11 @@ def lock(
     if passphrase_file is not None:
         before = first_line(passphrase_file)
     elif locked:
-        before = asked()
+        before = prompted()
     if new_passphrase_file is not None:
         after = first_line(new_passphrase_file)
-    elif new or locked is False:  # None: no private key, which is said below before anybody types
-        after = asked("--new-passphrase-file", twice=True)
+    elif new or locked is False:  # None: no private key; refused below before any prompt
+        after = prompted("--new-passphrase-file", twice=True)
     ps.secagg.Identity.relock(path, before, after)
     say(f"locked {path}; copies of it from before stay as they were", err=True)
 

@@ -49,7 +49,8 @@ def open_(path: LedgerFile) -> None:
 
 
 def _without_accounts(path: Path) -> ps.dp.Ledger:
-    """The ledger that is there, such as ``privstats flower`` makes in a party's folder, where it has no account yet."""
+    """Return the existing ledger, such as ``privstats flower`` makes in a party's folder, where it has no account
+    yet."""
     ledger = ps.dp.Ledger.open(path)
     names = ", ".join(repr(account.dataset) for account in ledger.accounts())
     if names:
@@ -161,12 +162,12 @@ def _row(event: Cap | Spend, delta: float) -> tuple[str, ...]:
         what = f"cap at delta {event.delta:g}, {event.adjacency}, per {event.unit}"
         return what, "", "", f"{event.epsilon:g}", ""
     rounds = f"{len(event.begun)} rounds" if event.begun else "not yet"
-    left = rounds if event.released is None else event.released[:_DAY]
-    left = "never" if event.withdrawn else left
+    finished = rounds if event.released is None else event.released[:_DAY]
+    finished = "never" if event.withdrawn else finished
     epsilon = f"{event.epsilon_at(delta):.4g}"
     what = f"{event.what}, {event.model}" + (f", in no sum: freed {event.freed[:_DAY]}" if event.freed else "")
     what += f", nothing left: withdrawn {event.withdrawn[:_DAY]}" if event.withdrawn else ""
-    return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, left
+    return what, event.plan[:_SHORT], event.run.hex()[:_SHORT], epsilon, finished
 
 
 def _document(account: Account) -> dict[str, Any]:
@@ -184,5 +185,5 @@ def _document(account: Account) -> dict[str, Any]:
 
 
 def _plain(entry: Spend) -> dict[str, Any]:
-    """An entry with its bytes in hex."""
+    """Return an entry with its bytes in hex."""
     return {name: value.hex() if isinstance(value, bytes) else value for name, value in asdict(entry).items()}

@@ -129,7 +129,7 @@ def _app(entry: EntryPoint) -> typer.Typer:
 
 
 def _sentence(command: typer.Typer) -> str | None:
-    """The sentence of a command in a list; a group that holds its sentence is not built for it."""
+    """Return the sentence of a command in a list; a group that holds its sentence is not built for it."""
     return command.info.help or _first_sentence(typer.main.get_command(command))
 
 
@@ -259,6 +259,6 @@ def _code(ending: SystemExit) -> int:
 
 
 def _failed(why: str) -> int:
-    with suppress(OSError):  # standard error may be as full, and the code says it then
+    with suppress(OSError):  # standard error may be full too; the exit code still reports it
         terminal(errors=True).print(f"[bold red]error:[/] {escape(printable(why))}", soft_wrap=True)
     return _FAILED

@@ -12,7 +12,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.options import Dialect, Force, Target, argument, expanded, option
-from privstats.cli.parts.questions import given_in, options_of
+from privstats.cli.parts.questions import answers_in, options_of
 from privstats.cli.parts.suggest import suggest
 from privstats.cli.parts.terminal import escape, say, table_of, terminal, writable
 from privstats.errors import PlanError
@@ -97,16 +97,16 @@ def init(
     from privstats.cli.parts.wizard import can_ask
 
     writable([path], force)
-    given = given_in(answers)
+    options = answers_in(answers)
     columns.check()
     file = None if columns.table is None else dialect.file(columns.table, columns.target)
-    if example or not (yes or given or any(vars(columns).values()) or can_ask()):
+    if example or not (yes or options or any(vars(columns).values()) or can_ask()):
         atomic_write(path, files(__package__).joinpath("plan.toml").read_bytes(), shared=True)
         say(f"wrote {path}; edit it, then run: privstats plan check {path}")
     elif file is not None and columns.public is None and not columns.public_file:
-        _write_columns(path, file, columns.drop or (), given, ask=not yes and can_ask(), force=force)
+        _write_columns(path, file, columns.drop or (), options, ask=not yes and can_ask(), force=force)
     else:
-        _write_plan(path, given, columns.declared(file), ask=not yes and can_ask(), force=force)
+        _write_plan(path, options, columns.declared(file), ask=not yes and can_ask(), force=force)
 
 
 def _write_plan(path: Path, given: dict[str, Any], columns: Declaration | None, *, ask: bool, force: bool) -> None:

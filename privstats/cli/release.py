@@ -104,7 +104,7 @@ def verify(
 
 
 def _plan_of(path: Path, release: ps.Release, expected: ps.Plan | Course | None, after: Sequence[str]) -> str:
-    """The verdict on the plan or the course; where a plan is another one, what else the release could be of."""
+    """Return the verdict on the plan or the course; where a plan is another one, what else the release could be of."""
     if expected is None:
         return "not asked: give --plan"
     if not isinstance(expected, ps.Plan):
@@ -129,7 +129,7 @@ def _signed(path: Path) -> bool:
 
 
 def _facts(release: ps.Release, signed: bool, course: str) -> dict[str, Any]:
-    """A release for people and scripts; of a course with what all its sessions promise."""
+    """Return a release for people and scripts; of a course with what all its sessions promise."""
     plan, budget = release.plan, release.budget
     return {
         "plan_digest": plan.digest,

@@ -91,14 +91,14 @@ def report(
 
 def _require_its_own(ethics: bool, evidence: bool, beside: Beside, search: Search) -> None:
     """Refuse options of other pages: an ethics board's is of the plan alone, an authority's of the plan and attacks."""
-    given = vars(beside) if evidence else {**vars(beside), "audit": search.audit, "attack": search.attack}
-    others = [name for name, value in given.items() if value]
+    settings = vars(beside) if evidence else {**vars(beside), "audit": search.audit, "attack": search.attack}
+    others = [name for name, value in settings.items() if value]
     if ethics and evidence:
         raise PlanError("--ethics and --evidence are two pages: give one of them, and the other in a second call")
     if (ethics or evidence) and others:
-        page, made_of = ("--evidence", "the plan and what attacks it") if evidence else ("--ethics", "the plan alone")
+        page, origin = ("--evidence", "the plan and what attacks it") if evidence else ("--ethics", "the plan alone")
         raise PlanError(
-            f"{page} is made from {made_of}: leave out {flags_of(others)}, or leave out {page} for the page that takes "
+            f"{page} is made from {origin}: leave out {flags_of(others)}, or leave out {page} for the page that takes "
             "them"
         )
 

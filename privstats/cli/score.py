@@ -11,7 +11,7 @@ import typer
 
 import privstats as ps
 from privstats.cli.parts.options import Dialect, Force, Json, Target, argument, expanded, flags_of, option
-from privstats.cli.parts.questions import given_in, options_of
+from privstats.cli.parts.questions import answers_in, options_of
 from privstats.cli.parts.terminal import drawable, say
 from privstats.errors import PlanError
 from privstats.files.text import json_text
@@ -74,7 +74,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class Shown:
-    """What to show of the score of own files; a plan has no score yet and takes none of it."""
+    """Options for showing the score of own files; a plan has no score yet and accepts none of them."""
 
     thresholds: Annotated[
         list[float] | None,
@@ -129,7 +129,7 @@ def score(
         _score_files(scoring, named, shown, as_json=as_json)
         return
     shown.require_none()
-    _write_plan(plan, scoring, {"vanish": 0, "colluders": 0, **given_in(answers)}, force=force)
+    _write_plan(plan, scoring, {"vanish": 0, "colluders": 0, **answers_in(answers)}, force=force)
 
 
 def _scoring(head: Path, bins: Bins) -> ps.Scoring:
@@ -148,13 +148,15 @@ def _scoring(head: Path, bins: Bins) -> ps.Scoring:
 
 def _releases_at(paths: Sequence[Path]) -> list[Path]:
     """Return the files of releases: of a folder all that it holds, in the order of the numbers in their names."""
-    found: list[Path] = []
+    releases: list[Path] = []
     for path in paths:
         inside = [path] if not path.is_dir() else [*path.rglob("*.release"), *path.rglob("*release.safetensors")]
         if not inside:
             raise PlanError(f"{path} is no release and holds none: give the files, or the folder of the session's host")
-        found += sorted(inside, key=lambda each: [int(part) for part in findall("[0-9]+", str(each.relative_to(path)))])
-    return found
+        releases += sorted(
+            inside, key=lambda each: [int(part) for part in findall("[0-9]+", str(each.relative_to(path)))]
+        )
+    return releases
 
 
 def _write_plan(path: Path, scoring: ps.Scoring, given: Mapping[str, Any], *, force: bool) -> None:

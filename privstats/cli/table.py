@@ -244,7 +244,7 @@ def table(
 
 
 def _require_no_synthetic_rows(path: Path) -> None:
-    """Refuse a file of synthetic rows, whose header line has their mark."""
+    """Refuse a file of synthetic rows, recognised by the mark in its header line."""
     from privstats.intake.column_names import SYNTHETIC_MARK
 
     if not path.is_file():
@@ -259,7 +259,8 @@ def _require_no_synthetic_rows(path: Path) -> None:
 
 
 def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:
-    """The first reader that takes such a release; of counts without times means by number, by group the first table."""
+    """Return the first reader that takes such a release; of counts without times means by number, by group the first
+    table."""
     from privstats.inference.releases import require_gaussian
     from privstats.moments.code_rows import cells_of
     from privstats.workflows.readers import TABLES, sent

@@ -83,7 +83,7 @@ def rehearse(
     writable([*([] if _is_rehearsal(out) else [out]), *([Path(_COLUMNS)] if keep else [])], force)
     what = _opened(_files(tables or [], example), asked, written)
     if not as_json:
-        _show_taken(what)
+        _show_assumptions(what)
     result = rehearsal.with_progress(what)
     rehearsal.write_page(result, out, kept=keep)
     if as_json:
@@ -126,7 +126,7 @@ def _is_rehearsal(page: Path) -> bool:
     return page.is_file() and STAMP.encode() in page.read_bytes()
 
 
-def _show_taken(what: Opened) -> None:
+def _show_assumptions(what: Opened) -> None:
     from privstats.workflows.rehearsal import STAMP, oddities, promised, taken
 
     console = terminal()

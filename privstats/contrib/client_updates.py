@@ -186,7 +186,7 @@ class ClientUpdates:
         )
 
     def _row(self, update: Mapping[str, Any]) -> NDArray[np.float64]:
-        """The update as one row; a row of zeros where it cannot be read as finite numbers."""
+        """Return the update as one row; a row of zeros where it cannot be read as finite numbers."""
         if update.keys() != self.shapes.keys():
             raise DataError(
                 f"an update has the arrays {', '.join(self.shapes)}, and this one has others: give shapes of the model "
@@ -213,7 +213,7 @@ class ClientUpdates:
         return integers
 
     def _arrays(self, row: NDArray[np.float64]) -> dict[str, NDArray[np.float32]]:
-        """A row as arrays of the shapes that are named."""
+        """Return a row as arrays of the shapes that are named."""
         ends = np.cumsum([math.prod(shape) for shape in self.shapes.values()])[:-1]
         parts = zip(self.shapes.items(), np.split(row, ends), strict=True)
         return {name: part.reshape(shape).astype(np.float32) for (name, shape), part in parts}
@@ -249,7 +249,7 @@ def _numbers(name: str, given: Any) -> NDArray[np.float64]:
 
 
 def _checked_shapes(shapes: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The shapes by name, in the order of their names.
+    """Return the shapes by name, in the order of their names.
 
     Raises:
         PlanError: they are no shapes, or have fewer than two numbers in all.

@@ -1,8 +1,8 @@
 """Masked SLOT-Align: one sum of client Gaussians, a few more sums to their barycentre, and the transport map.
 
-The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md says
-when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``kinds.gaussians``
-has the sums and ``transforms.transport`` the map.
+The course maps clients of different domains to a common Gaussian before an ordinary release (docs/alignment.md explains
+when that helps). It fixes the plans, their order, and the clients that must be in all of them; ``kinds.gaussians`` has
+the sums and ``transforms.transport`` the map.
 
 Which list a client signs is an argument of its machine. The rule that all sums of an alignment are over the same
 clients must hold where shares leave, not where a course is followed: a server can invent releases, but it cannot
@@ -45,9 +45,9 @@ class Alignment(Planned):
     reached so far is used. Under a promise a round that ends without a sum changes nothing but the count. Two rounds of
     the better step are near the end of the published iteration, which takes 10 to 20.
 
-    When (docs/alignment.md): clients that each hold one domain, with different label mixes, judged on the whole domain.
-    Judged on the client's own mix it costs accuracy, the more the more label mixes differ, and with several clients a
-    domain it gains next to nothing anywhere. ``WithinSchema`` and ``heads.Personal`` are for the own mix.
+    When (docs/alignment.md): clients that each hold one domain, with different label mixes, judged on the complete
+    domain. Judged on the client's own mix it costs accuracy, the more the more label mixes differ, and with several
+    clients a domain it gains next to nothing anywhere. ``WithinSchema`` and ``heads.Personal`` are for the own mix.
 
     Guarantee:
         With a ``Privacy`` of unit client and a ``client_clip``, all T + 1 sums together are mu-GDP with :attr:`mu`, for
@@ -58,7 +58,7 @@ class Alignment(Planned):
         never promised.
 
     Args:
-        first: a plan of a ``GaussianSchema`` without a reference, whose ``rounds`` are T.
+        first: a plan of a ``GaussianSchema`` without a reference, with T ``rounds``.
         step: ``"alvarez-esteban"``, or ``"published"`` as the SLOT-Align paper has it.
         promise: the owners' promise for all sums together, for files and audits; as in ``Rounds``.
 
@@ -90,7 +90,7 @@ class Alignment(Planned):
 
     @classmethod
     def within(cls, whole: Plan, *, step: Step = "alvarez-esteban") -> Alignment:
-        """The course that keeps a plan's promise as a whole; of a plan without DP, the course of that plan.
+        """Return the course that keeps a plan's promise in total; of a plan without DP, the course of that plan.
 
         Args:
             whole: the plan of the first sum but for its epsilon: its promise is what all sums may spend together, in
@@ -127,7 +127,7 @@ class Alignment(Planned):
         return msgspec.json.encode((self.first.digest, self.step))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of round ``len(releases)``; None after T rounds, and where a sum without noise is missing.
+        """Return the plan of round ``len(releases)``; None after T rounds, and where a sum without noise is missing.
 
         Raises:
             PlanError: releases of other plans, or, without noise, over other clients than the first.
@@ -142,7 +142,7 @@ class Alignment(Planned):
         return replace(self.first, schema=schema, published=published)
 
     def reference(self, releases: Releases) -> Reference:
-        """The common mean and covariance that follow from the sums, for :meth:`Reference.transport`.
+        """Return the common mean and covariance that follow from the sums, for :meth:`Reference.transport`.
 
         Raises:
             ReleaseError: the first sum is missing.
@@ -169,7 +169,7 @@ class Alignment(Planned):
         return reference
 
     def _admitted(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The nearest symmetric matrix with eigenvalues from 0 to R^2."""
+        """Return the nearest symmetric matrix with eigenvalues from 0 to R^2."""
         values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
         inside: NDArray[np.float64] = (vectors * np.clip(values, 0.0, self.schema.clip_norm**2)) @ vectors.T
         return (inside + inside.T) / 2  # to the last bit, as clients require
@@ -222,11 +222,11 @@ class Reference:
 
     @cached_property
     def published(self) -> Published:
-        """Mean and covariance as published values, to be saved beside the plans that name them."""
+        """Mean and covariance as published values, for a file next to the plans that name them."""
         return Published.of({"mean": self.mean, "S": self.covariance})
 
     def transport(self, strength: float = 0.4) -> Transport:
-        """The transform that a second plan names: the same for all clients, and not yet bound to any.
+        """Return the transform that a second plan names: the same for all clients, and not yet bound to any.
 
         Args:
             strength: tau, 0 (stay) to 1 (all the way); the paper takes .4.
@@ -234,7 +234,7 @@ class Reference:
         return Transport(self.schema.features, self.published.sha256, strength)
 
     def local(self, transform: Transport, X: Any) -> Transport:
-        """The transform for one client: from its own Gaussian to the reference.
+        """Return the transform for one client: from its own Gaussian to the reference.
 
         It equals the plan's, so that ``replace(plan.schema, transform=(local,))`` measures under the plan's schema; the
         values that it derives from the client's records stay in memory and are never saved.

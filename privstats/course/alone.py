@@ -86,18 +86,18 @@ def private_release(
     Args:
         schema: what to measure; its bounds are public choices.
         privacy: model ``"central"``, unit ``"record"`` or ``"person"``.
-        X, y: records, as :func:`privstats.measure` takes them: arrays, files, tensors, or an iterable of ``(X, y)``
+        X, y: records, as for :func:`privstats.measure`: arrays, files, tensors, or an iterable of ``(X, y)``
             batches without ``y``.
         persons: under a promise per person an id for each row, ``(n,)``, as there.
         ledger: a :class:`~privstats.session.Charge`, which can also state that one record may be in several rows; or a
-            :class:`~privstats.dp.Ledger`, whose account ``dataset`` names; or ``"uncharged"`` to record it nowhere.
-        dataset: the account in ``ledger``; may be left out where the ledger has one account only.
+            :class:`~privstats.dp.Ledger`, with the account ``dataset``; or ``"uncharged"`` to record it nowhere.
+        dataset: the account in ``ledger``; may be omitted where the ledger has one account only.
         max_records: a public bound on the number of records, never a count of them; about a thousand million if
             omitted. No noise depends on it.
-        min_count: classes whose noisy count is below this are suppressed.
+        min_count: classes with a noisy count below this are suppressed.
         run: a name for this release: a call that crashed before it returned may be repeated under it at no cost.
         rng: a generator of test randomness; the operating system's when omitted.
-        allow_reproducible: accept a generator that others may reproduce; the release is marked with it.
+        allow_reproducible: accept a generator with a stream that others may know; the release is marked with it.
         progress: as in :func:`privstats.measure`.
 
     Guarantee:
@@ -174,7 +174,7 @@ def private_releases(
 
     Raises:
         PlanError: a plan of the course has another trust model, or the course departs from its own declaration
-            (:func:`privstats.course.iter_rounds`); or it is a stream, whose price depends on a registry of the
+            (:func:`privstats.course.iter_rounds`); or it is a stream, with a price that depends on a registry of the
             records in every node. Nothing is measured or spent then.
         DataError, LedgerError, RandomnessError: as in :func:`private_release`.
 
@@ -215,7 +215,7 @@ def private_releases(
 
 
 def single_party_plan(schema: Schema, privacy: Privacy, *, max_records: int | None = None, min_count: int = 0) -> Plan:
-    """The plan of one party alone; the two clients of its cohort are fictitious.
+    """Return the plan of one party alone; the two clients of its cohort are fictitious.
 
     Args:
         schema, privacy, max_records, min_count: as in :func:`private_release`.
@@ -231,7 +231,7 @@ def single_party_plan(schema: Schema, privacy: Privacy, *, max_records: int | No
 
 
 def _require_same_records(course: object) -> None:
-    """Refuse an argument that is no course, and a course whose rounds each need records of their own."""
+    """Refuse an argument that is no course, and a course with different records in each round."""
     if not isinstance(course, Course):
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
     if isinstance(course, DisjointRounds):
@@ -277,7 +277,7 @@ def _require_admitted(course: Course, X: Any, y: Any, persons: Any) -> None:
 
 
 def _charge(ledger: Paid, dataset: str | None) -> Charge | None:
-    """The account to charge; None for ``"uncharged"``."""
+    """Return the account to charge; None for ``"uncharged"``."""
     if isinstance(ledger, str) and ledger == "uncharged" and dataset is None:
         return None
     from privstats.course.paid import charge_named
@@ -312,7 +312,7 @@ def _vector(
     kept: KeptRows | None = None,
     persons: Any = None,
 ) -> Any:
-    """The exact sums in the plan's ring; the first of a course tell the caller what the clip did."""
+    """Return the exact sums in the plan's ring; the first of a course also warn about the clip."""
     terms: Any = {"published": plan.published, "unreadable": _unreadable(plan), "progress": progress, "kept": kept}
     terms |= {} if persons is None else {"persons": persons, "person_clip": plan.person_clip}
     moments = exact_moments(plan.schema, X, y, **terms)

@@ -29,7 +29,7 @@ class Analysis:
     """The analysis that the owners of a course declare before it starts; every other row of its table is exploratory.
 
     Args:
-        primary: names of outcomes whose effects in all records are the primary findings.
+        primary: names of outcomes; their effects in all records are the primary findings.
         secondary: likewise the secondary ones.
         subgroups: variables of the schema's subgroups; the effects on primary outcomes in each of them are secondary
             findings.

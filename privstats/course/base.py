@@ -80,7 +80,7 @@ class Course(Protocol):
         ...
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of round ``len(releases)``, or None where the course ends."""
+        """Return the plan of round ``len(releases)``, or None where the course ends."""
         ...
 
     def epsilon(self, delta: float) -> float:
@@ -90,7 +90,7 @@ class Course(Protocol):
 
 @runtime_checkable
 class DisjointRounds(Protocol):
-    """A course whose rounds hold different records, so that all rounds together cost less than the sum of their mu^2.
+    """A course with different records in its rounds, so that all rounds together cost less than the sum of their mu^2.
 
     Its one priced plan is every round's. Only a record registry (``RecordRegistry``) keeps the rounds' records
     disjoint, so :func:`privstats.course.spend` writes into the ledger that a registry is required; without one
@@ -125,7 +125,7 @@ class Round:
 
 
 def iter_rounds(course: Course, releases: list[Release | None]) -> Iterator[Round]:
-    """The rounds in order; append the outcome of each to ``releases`` before requesting the next.
+    """Yield the rounds in order; append the outcome of each to ``releases`` before requesting the next.
 
     Raises:
         PlanError: the course is longer than it declared, changes its trust model, unit or adjacency, or spends more
@@ -172,7 +172,7 @@ def run(course: Course, release: Callable[[Round], Release | None]) -> list[Rele
 
 
 def run_of_round(run: bytes, place: int) -> bytes:
-    """The name of one round's session in a run of a course: 32 bytes that no party can choose.
+    """Return the name of one round's session in a run of a course: 32 bytes that no party can choose.
 
     Example:
         >>> run = os.urandom(16)

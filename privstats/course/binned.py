@@ -1,4 +1,4 @@
-"""Compute cut points first, then run a plan or a course with them: for a table whose ranges are unknown.
+"""Compute cut points first, then run a plan or a course with them: for a table with unknown ranges.
 
 A few sessions count the open columns of the plan's ``Cells``, each in cells that follow from the earlier counts
 (``estimates.cut_points``). Then the plan or course that this course was made of runs, its columns closed by the
@@ -76,9 +76,9 @@ class Binned(Planned):
     """Counts of the open columns of a table in a few sessions, then a plan or a course behind the cut points.
 
     The plan's transform starts with :class:`~privstats.Cells`, and this course estimates the cut points of each column
-    whose edges are open. Every record counts 1 in one cell of each such column. The first session's cells are
-    magnitudes of any size (1e-6 to 1e12, of both signs); those of the next sessions follow from the earlier counts. A
-    count session without a sum leaves the cells as they are; a column that no session shows gets public cut points.
+    with open edges. Every record counts 1 in one cell of each such column. The first session's cells are magnitudes of
+    any size (1e-6 to 1e12, of both signs); those of the next sessions follow from the earlier counts. A count session
+    without a sum leaves the cells as they are; a column that no session shows gets public cut points.
 
     Four sessions share a fifth of mu^2: powers of four, then three times 32 cells, of whatever table. Where
     :attr:`signal_to_noise` is small, stating the edges of some columns, or reading fewer columns, helps more than any
@@ -93,7 +93,7 @@ class Binned(Planned):
         promise: the owners' promise for all sessions together, for files and audits.
 
     Raises:
-        PlanError: a plan without ``Cells``, or whose edges are all public; another course; no DP, or delta 0; a number
+        PlanError: a plan without ``Cells``, or with public edges only; another course; no DP, or delta 0; a number
             out of range; more cells than a count table may have; or a promise that the sessions do not keep.
 
     Guarantee:
@@ -142,7 +142,7 @@ class Binned(Planned):
         sessions: int | None = None,
         **options: Any,
     ) -> Binned:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the plan behind the cut points but for its epsilon: its promise is what all sessions may spend
@@ -154,12 +154,12 @@ class Binned(Planned):
         Raises:
             PlanError: as for the class, or an option that the kind does not have.
         """
-        n, given, many = python_value(expected_records), python_value(share), python_value(sessions)
-        _check_numbers(n, given, many)
+        n, portion, many = python_value(expected_records), python_value(share), python_value(sessions)
+        _check_numbers(n, portion, many)
         record_mu(whole)  # refuses a plan without DP
-        part = _USUAL.share if given is None else given
-        left = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
-        rest = _divided(left, then, n, options)
+        part = _USUAL.share if portion is None else portion
+        remaining = replace(whole, privacy=part_of(whole, 1 - part, getattr(whole.privacy, "shares", None)))
+        rest = _divided(remaining, then, n, options)
         return cls(rest, expected_records=n, share=part, sessions=many or _USUAL.sessions, promise=Promise.of(whole))
 
     @cached_property
@@ -229,7 +229,7 @@ class Binned(Planned):
         return msgspec.json.encode((self.then.digest, self.expected_records, self.share, self.sessions))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of the next counts, then what follows behind the cut points that all counts give.
+        """Return the plan of the next counts, then what follows behind the cut points that all counts give.
 
         Raises:
             PlanError: a release is of another plan than this course's.
@@ -241,7 +241,7 @@ class Binned(Planned):
         return behind.next(rest) if rest else behind.first
 
     def cut_points(self, counts: Releases) -> dict[str, tuple[float, ...]]:
-        """The cut points of every open column after these count sessions, by its name.
+        """Return the cut points of every open column after these count sessions, by its name.
 
         Args:
             counts: releases of the count sessions, in order; None for one without a sum.
@@ -257,13 +257,13 @@ class Binned(Planned):
         return {}
 
     def _after(self, counts: Releases) -> tuple[Grid, Mapping[str, Occupied]]:
-        """The cells of the next counts, and where the records of each column are that any count shows."""
+        """Return the cells of the next counts, and where the records of each column are that any count shows."""
         before = self._known.get(len(counts))
         if before is None or any(one is not other for one, other in zip(before[0], counts, strict=True)):
-            before = self._known[len(counts)] = (tuple(counts), self._found_in(counts))
+            before = self._known[len(counts)] = (tuple(counts), self._estimated_from(counts))
         return before[1]
 
-    def _found_in(self, counts: Releases) -> tuple[Grid, Mapping[str, Occupied]]:
+    def _estimated_from(self, counts: Releases) -> tuple[Grid, Mapping[str, Occupied]]:
         grid, known = dict(self._first_grid), dict[str, Occupied]()
         for place, release in enumerate(counts):
             if release is None:
@@ -275,7 +275,7 @@ class Binned(Planned):
         return grid, known
 
     def _counts(self, grid: Grid) -> Plan:
-        """The plan of counts in these cells."""
+        """Return the plan of counts in these cells."""
         share, rest = self.counting.share, (self._rest.mu / mu_of(self._plan)) ** 2
         return _count_plan(self._plan, grid, rest * share / (1 - share) / self.counting.sessions)
 
@@ -307,7 +307,7 @@ class Binned(Planned):
 
 
 def open_cells(plan: Plan) -> Cells:
-    """The ``Cells`` of a plan, some columns of which are open.
+    """Return the ``Cells`` of a plan, some columns of which are open.
 
     Raises:
         PlanError: its transform does not start with one, or all edges are public.
@@ -321,14 +321,14 @@ def open_cells(plan: Plan) -> Cells:
 
 
 def _origin(course: Planned) -> Plan:
-    """The plan that a course of a plan was made of."""
+    """Return the plan that is the origin of a course."""
     origin, *_ = fields(course)  # type: ignore[arg-type]
     plan: Plan = getattr(course, origin.name)
     return plan
 
 
 def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any]) -> Rest:
-    """The plan, or a course of this kind over its promise, with the options of that kind."""
+    """Return the plan, or a course of this kind over its promise, with the options of that kind."""
     if then is not None and then not in _BEHIND:
         raise PlanError(f"then must be {', '.join(map(repr, _BEHIND))} or None for the plan as it is, got {then!r:.40}")
     takes = () if then is None else KINDS[str(then)].options
@@ -344,7 +344,7 @@ def _divided(plan: Plan, then: object, records: int, options: Mapping[str, Any])
 
 
 def _count_plan(plan: Plan, edges: Grid, part: float) -> Plan:
-    """The plan of a table of every open column in these cells, for this part of the plan's mu^2."""
+    """Return the plan of a table of every open column in these cells, for this part of the plan's mu^2."""
     bins = tuple(Bins(name, cut, missing=True) for name, cut in edges.items())
     return count_plan(plan, CountSchema(bins, tuple((name,) for name in edges), transform=(open_cells(plan),)), part)
 
@@ -358,7 +358,7 @@ def _signal(plan: Plan, records: int, part: float) -> float:
 
 
 def cut_points_after(cells: Cells, counts: Releases) -> dict[str, tuple[float, ...]]:
-    """The cut points of the open columns, each from all of these count sessions that show it.
+    """Return the cut points of the open columns, each from all of these count sessions that show it.
 
     Args:
         cells: with the open columns.

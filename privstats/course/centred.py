@@ -101,7 +101,7 @@ class Centred(Planned):
 
     @classmethod
     def within(cls, whole: Plan, *, expected_records: int | None = None, calibrated: bool = False) -> Centred:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the plan but for its epsilon: its promise is what all sessions may spend together.
@@ -167,7 +167,7 @@ class Centred(Planned):
         return msgspec.json.encode((self.plan.digest, self.expected_records, *["calibrated"] * self.calibrated))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of the mean, that of the sums behind it, that of the calibration if there is one, then None.
+        """Return the plan of the mean, that of the sums behind it, that of the calibration if there is one, then None.
 
         There is no calibration of sums that are missing.
 
@@ -187,7 +187,7 @@ class Centred(Planned):
         return _calibration_after(self.calibration, sums, Published.of(_scores(have), history(releases)))
 
     def _sums(self, first: Release | None) -> Plan:
-        """The plan of the sums after this release of the mean."""
+        """Return the plan of the sums after this release of the mean."""
         if first is None:
             return self.plan
         if first.plan != self.first:
@@ -196,14 +196,14 @@ class Centred(Planned):
 
     @classmethod
     def of(cls, mean: Plan | None, sums: Plan, calibration: Plan | None = None) -> Centred:
-        """The course that has these plans, whatever the centre is; None for a session without a sum.
+        """Return the course that has these plans, whatever the centre is; None for a session without a sum.
 
         Raises:
             PlanError: no course has all: their promises, cohorts, or transforms do not belong together.
         """
         steps = sums.schema.transform if mean is None else mean.schema.transform
-        given, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
-        if given == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
+        original, added = sums.schema.transform[: len(steps)], sums.schema.transform[len(steps) :]
+        if original == steps and [type(step) for step in added] in ([], [Centre, UnitNorm]):
             plan = replace(sums, schema=replace(sums.schema, transform=steps))  # type: ignore[type-var]
             records = getattr(calibration and calibration.schema, "expected_records", None)
             kinds = ((False,) if calibration is None else ()) + ((True,) if _obstacle(plan) is None else ())
@@ -214,7 +214,8 @@ class Centred(Planned):
         raise PlanError("these are not the plans of a mean and of what follows it: no Centred course has all of them")
 
     def _ends_in(self, calibration: Plan | None, sums: Plan) -> bool:
-        """Whether this is the plan of the calibration after these sums, at any published values; None is no plan."""
+        """Return whether this is the plan of the calibration after these sums, at any published values; None is no
+        plan."""
         own = self.calibration
         return calibration is None or (
             own is not None and _calibration_after(own, sums, calibration.published) == calibration
@@ -235,12 +236,12 @@ class Centred(Planned):
 
 
 def _rest(calibrated: bool) -> float:
-    """The part of mu^2 that the mean, and the calibration if there is one, leave to the sums."""
+    """Return the part of mu^2 that the mean, and the calibration if there is one, leave to the sums."""
     return 1 - _MEAN_SHARE - (CALIBRATION_SHARE if calibrated else 0)
 
 
 def _obstacle(plan: Plan) -> str | None:
-    """Return why the sums give no discriminant of all classes, or none whose map can be published; None if they do."""
+    """Return why the sums give no discriminant of all classes, or none with a publishable map; None if they do."""
     schema: Any = plan.schema
     if schema.statistics != "NAB":
         return (
@@ -265,7 +266,7 @@ def _obstacle(plan: Plan) -> str | None:
 
 
 def _calibration_after(calibration: Plan, sums: Plan, values: Published | None) -> Plan:
-    """The plan of a calibration of rows as these sums have them."""
+    """Return the plan of a calibration of rows as these sums have them."""
     schema = replace(calibration.schema, transform=sums.schema.transform)  # type: ignore[type-var]
     return replace(calibration, schema=schema, published=values)
 
@@ -281,7 +282,7 @@ def _scores(sums: Release) -> dict[str, Values]:
 
 
 def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArray[np.float64]:
-    """A noisy sum of rows of norm at most 1 over their number, times the part of it that noise does not explain.
+    """Return a noisy sum of rows of norm at most 1 over their number, times the part of it that noise does not explain.
 
     That is ``max(0, 1 - d sigma^2 / |total|^2)``, James and Stein's positive part (1961) with d for d - 2, and at most
     ``n^2 / (n^2 + d sigma^2)``, because the mean is no longer than the rows; the result is shortened to norm 1. So a
@@ -316,13 +317,13 @@ def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:
 
 
 def require_centrable(plan: Plan) -> None:
-    """Refuse a plan whose rows cannot be centred.
+    """Refuse a plan with rows that cannot be centred.
 
     Raises:
         PlanError: naming what the plan has instead, and the remedy.
     """
-    given = type(plan.schema).__name__
-    refusal = PlanError(f"a mean is taken out of class sums: give a plan of a ClassSchema, got {given}")
+    kind = type(plan.schema).__name__
+    refusal = PlanError(f"a mean is taken out of class sums: give a plan of a ClassSchema, got {kind}")
     schema = narrowed(plan.schema, ClassSchema, refusal)
     if schema.clip_norm != 1.0:
         raise PlanError(

@@ -45,7 +45,8 @@ _PROMISE, _ANALYSIS = "promise", "analysis"
 
 
 class Written(Course, Protocol):
-    """A course that has a file: a dataclass whose first field is a plan, or a course of a plan, and with a promise."""
+    """A course that has a file: a dataclass with a plan, or a course of a plan, as its first field, and with a
+    promise."""
 
     @property
     def promise(self) -> Promise | None:
@@ -81,7 +82,7 @@ def write(path: str | os.PathLike[str], course: Written) -> Path:
 
 
 def texts(name: str, course: Written) -> Mapping[str, bytes]:
-    """The contents of the files of a course by their names: of what it was made of, innermost first, then its own.
+    """Return the contents of the files of a course by their names: of its origin, innermost first, then its own.
 
     Args:
         name: of its own file.
@@ -110,7 +111,7 @@ def texts(name: str, course: Written) -> Mapping[str, bytes]:
 
 
 def is_course(path: str | os.PathLike[str]) -> bool:
-    """Whether a file claims to be a course's; :func:`read` validates its contents.
+    """Return whether a file claims to be a course's; :func:`read` validates its contents.
 
     Raises:
         PlanError: it cannot be read.
@@ -146,24 +147,24 @@ def course_beside(path: str | os.PathLike[str]) -> tuple[Path, Written] | None:
         >>> place.name, course.epochs
         ('ward.toml', 4)
     """
-    given = place = Path(path)
+    path_given = place = Path(path)
     while (above := place.with_suffix("").with_suffix(place.suffix)) != place and above.is_file() and is_course(above):
         place = above
-    if place == given:
+    if place == path_given:
         return None
     course = read(place)
-    return (place, course) if given.name in texts(place.name, course) else None
+    return (place, course) if path_given.name in texts(place.name, course) else None
 
 
 def _with_promise(course: Written, promise: Promise | None) -> Written:
-    """The course with its promise, which it must keep."""
+    """Return the course with its promise, which it must keep."""
     tables: dict[str, Any] = {"promise": promise}
     own = promise is not None and course_kind(course).promise == "own"  # a stream's plan holds it already
     return replace(course, **tables) if own else course  # type: ignore[type-var]
 
 
 def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
-    """The course of a file without what it promises as a whole, and that promise, kept or not, for those who judge it.
+    """Return the course of a file without its total promise, and that promise, whether the course keeps it or not.
 
     Raises:
         PlanError: as for :func:`read`, but for a promise that the rounds do not keep.
@@ -172,7 +173,7 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
 
 
 def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
-    """Read a course whose origin may only be of the kinds in ``bases``."""
+    """Read a course with an origin of one of the kinds in ``bases``."""
     table, promise, declared = _tables(read_text(path))
     kind = table.get(_KIND)
     kinds = {row.name: row for row in KINDS.values() if row.promise is not None}
@@ -227,7 +228,7 @@ def _numbers(cls: type[Any]) -> tuple[str, ...]:
 
 
 def _tables(text: str) -> tuple[dict[str, Any], Promise | None, dict[str, Analysis]]:
-    """The course's table, the promise as a whole, and the analysis by its name where one is declared."""
+    """Return the course's table, the total promise, and the analysis by its name where one is declared."""
     try:
         document = toml_tables(text)
     except TOMLDecodeError as error:
@@ -256,7 +257,7 @@ def _tables(text: str) -> tuple[dict[str, Any], Promise | None, dict[str, Analys
 
 
 def _beside(course: Path, key: str, name: str) -> Path:
-    """The path of what a course names; only of the same folder, so that a course cannot point anywhere else."""
+    """Return the path of what a course names; only of the same folder, so that a course cannot point anywhere else."""
     if Path(name).name != name:
         raise PlanError(f"course.{key} must be the name of a file beside the course, got {name!r:.80}")
     return course.with_name(name)

@@ -42,8 +42,8 @@ def zero_values(schema: EffectSchema) -> dict[str, Values]:
 
 
 def propensity_schema(schema: EffectSchema) -> ScoreSchema:
-    """The schema of a round of the propensity: the arm on all columns; or whether an outcome is there on the columns
-    of either arm, each with weights of its own.
+    """Return the schema of a round of the propensity: the arm on all columns; or whether an outcome is present on the
+    columns of either arm, each with weights of its own.
 
     Example:
         >>> from privstats.course.effect import propensity_schema
@@ -88,7 +88,7 @@ def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Va
 
 
 def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
-    """The outcome session's sums about the middle of the range of outcomes, by arm.
+    """Return the outcome session's sums about the middle of the range of outcomes, by arm.
 
     Args:
         schema: of the course.
@@ -134,7 +134,7 @@ def assigned_sums(schema: EffectSchema, first: Release) -> ArmSums:
 
 
 def _by_arm(schema: EffectSchema, G: Array) -> tuple[Array, Array]:
-    """The symmetric block of either arm; what is between them is noise alone."""
+    """Return the symmetric block of either arm; what is between them is noise alone."""
     d = schema.width
     treated, others = ((G[part, part] + G[part, part].T) / 2 for part in (slice(0, d), slice(d, 2 * d)))
     return treated, others
@@ -219,7 +219,7 @@ class Effect(Planned):
         retries: int = 0,
         analysis: Analysis | None = None,
     ) -> Effect:
-        """The course that keeps a promise as a whole.
+        """Return the course that keeps a promise in total.
 
         Args:
             schema: of the last session; :meth:`EffectSchema.of` builds it from public ranges.
@@ -246,7 +246,7 @@ class Effect(Planned):
         retries: int = 0,
         analysis: Analysis | None = None,
     ) -> Effect:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the plan of the last session but for its epsilon, at values of 0, as :meth:`whole` builds it: its
@@ -263,7 +263,7 @@ class Effect(Planned):
 
     @staticmethod
     def whole(*, schema: EffectSchema, **terms: Any) -> Plan:
-        """A plan at values of 0, for :meth:`within`.
+        """Return a plan at values of 0, for :meth:`within`.
 
         Args:
             schema: of the last session.
@@ -295,7 +295,7 @@ class Effect(Planned):
         return self._part(score, _PROPENSITY / self.before, Published.of({"w": weights_after(score, ())[0]}))
 
     def _part(self, schema: Schema, part: float, published: Published | None) -> Plan:
-        """The plan of another session for this part of what all cost together."""
+        """Return the plan of another session for this part of what all cost together."""
         privacy = part_of(self.plan, part / _last_part(self.schema, self.share, self.retries), None)
         return replace(self.plan, schema=schema, privacy=privacy, published=published)
 
@@ -315,7 +315,7 @@ class Effect(Planned):
         return content if self.analysis is None else content + self.analysis.said
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of session ``len(releases)``; one that ended without a sum is held again while retries last.
+        """Return the plan of session ``len(releases)``; one that ended without a sum is held again while retries last.
 
         Raises:
             PlanError: a release is of another plan than this course's.
@@ -359,7 +359,7 @@ class Effect(Planned):
 
         Raises:
             DataError: records that do not fit the plan's schema.
-            RecordError: one that cannot be read, whose arm is neither 0 nor 1, or that is in no subgroup.
+            RecordError: a record that cannot be read, has an arm other than 0 and 1, or is in no subgroup.
         """
         if isinstance(X, Iterator):  # of batches, which are read twice
             X = list(X)
@@ -446,6 +446,6 @@ def _summed(moments: Moments, letter: str) -> Any:
 
 
 def _last_part(schema: EffectSchema, share: float, retries: int) -> float:
-    """The last session's part of mu^2; every retry's, too."""
+    """Return the last session's part of mu^2; every retry's, too."""
     propensity = _PROPENSITY if schema.fits_propensity else 0.0
     return (1 - share - propensity) / (1 + retries)

@@ -209,7 +209,7 @@ def _require_hazards(plan: object) -> HazardSchema:
 
 
 def require_times(schema: Schema) -> None:
-    """Refuse a new course of hazards whose plan leaves ``times`` open; other courses have no such choice.
+    """Refuse a new course of hazards without ``times`` in its plan; other courses have no such choice.
 
     Raises:
         PlanError: ``times`` is None.

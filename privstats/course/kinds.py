@@ -62,14 +62,14 @@ class CourseKind:
         what: what it is, in the sentences of ``course init``.
         place: where its class is, as ``"module:Class"``; or the class.
         charge: what is charged to a party's ledger: its one ``"plan"``; the ``"course"``, as a whole before its first
-            round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds apart.
+            round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds disjoint.
         part: what a party contributes to a round: all its ``"records"``, or the ``"changes"`` since it last sent any.
         gives_back: whether proof that an upload is in no sum returns something: its cost, or its records.
         promise: which promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
             None for a kind that has no file. One of its own is divided by the class's ``within``.
-        why: why there is more than one session, in sentences for an ethics board, whose page refuses a kind without; or
-            what makes them of a course, where they depend on its fields.
-        task: of the schema whose plans mean this kind and no other; empty if none does.
+        why: why there is more than one session, in sentences for an ethics board; its page refuses a kind without them.
+            Or a function that builds them from a course, where they depend on its fields.
+        task: of the schema with plans that always mean this kind; empty if there is none.
         asked: the option that means this kind, one of :attr:`options` or a flag; empty if none does.
         means: whether plans of a schema mean this kind, before all else.
         follows: whether a round's plan follows from what was released before; else from its number alone.
@@ -119,14 +119,14 @@ class CourseKind:
     @property
     def options(self) -> tuple[str, ...]:
         """The options of :attr:`within`, by their names in Python."""
-        taken = signature(self.within).parameters.values()
-        return tuple(each.name for each in taken if each.kind is not each.VAR_KEYWORD)[1:]
+        parameters = signature(self.within).parameters.values()
+        return tuple(each.name for each in parameters if each.kind is not each.VAR_KEYWORD)[1:]
 
     @property
     def needed(self) -> tuple[str, ...]:
         """Options of :attr:`options` that have no default."""
-        taken = signature(self.within).parameters
-        return tuple(name for name in self.options if taken[name].default is taken[name].empty)
+        parameters = signature(self.within).parameters
+        return tuple(name for name in self.options if parameters[name].default is parameters[name].empty)
 
     @property
     def takes_others(self) -> bool:

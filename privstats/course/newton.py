@@ -28,7 +28,7 @@ from privstats.schema.public_values import Published, Values
 
 _MOST_ROUNDS = 64
 _TOLD = 1.5  # times the size of the noise's matrix that information must have along a column, as measured
-_GENEROUS = 60.0  # times the mean count that a bound may be, where no rate is said: cohorts are larger than samples
+_GENEROUS = 60.0  # largest bound over the mean count without a stated rate: cohorts are larger than samples
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Newton(Planned):
     def start(
         cls, schema: ScoreSchema, cohort: Cohort, privacy: Privacy, rounds: int | None = None, *, retries: int = 0
     ) -> Newton:
-        """The course that keeps a promise as a whole.
+        """Return the course that keeps a promise in total.
 
         Args:
             schema: what each round measures.
@@ -93,7 +93,7 @@ class Newton(Planned):
 
     @classmethod
     def within(cls, whole: Plan, rounds: int | None = None, *, retries: int = 0) -> Newton:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the plan of every round but for its epsilon, at the weights that its schema starts from, as
@@ -114,7 +114,7 @@ class Newton(Planned):
 
     @staticmethod
     def whole(*, schema: ScoreSchema, **terms: Any) -> Plan:
-        """A plan at the weights that follow from its schema alone, for :meth:`within`.
+        """Return a plan at the weights that follow from its schema alone, for :meth:`within`.
 
         Args:
             schema: what each round measures.
@@ -136,7 +136,7 @@ class Newton(Planned):
         return msgspec.json.encode((self.first.digest, self.rounds, self.retries))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of round ``len(releases)``; a round that ended without a sum publishes its weights again."""
+        """Return the plan of round ``len(releases)``; a round that ended without a sum publishes its weights again."""
         if not releases:
             return self.first
         have = rounds_of(self.first, releases)
@@ -176,7 +176,7 @@ def _require_scores(plan: object) -> ScoreSchema:
 
 
 def rounds_of(plan: Plan, releases: Releases) -> list[Release]:
-    """The releases of rounds that ended with a sum.
+    """Return the releases of rounds that ended with a sum.
 
     Raises:
         PlanError: one is of another plan than this, at whatever weights.
@@ -200,7 +200,7 @@ def check_numbers(rounds: object, retries: object) -> None:
 
 
 def weights_after(schema: ScoreSchema, releases: Sequence[Release]) -> list[Values]:
-    """The weights of every round of a ``Newton`` course; as :func:`stepped`."""
+    """Return the weights of every round of a ``Newton`` course; as :func:`stepped`."""
     first = Values.rounded(start(schema.features, schema.family, schema.rate, schema.constant))
     radius = schema.clip_norm if schema.family == "poisson" else None
     return stepped(schema, releases, {"w": first}, radius, schema.parts)

@@ -1,4 +1,4 @@
-"""Where one party records what it spends: a charge, a ledger with the name of an account in it, or nowhere.
+"""The place where one party records its spends: a charge, a ledger with the name of an account in it, or nowhere.
 
 Loaded where something is recorded; ``alone`` and the heads take it.
 """
@@ -57,7 +57,7 @@ def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
 
 
 def _account(ledger: dp.Ledger, dataset: str | None) -> str:
-    """The account that is named, or the only one."""
+    """Return the account that is named, or the only one."""
     if dataset is not None:
         return dataset
     names = [account.dataset for account in ledger.accounts()]

@@ -1,4 +1,4 @@
-"""The base of every kind of course whose plans and prices are fixed before the first round.
+"""The base of every kind of course with plans and prices that are fixed before the first round.
 
 A kind derives a frozen dataclass from :class:`Planned`. Its first field holds its origin, a plan as a rule
 (``document`` writes it next to the course's file); its other fields are plain numbers, and ``promise`` where it states
@@ -11,8 +11,8 @@ one of its own. It defines
 - ``_content``: every field but ``promise``, in bytes, for the digest by which parties hold the course;
 - ``_require``: its own checks, before the promise is compared with what all rounds cost.
 
-It may never let a price follow from a release: ``mu`` is fixed before the first round. Only a kind whose rounds hold
-different records (``DisjointRounds``) replaces ``most`` and ``mu``.
+It may never let a price follow from a release: ``mu`` is fixed before the first round. Only a kind with different
+records in its rounds (``DisjointRounds``) replaces ``most`` and ``mu``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Planned:
         raise NotImplementedError
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of round ``len(releases)``, or None where the course ends."""
+        """Return the plan of round ``len(releases)``, or None where the course ends."""
         raise NotImplementedError
 
     @property
@@ -138,7 +138,7 @@ class Single(Planned):
         return (self.plan,)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan, then nothing."""
+        """Return the plan, then nothing."""
         return None if releases else self.plan
 
     def epsilon(self, delta: float) -> float:

@@ -52,7 +52,7 @@ def record_mu(plan: Plan) -> float:
 
 
 def rounded_down(value: float) -> float:
-    """The value to nine digits, toward zero: root finders of different machines agree in as many."""
+    """Return the value to nine digits, toward zero: root finders of different machines agree in as many."""
     return float(_NINE_DIGITS.create_decimal(value))
 
 
@@ -82,13 +82,13 @@ class Promise:
 
     @classmethod
     def of(cls, plan: Plan) -> Promise | None:
-        """The promise of a plan; None without DP."""
+        """Return the promise of a plan; None without DP."""
         privacy = plan.privacy
         return cls(privacy.epsilon, privacy.delta) if isinstance(privacy, Privacy) else None
 
     @classmethod
     def covering(cls, mu: float, first: Plan) -> Promise | None:
-        """The least promise, in nine digits, that a course of this mu keeps at its first plan's delta."""
+        """Return the smallest promise, in nine digits, that a course of this mu keeps at its first plan's delta."""
         privacy = first.privacy
         if not isinstance(privacy, Privacy):
             return None
@@ -96,7 +96,8 @@ class Promise:
         return cls(rounded_down(epsilon * (1 + 2e-8)), privacy.delta)  # so nine digits round up
 
     def holds(self, mu: float) -> bool:
-        """Whether releases that are mu-GDP together keep it: mu is at most that of (epsilon, delta), up to rounding.
+        """Return whether releases that are mu-GDP together keep it: mu is at most that of (epsilon, delta), up to
+        rounding.
 
         Source: Dong, Roth, Su 2019, corollary 1; unit and adjacency are those that ``mu`` is for. No mu keeps delta 0.
         """
@@ -167,7 +168,7 @@ def _promised(privacy: Privacy, epsilon: float, shares: Mapping[str, float] | No
 
 
 def count_plan(plan: Plan, schema: CountSchema, part: float) -> Plan:
-    """A plan of counts over the same parties, under the same trust model, unit and adjacency.
+    """Return a plan of counts over the same parties, under the same trust model, unit and adjacency.
 
     Args:
         plan: that the counts come before.

@@ -81,7 +81,7 @@ class Recipe(ABC):
 
     @abstractmethod
     def values(self, releases: Sequence[Release]) -> dict[str, Values]:
-        """The values that the round after these releases publishes."""
+        """Return the values that the round after these releases publishes."""
 
     @property
     def revision(self) -> int:
@@ -162,7 +162,8 @@ class SoftmaxRounds(ClassRounds):
         return CalibrationSchema(**self._common, classes=self.first.classes, class_names=self.first.class_names)
 
     def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Filter]]:
-        """The map, and the filter after the first release and after every round; a calibration changes neither."""
+        """Return the map, and the filter after the first release and after every round; a calibration changes
+        neither."""
         sums = self.sums(releases[0])
         whitening = softmax.SoftmaxWhitening.of(sums, self.constants.floor)
         states = [softmax.started(self.constants, sums, whitening)]
@@ -211,7 +212,7 @@ class ModuleRounds(ClassRounds):
         return replace(super().schema, residual_norm=self.network.norm, module=self.module)
 
     def states(self, releases: Sequence[Release]) -> tuple[softmax.SoftmaxWhitening, list[Any]]:
-        """The map, and what is known of the weights after the first release and after every round."""
+        """Return the map, and the state of the weights after the first release and after every round."""
         sums, network = self.sums(releases[0]), self.network
         whitening = softmax.SoftmaxWhitening.of(sums)
         states = [network.started(self.constants, sums, whitening)]
@@ -299,7 +300,7 @@ class RidgeRounds(Recipe):
         )
 
     def states(self, releases: Sequence[Release]) -> tuple[regression.RidgeWhitening, list[_RidgeState]]:
-        """The map, and the state after the first release (and the mean) and after every round.
+        """Return the map, and the state after the first release (and the mean) and after every round.
 
         The states of the previous call's releases are reused, because a course calls this once per round.
         """
@@ -320,7 +321,7 @@ class RidgeRounds(Recipe):
         return [()]
 
     def _after(self, release: Release, before: Sequence[_After]) -> tuple[regression.RidgeWhitening, _RidgeState]:
-        """The map and the state after a release; a mean begins anew."""
+        """Return the map and the state after a release; a mean begins anew."""
         real, sigma = release.moments, release.sigma
         if not before:
             return self._started(release, None)
@@ -348,12 +349,12 @@ class RidgeRounds(Recipe):
 
 
 def is_mean(release: Release) -> bool:
-    """Whether a release is the mean between a regression's first release and its rounds."""
+    """Return whether a release is the mean between a regression's first release and its rounds."""
     return isinstance(release.plan.schema, MeanSchema)
 
 
 def _calibrated(releases: Sequence[Release]) -> bool:
-    """Whether a calibration has ended the rounds; nothing follows it."""
+    """Return whether a calibration has ended the rounds; nothing follows it."""
     return isinstance(releases[-1].plan.schema, CalibrationSchema)
 
 
@@ -404,7 +405,7 @@ def recipe_for(
     module: str | None = None,
     clip: float = recipes.GRADIENT_CLIP,
 ) -> AnyRecipe:
-    """The recipe after a first release of this plan's schema, for a module where one is named.
+    """Return the recipe after a first release of this plan's schema, for a module where one is named.
 
     Args:
         first: the plan of the first release; no matter how much it spends.
@@ -429,7 +430,7 @@ def advised_clip(first: Plan, records: int, mu: float) -> float:
 
 
 def advised_rounds(schema: Schema, mu: float) -> int:
-    """The default of T: 4, and 6 for a softmax with a budget so large that four rounds do not use it up.
+    """Return the default of T: 4, and 6 for a softmax with a budget so large that four rounds do not use it up.
 
     Raises:
         PlanError: no recipe refines such a release.
@@ -445,7 +446,7 @@ def _refined(schema: Schema) -> _Refined:
 
 
 def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
-    """The recipe by which these releases were made, read from their plans.
+    """Return the recipe by which these releases were made, read from their plans.
 
     Args:
         releases: the first one and those of rounds after it, in order; at least the first.
@@ -479,16 +480,16 @@ def recipe_of(releases: Sequence[Release]) -> AnyRecipe:
 
 
 def _follows(release: Release, before: Releases) -> bool:
-    """Whether the values that a release was measured at were chosen after these, and rounds without a sum."""
+    """Return whether the values that a release was measured at were chosen after these, and rounds without a sum."""
     text = release.plan.published
     lost = range(_MOST_LOST + 1)
     return text is not None and any(text.after == history([*before, *[None] * k]).hex() for k in lost)
 
 
 def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
-    """Whether a round has the noise of this recipe's: a course of an older version left no part for a mean."""
-    left = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
-    return math.isclose(left, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
+    """Return whether a round has the noise of this recipe's: a course of an older version left no part for a mean."""
+    remaining = recipe.mu**2 * (1 - recipe.mean_share) - record_mu(first) ** 2
+    return math.isclose(remaining, recipe.rounds * record_mu(each) ** 2, rel_tol=_SAME_SHARE)
 
 
 def _divided(
@@ -502,9 +503,9 @@ def _divided(
     """
     if not rest:
         return recipe_for(first, records, mu, 1, module, clip)
-    left, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
+    remaining, each = mu**2 - record_mu(first) ** 2, record_mu(rest[0].plan) ** 2
     for share in (MEAN_SHARE, 0.0):
-        recipe = recipe_for(first, records, mu, max(1, round((left - share * mu**2) / each)), module, clip)
+        recipe = recipe_for(first, records, mu, max(1, round((remaining - share * mu**2) / each)), module, clip)
         if recipe.mean_share == share:
             break
     return recipe
@@ -512,15 +513,15 @@ def _divided(
 
 def _alone_mu(first: Plan, records: int) -> float:
     """mu by which a first release alone is read; exact sums are read as those of an infinite budget."""
-    return math.inf if first.noise is None else whole_mu(first, records, 1)
+    return math.inf if first.noise is None else total_mu(first, records, 1)
 
 
-def whole_mu(first: Plan, records: int, rounds: int) -> float:
-    """Return mu of one record over a complete course whose first release has this plan and the recipe's share.
+def total_mu(first: Plan, records: int, rounds: int) -> float:
+    """Return mu of one record over a complete course that begins with this plan, released at the recipe's share.
 
     Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump there may be two solutions, and
-    the smaller is taken; where it rises in a jump (a regression, where G tells more than a mean) there may be none, and
-    the jump is taken: the first release then has another share than the recipe gives it.
+    the smaller is used; where it rises in a jump (a regression, where G carries more information than a mean) there may
+    be none, and the jump is used: the first release then has another share than the recipe gives it.
     """
 
     def share(mu: float) -> float:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from privstats.course.base import PLACEHOLDER, Releases, history
 from privstats.course.planned import Planned, require_plan
 from privstats.course.promise import CALIBRATION_SHARE, Promise, part_of, record_mu, rounded_down
-from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, whole_mu
+from privstats.course.recipes import Recipe, SoftmaxRounds, advised_clip, advised_rounds, recipe_for, total_mu
 from privstats.dp import Privacy
 from privstats.errors import PlanError
 from privstats.estimates.recipes import CELL_CLIPS, GRADIENT_CLIP
@@ -55,7 +55,7 @@ class Rounds(Planned):
     The first plan is round 0 and is released unchanged: its promise is a part of the course's. If ``plan`` holds the
     promise of the complete course, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and
     panel are the first plan's. Where that has a ``validity``, every later session proves the norm of its sums, for as
-    many records. A regression whose Gram matrix noise would hide has one more session after the first release,
+    many records. A regression with a Gram matrix that noise would hide has one more session after the first release,
     :attr:`mean`.
 
     Args:
@@ -142,7 +142,7 @@ class Rounds(Planned):
         calibrated: bool = False,
         module: str | None = None,
     ) -> Rounds:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the first plan but for its epsilon and shares: its promise is what all rounds may spend together.
@@ -160,12 +160,12 @@ class Rounds(Planned):
         )
         _check_number("rounds", rounds, 1)
         _check_number("retries", retries, 0)
-        left = 1 - CALIBRATION_SHARE if calibrated else 1.0
-        own = mu * math.sqrt(left)
+        remaining = 1 - CALIBRATION_SHARE if calibrated else 1.0
+        own = mu * math.sqrt(remaining)
         constants = recipe_for(whole, records, own, rounds + retries, module).constants
         clip = advised_clip(whole, records, own) if module is None else GRADIENT_CLIP
         share = rounded_down(constants.release_share)  # one number for both parts, which add up to 1 then
-        privacy = part_of(whole, share * left, constants.release_shares)
+        privacy = part_of(whole, share * remaining, constants.release_shares)
         first = replace(whole, privacy=privacy)
         return cls(first, rounds, expected_records, retries, share, Promise.of(whole), calibrated, module, clip)
 
@@ -178,7 +178,7 @@ class Rounds(Planned):
     def recipe(self) -> Recipe:
         """Recipe of the rounds: the measured sums, the published values, and the update of the weights."""
         if self.release_share is None:
-            mu = whole_mu(self.first, self.records, self._divided)
+            mu = total_mu(self.first, self.records, self._divided)
         else:
             mu = rounded_down(record_mu(self.first) / math.sqrt(self.release_share))
         return recipe_for(self.first, self.records, mu, self._divided, self.module, self.clip)
@@ -220,7 +220,7 @@ class Rounds(Planned):
         return self._after(self.recipe.calibration, part_of(self.first, part, None))
 
     def _after(self, schema: Schema, privacy: Privacy) -> Plan:
-        """A plan for what follows the first release; where that one proves its sums, its norm is proved."""
+        """Return a plan for what follows the first release; where that one proves its sums, its norm is proved."""
         validity = self.first.validity
         level = None if validity is None else replace(validity, level="norm")
         return replace(self.first, schema=schema, privacy=privacy, published=PLACEHOLDER, validity=level)
@@ -232,7 +232,7 @@ class Rounds(Planned):
         return (*self._begun, *[self.template] * self._divided, *last)
 
     def _content(self) -> bytes:
-        """The fields, the clip where it is not .3, and the recipe's revision where that is above 1."""
+        """Return the fields, the clip where it is not .3, and the recipe's revision where that is above 1."""
         numbers = (self.first.digest, self.rounds, self.records, self.retries, self.recipe.mu)
         content = (*numbers, *["calibrated"] * self.calibrated, *([self.module] if self.module else []))
         if self.clip != GRADIENT_CLIP:
@@ -242,7 +242,7 @@ class Rounds(Planned):
         return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
+        """Return the plan of round ``len(releases)``; a round that ended without a sum changes nothing but the count.
 
         None once T rounds have been released, or the budget is spent, and the calibration has been tried; and where the
         first release is missing. A mean is tried once; where it is missing, the rounds follow without it.
@@ -259,7 +259,7 @@ class Rounds(Planned):
         return replace(plan, published=Published.of(self.recipe.values(have), history(releases)))
 
     def _following(self, releases: Releases) -> Plan | None:
-        """The plan of the next place, at placeholder weights; None where the course ends."""
+        """Return the plan of the next place, at placeholder weights; None where the course ends."""
         if len(releases) < len(self._begun):
             return self.mean
         rounds = releases[len(self._begun) :]
@@ -351,7 +351,7 @@ class PartyRounds(Planned):
 
     @classmethod
     def within(cls, whole: Plan) -> PartyRounds:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the plan but for its epsilon: its promise is what both rounds may spend together.
@@ -377,7 +377,8 @@ class PartyRounds(Planned):
         return bytes.fromhex(self.first.digest)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of the directions, that of the updates, then None; without a sum of directions, that plan again.
+        """Return the plan of the directions, that of the updates, then None; without a sum of directions, that plan
+        again.
 
         Raises:
             PlanError: the release is of another plan than :attr:`first`.
@@ -393,7 +394,7 @@ class PartyRounds(Planned):
 
 
 def _require_parties(plan: object) -> PartySchema:
-    """The schema; refuse another plan than one of directions of parties under a promise."""
+    """Return the schema; refuse another plan than one of directions of parties under a promise."""
     if not isinstance(plan, Plan) or type(plan.schema) is not PartySchema:
         raise PlanError(
             "two rounds of parties need a Plan of a PartySchema; use Rounds for a ClassSchema or RidgeSchema"

@@ -75,7 +75,7 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
 
     Raises:
         PlanError: ``plan`` is not the next. This call marks nothing in any case; ``session`` marks the round.
-        LedgerError: the entry is another course's, or the course is a stream, whose rounds a registry enters.
+        LedgerError: the entry is another course's, or the course is a stream, where a registry enters the rounds.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

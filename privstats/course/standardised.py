@@ -37,7 +37,7 @@ class Standardised(Planned):
     plan's. Where noise hides a spread, its range is too wide, which costs width and no validity.
 
     Args:
-        plan: the second plan but for its ranges: of a ``RidgeSchema`` of numbers whose transform ends in
+        plan: the second plan but for its ranges: of a ``RidgeSchema`` of numbers with a transform that ends in
             ``ConstantFeature``. If the promise of both sessions is given, :meth:`within` divides it.
         share: the first session's part of mu^2, from .01 to .5.
         promise: the owners' promise for both sessions together, for files and audits.
@@ -75,7 +75,7 @@ class Standardised(Planned):
 
     @classmethod
     def within(cls, whole: Plan, share: float = _SHARE) -> Standardised:
-        """The course that keeps a plan's promise as a whole.
+        """Return the course that keeps a plan's promise in total.
 
         Args:
             whole: the second plan but for its epsilon: its promise is what both sessions may spend together.
@@ -109,7 +109,8 @@ class Standardised(Planned):
         return msgspec.json.encode((self.plan.digest, self.share))
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan behind the ranges that the first release gives; behind the public ones where it has no sum."""
+        """Return the plan behind the ranges that the first release gives; behind the public ones where it has no
+        sum."""
         if not releases:
             return self.first
         if len(releases) > 1:
@@ -123,7 +124,7 @@ class Standardised(Planned):
 
 
 def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
-    """The schema in the ranges that a release of the same columns and target gives.
+    """Return the schema in the ranges that a release of the same columns and target gives.
 
     Args:
         schema: in public ranges.
@@ -133,8 +134,8 @@ def behind_ranges(schema: RidgeSchema, first: Release) -> RidgeSchema:
         ReleaseError: it is a release of something else.
     """
     refusal = ReleaseError("ranges follow from a release of the same columns and target; give the first session's")
-    given = narrowed(first.plan.schema, RidgeSchema, refusal)
-    if replace(given, folds=schema.folds) != schema:
+    declared = narrowed(first.plan.schema, RidgeSchema, refusal)
+    if replace(declared, folds=schema.folds) != schema:
         raise refusal
     constant = schema.transform[-1]
     assert isinstance(constant, ConstantFeature)  # noqa: S101  the course has refused others

@@ -55,7 +55,7 @@ class Network:
         self._late: list[tuple[Direction, int, bytes]] = []
 
     def carry(self, step: str, client: int, direction: Direction, message: bytes) -> list[bytes]:
-        """The messages that arrive now for ``message``."""
+        """Return the messages that arrive now for ``message``."""
         fault = self._faults.get((step, client, direction))
         previous = self._previous.get((client, direction), b"")
         self._previous[client, direction] = message
@@ -67,7 +67,7 @@ class Network:
         return _arrives(fault, message, previous)
 
     def overdue(self) -> list[tuple[Direction, int, bytes]]:
-        """The messages delayed in the step that has ended, returned once."""
+        """Return the messages delayed in the step that has ended, returned once."""
         late, self._late = self._late, []
         return late
 

@@ -231,7 +231,7 @@ class _Session:
                 self._client(client, message)
 
     def _client(self, client: int, message: bytes) -> list[bytes]:
-        """A client's answers; none if it has vanished, or refuses."""
+        """Return a client's answers; none if it has vanished, or refuses."""
         return self._sent(client, partial(self.peers[client].receive, message))
 
     def _sent(self, client: int, action: Callable[[], list[tuple[str, bytes]]]) -> list[bytes]:

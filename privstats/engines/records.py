@@ -32,7 +32,7 @@ _CHECKED = 1 << 63
 
 
 def check_key(key: object) -> bytes:
-    """The key itself; raises ``LocalProtocolError`` unless it is 32 bytes."""
+    """Return the key itself; raises ``LocalProtocolError`` unless it is 32 bytes."""
     if not isinstance(key, bytes) or len(key) != _KEY_BYTES:
         got = f"{len(key)}" if isinstance(key, bytes) else f"a {type(key).__name__}"
         raise LocalProtocolError(f"a journal is sealed under a key of {_KEY_BYTES} bytes, got {got}")
@@ -66,7 +66,7 @@ def overwrite(path: Path) -> None:
 
 
 def read_sealed(path: Path, key: bytes) -> bytes:
-    """The content that :func:`write_sealed` wrote.
+    """Return the content that :func:`write_sealed` wrote.
 
     Raises:
         NothingToResumeError: no such file.
@@ -167,7 +167,7 @@ class RecordLog:
                     self._count += 1
         return Tail(present, end, fresh, self.size - end)
 
-    def found(self, known: int) -> int:
+    def present(self, known: int) -> int:
         """Return how many of the first ``known`` records exist; none is opened, and nothing changes."""
         with self._path.open("rb") as file:
             return self._skip(file, known)
@@ -185,7 +185,7 @@ class RecordLog:
             self.append_many(tail.records)
 
     def records(self) -> Iterator[bytes]:
-        """The records so far; a torn record after the last whole one is cut off, so that new ones append to it.
+        """Yield the records so far; a torn record after the last whole one is cut off, so that new ones append to it.
 
         Raises:
             LocalProtocolError: a whole record, or a whole length, is damaged, of another key, or of another log.
@@ -222,7 +222,7 @@ class RecordLog:
         return True
 
     def _sealed(self, file: BinaryIO) -> bytes | None:
-        """The next record, still sealed; None if it is torn, or there is none."""
+        """Return the next record, still sealed; None if it is torn, or there is none."""
         length = self._length(file)
         if length is None:
             return None

@@ -41,12 +41,12 @@ def unclipped(probabilities: Array, clip: float) -> Array:
     """
     squares = np.square(probabilities)
     lengths = np.sqrt(np.maximum(squares.sum(axis=1, keepdims=True) - squares + np.square(1 - probabilities), 0.0))
-    found = probabilities * np.maximum(1.0, lengths / clip)
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+    weighted = probabilities * np.maximum(1.0, lengths / clip)
+    return np.asarray(weighted / weighted.sum(axis=1, keepdims=True))
 
 
 def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, clip: float) -> tuple[float, Array]:
-    """The temperature T and the shifts b, ``(C,)``, by which ``softmax(W u / T + b)`` comes nearest to p*.
+    """Return the temperature T and the shifts b, ``(C,)``, by which ``softmax(W u / T + b)`` comes nearest to p*.
 
     Scores are taken to be normal over the records. Their covariance is that of the whitened directions but the mean's,
     or of the class means where that is more; their means are those at which p* has the shares of the classes. The
@@ -100,8 +100,8 @@ def _scores(covariance: Array, shares: Array, clip: float) -> Array:
     scattered = (ndtri(np.clip(places, 0.5 / _POINTS, 1 - 0.5 / _POINTS)) * spread[::-1]) @ vectors[:, ::-1].T
     mean = np.log(shares)
     for _ in range(_STEPS):
-        found = unclipped(softmax(scattered + mean, axis=1), clip).mean(axis=0)
-        mean = mean + np.log(shares / found)
+        target = unclipped(softmax(scattered + mean, axis=1), clip).mean(axis=0)
+        mean = mean + np.log(shares / target)
     return np.asarray(scattered + mean)
 
 
@@ -124,5 +124,5 @@ def _nearest(scores: Array, target: Array) -> tuple[float, Array]:
 
     shifts = scores.shape[1] - 1
     bounds = [(_LEAST_SLOPE, 1.0), *[(None, None)] * shifts]
-    found = minimize(loss, np.append(1.0, np.zeros(shifts)), jac=True, method="L-BFGS-B", bounds=bounds)
-    return 1 / float(found.x[0]), np.append(0.0, found.x[1:])
+    fit = minimize(loss, np.append(1.0, np.zeros(shifts)), jac=True, method="L-BFGS-B", bounds=bounds)
+    return 1 / float(fit.x[0]), np.append(0.0, fit.x[1:])

@@ -82,9 +82,9 @@ def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occu
         >>> [(int(low), int(high)) for low, high in found.cells], [int(mass) for mass in found.mass]
         ([(1, 2), (2, 3)], [40, 62])
     """
-    kept = _kept(counts, _square(sigma))
-    mass = _projected([Fraction(counts[place]) for place in kept])
-    return None if mass is None else _held(edges, kept, mass)
+    selected = _selected(counts, _square(sigma))
+    mass = _projected([Fraction(counts[place]) for place in selected])
+    return None if mass is None else _held(edges, selected, mass)
 
 
 def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
@@ -121,8 +121,8 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
     explained = (k - 2) * square
     part = 1 - explained / length if length > explained else Fraction(0)
     risk = k * square - explained**2 / length if part else length - k * square
-    gathered, off, kept = _gathered(known, counts, square)
-    if off + (2 * kept - k + 4 * _log(k)) * square < risk:
+    gathered, off, selected = _gathered(known, counts, square)
+    if off + (2 * selected - k + 4 * _log(k)) * square < risk:
         mass = _projected(gathered)
     else:
         mass = _projected([mass + part * each for mass, each in zip(known, way, strict=True)])
@@ -134,17 +134,18 @@ def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int
 def _gathered(
     known: Sequence[Fraction], counts: Sequence[int], square: Fraction
 ) -> tuple[list[Fraction], Fraction, int]:
-    """The estimate of that name, the squares by which it is off the counts, and how many counts it keeps."""
-    kept = set(_kept(counts, square))
-    rest = max(sum(known, Fraction(0)) - sum(counts[place] for place in kept), Fraction(0))
-    elsewhere = sum((mass for place, mass in enumerate(known) if place not in kept), Fraction(0))
+    """Return the estimate of that name, the squares by which it is off the counts, and the number of counts it
+    selects."""
+    selected = set(_selected(counts, square))
+    rest = max(sum(known, Fraction(0)) - sum(counts[place] for place in selected), Fraction(0))
+    elsewhere = sum((mass for place, mass in enumerate(known) if place not in selected), Fraction(0))
     thinner = min(rest / elsewhere, Fraction(1)) if elsewhere else Fraction(0)
     results = [
-        Fraction(count) if place in kept else mass * thinner
+        Fraction(count) if place in selected else mass * thinner
         for place, (mass, count) in enumerate(zip(known, counts, strict=True))
     ]
     off = sum(((mass - count) ** 2 for mass, count in zip(results, counts, strict=True)), Fraction(0))
-    return results, off, len(kept)
+    return results, off, len(selected)
 
 
 def refined(found: Occupied, cells: int) -> tuple[float, ...]:
@@ -197,10 +198,10 @@ def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
     """
     if found is None:
         return public_cuts(signs)
-    whole, below = sum(found.mass, Fraction(0)), Fraction(0)
+    total, below = sum(found.mass, Fraction(0)), Fraction(0)
     points: set[Fraction] = set()
     for (low, high), mass in zip(found.cells, found.mass, strict=True):
-        inside = [rank for k in range(1, signs + 1) if below < (rank := whole * k / (signs + 1)) <= below + mass]
+        inside = [rank for k in range(1, signs + 1) if below < (rank := total * k / (signs + 1)) <= below + mass]
         if len(inside) > 1:
             points |= {low, high}
         elif inside:
@@ -226,11 +227,11 @@ def _square(sigma: float) -> Fraction:
 
 
 def _log(number: int) -> Fraction:
-    """The natural logarithm to a sixteenth, which is the same on every machine."""
+    """Return the natural logarithm to a sixteenth, which is the same on every machine."""
     return Fraction(round(16 * math.log(number)), 16)
 
 
-def _kept(counts: Sequence[int], square: Fraction) -> list[int]:
+def _selected(counts: Sequence[int], square: Fraction) -> list[int]:
     """Return the cells of the run that exceeds noise, and the single cells that do."""
     sums = [0, *accumulate(counts)]
     low, high = _grown(sums, *_run(sums), square)
@@ -242,7 +243,7 @@ def _kept(counts: Sequence[int], square: Fraction) -> list[int]:
 
 
 def _held(edges: Sequence[float], places: Iterable[int], mass: Iterable[Fraction]) -> Occupied:
-    """The cells of these places that have records."""
+    """Return the cells of these places that have records."""
     held = [
         ((Fraction(edges[place]), Fraction(edges[place + 1])), records)
         for place, records in zip(places, mass, strict=True)
@@ -252,7 +253,7 @@ def _held(edges: Sequence[float], places: Iterable[int], mass: Iterable[Fraction
 
 
 def _spread(found: Occupied, edges: Sequence[float]) -> list[Fraction]:
-    """The records in other cells, were they even in each of their own; those beyond count in the outermost."""
+    """Return the records in other cells, were they even in each of their own; those beyond count in the outermost."""
     below, before, place = [], Fraction(0), 0
     for edge in map(Fraction, edges):
         while place < len(found.cells) and found.cells[place][1] <= edge:
@@ -265,7 +266,8 @@ def _spread(found: Occupied, edges: Sequence[float]) -> list[Fraction]:
 
 
 def _run(sums: Sequence[int]) -> tuple[int, int]:
-    """The run with the largest sum / sqrt(length), compared by sign and square; of equal ones the shorter, the left."""
+    """Return the run with the largest sum / sqrt(length), compared by sign and square; of equal ones the shorter, the
+    left."""
     best, result = None, (0, 1)
     for length in range(1, len(sums)):
         for low in range(len(sums) - length):
@@ -294,13 +296,13 @@ def _exceeds(total: int, length: int, square: Fraction, deviations: int) -> bool
 
 
 def _projected(counts: Sequence[Fraction]) -> list[Fraction] | None:
-    """The nearest point of ``{x >= 0, sum x = sum of counts}``; None where that sum is not above 0."""
-    whole = sum(counts, Fraction(0))
-    if whole <= 0:
+    """Return the nearest point of ``{x >= 0, sum x = sum of counts}``; None where that sum is not above 0."""
+    total = sum(counts, Fraction(0))
+    if total <= 0:
         return None
     excess = Fraction(0)
     for many, top in enumerate(accumulate(sorted(counts, reverse=True)), 1):
-        excess = max(excess, (top - whole) / many)
+        excess = max(excess, (top - total) / many)
     return [max(Fraction(0), count - excess) for count in counts]
 
 
@@ -324,7 +326,8 @@ def _gaps(held: Sequence[tuple[Cell, Fraction]]) -> int:
 
 
 def _rounded(points: Sequence[Fraction], alone: Fraction) -> tuple[float, ...]:
-    """The points, each to a multiple of a power of two that keeps it from its neighbours; ``alone``: a distance."""
+    """Return the points, each to a multiple of a power of two that keeps it from its neighbours; ``alone``: a
+    distance."""
     apart = [right - left for left, right in pairwise(points)] or [alone]
     near = [min(pair) for pair in pairwise([apart[0], *apart, apart[-1]])] if len(points) > 1 else apart
     return tuple(
@@ -337,6 +340,6 @@ def _to_multiple(point: Fraction, step: Fraction) -> Fraction:
 
 
 def _power_below(number: Fraction) -> Fraction:
-    """The largest power of two that is at most a number above 0."""
+    """Return the largest power of two that is at most a number above 0."""
     power = Fraction(2) ** (number.numerator.bit_length() - number.denominator.bit_length())
     return power if power <= number else power / 2

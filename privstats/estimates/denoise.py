@@ -104,14 +104,14 @@ def class_means(evidence: NoisySums, n: Array) -> Means:
     distance = raw - grand
     variance = sigma**2 * (1 / n**2 - 2 / (n * total) + C / total**2)
     between = _between_variance(np.square(distance).mean(axis=1), variance, d)
-    kept = between / (between + sigma**2 / n**2)
+    retained = between / (between + sigma**2 / n**2)
     if evidence.public is None:
-        return Means(grand + kept[:, None] * distance, grand, kept)
+        return Means(grand + retained[:, None] * distance, grand, retained)
     public_grand, directions = _directions(evidence.public, n)
     b = _agreement(directions, distance, variance)
     grand = _moved(public_grand, grand, sigma**2 * C / total**2, _AGREE**2 * _spread(directions))
-    pull = min(b, 1.0) * b * (1 - kept)[:, None] * directions
-    return Means(grand + pull + kept[:, None] * distance, grand, kept)
+    pull = min(b, 1.0) * b * (1 - retained)[:, None] * directions
+    return Means(grand + pull + retained[:, None] * distance, grand, retained)
 
 
 def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
@@ -134,7 +134,8 @@ def public_means(rows: Array, labels: NDArray[np.intp], classes: int) -> Array:
 
 
 def _directions(public: Array, n: Array) -> tuple[Array, Array]:
-    """The mean of public means, ``(d,)``, by counts, and their distances to it, ``(C, d)``; 0 for a class without."""
+    """Return the mean of public means, ``(d,)``, by counts, and their distances to it, ``(C, d)``; 0 for a class
+    without."""
     weights = np.where(np.isnan(public).any(axis=1), 0.0, n)
     public_grand = weights @ np.nan_to_num(public, nan=0.0) / weights.sum()
     return public_grand, np.where(weights[:, None] > 0, public - public_grand, 0.0)
@@ -158,7 +159,8 @@ def _spread(directions: Array) -> float:
 
 
 def _moved(public_grand: Array, grand: Array, noise: float, expected: float) -> Array:
-    """The grand mean, ``(d,)``, moved to the public one by the share of their squared distance that noise explains."""
+    """Return the grand mean, ``(d,)``, moved to the public one by the share of their squared distance that noise
+    explains."""
     off = grand - public_grand
     real = _between_variance(np.array([np.square(off).mean()]), np.array([noise]), len(off), expected)
     return np.asarray(public_grand + real / (real + noise) * off)
@@ -279,7 +281,7 @@ def positive_part(estimate: Array | float, error: Array | float) -> Array:
 
 
 def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spectrum:
-    """The positive semi-definite matrix behind a symmetric one with GOE noise.
+    """Return the positive semi-definite matrix behind a symmetric one with GOE noise.
 
     Rotation-invariant estimate (eigenvectors kept, eigenvalues corrected; Bun, Bouchaud and Potters 2017):
     ``xi_i = l_i - 2 s^2 sum_{j != i} (l_i - l_j) / ((l_i - l_j)^2 + s^2)``, s^2 = sigma^2 / 2, made monotone by
@@ -319,7 +321,7 @@ def denoise_spectrum(matrix: Array, sigma: float, *, pull: bool = True) -> Spect
 
 
 def _least_lost(signal: float, noise: float, d: int) -> float:
-    """The least share of the signal to count as lost, for any estimate of the found signal.
+    """Return the smallest share of the signal to count as lost, for any estimate of the found signal.
 
     Under strong noise the signal is a small difference of large numbers, so the estimate of the found signal can exceed
     it by chance. Hence lost is at least two standard deviations of the sum of squares of the noise, each 2 / sqrt(d (d
@@ -510,7 +512,7 @@ def _variances(g: Array, evidence: NoisyGram, penalty: float | None) -> tuple[Ar
 
 
 def _linear_shrinkage(G: Array, sigma: float) -> Spectrum:
-    """The multiple of G pulled toward (tr/d) I that has least expected squared error at this noise level."""
+    """Return the multiple of G pulled toward (tr/d) I that has least expected squared error at this noise level."""
     values, vectors = np.linalg.eigh(G)
     d = len(values)
     noise = sigma**2 / 2 * d * (d + 1)

@@ -37,15 +37,15 @@ class ArmSums:
 
 
 def ridge_line(G: Array, h: Array, sigma: float) -> Array:
-    """The line of one arm, ``(d,)``: least squares with eigenvalues of G raised by what noise may have taken.
+    """Return the line of one arm, ``(d,)``: least squares with eigenvalues of G raised by the noise's possible share.
 
     The penalty is the size of the noise matrix, sigma sqrt(2 d), so that no direction that noise hides is read. Without
     noise it is least squares, and 0 along columns that are exactly collinear.
     """
     values, vectors = np.linalg.eigh(G)
     raised = np.maximum(values, 0.0) + penalty(sigma, len(G))
-    told = raised > 1e-12 * float(np.abs(values).max(initial=0.0))
-    inverse = np.where(told, 1.0 / np.where(told, raised, 1.0), 0.0)
+    clear = raised > 1e-12 * float(np.abs(values).max(initial=0.0))
+    inverse = np.where(clear, 1.0 / np.where(clear, raised, 1.0), 0.0)
     return np.asarray(vectors @ (inverse * (vectors.T @ h)))
 
 
@@ -70,7 +70,7 @@ def outcome_lines(sums: ArmSums, half: float) -> Array:
 
 
 def ratio_guess(sums: ArmSums, lines: Array, half: float) -> float:
-    """The ratio of the lines' means over all records, drawn to 1 as far as noise hides the means.
+    """Return the ratio of the lines' means over all records, drawn to 1 as far as noise hides the means.
 
     Args:
         sums: of both arms.

@@ -61,7 +61,8 @@ def advanced(
     momentum: float = 0.0,
     centred: bool = False,
 ) -> Filter:
-    """The state after one gradient: ``W - (eta G / cur + momentum old)`` with ``eta = S / (S (1 + c) + s^2 / cur^2)``.
+    """Return the state after one gradient: ``W - (eta G / cur + momentum old)`` with ``eta = S / (S (1 + c) + s^2 /
+    cur^2)``.
 
     ``G / cur`` is Newton's estimate of the way to the optimum and ``s^2 / cur^2`` the noise in it, so eta is Kalman's
     gain where the model is right, less by ``c``. Without noise that is damped Newton (``eta = 1 / (1 + c)``), under
@@ -203,7 +204,7 @@ class KalmanBank:
         return np.asarray(self.unexplained + self.stretch * (away @ curvature))
 
     def deviation(self, point: Array, curvature: Array) -> float:
-        """The size of residuals at these weights: the root of their expected log mean square."""
+        """Return the size of residuals at these weights: the root of their expected log mean square."""
         return math.exp(float(self.belief @ np.log(self.energies(point, curvature))) / 2)
 
     def within(self, point: Array, clip: float, curvature: Array) -> Array:
@@ -214,7 +215,7 @@ class KalmanBank:
     def counted(
         self, point: Array, share: tuple[float, float], clip: float, records: int, curvature: Array
     ) -> KalmanBank:
-        """The bank after a round's count of residuals within the clip.
+        """Return the bank after a round's count of residuals within the clip.
 
         Args:
             point: the round's weights, ``(k,)``.
@@ -231,7 +232,8 @@ class KalmanBank:
     def pointed(
         self, point: Array, way: Array, noise: Array, attenuation: Array | float, curvature: Array
     ) -> KalmanBank:
-        """The bank after a gradient, which gives every filter the estimate ``point + way / (attenuation stretch)``.
+        """Return the bank after a gradient, which gives every filter the estimate ``point + way / (attenuation
+        stretch)``.
 
         Args:
             point: where it was taken, ``(k,)``.
@@ -242,16 +244,16 @@ class KalmanBank:
         """
         attenuation = np.broadcast_to(attenuation, self.stretch.shape)
         factor = (attenuation * self.stretch)[:, None]
-        told, variance = point + way / factor - self.weights, np.square(noise / factor)
+        innovation, variance = point + way / factor - self.weights, np.square(noise / factor)
         total = self.variance + variance + _TINY
         # in units of the gradient, which hypotheses share, and not of the weights, which they do not
-        surprise = np.log(total * np.square(factor * curvature) + _TINY) + np.square(told) / total
+        surprise = np.log(total * np.square(factor * curvature) + _TINY) + np.square(innovation) / total
         state = Filter(self.weights, self.variance, np.zeros(()))
-        after = advanced(state, -told, variance + _TINY, np.ones(()), caution=_CAUTION)
+        after = advanced(state, -innovation, variance + _TINY, np.ones(()), caution=_CAUTION)
         evidence = self.evidence - surprise.sum(axis=1) / 2
         weights, last = after.weights, self._single
         gain = self._gain(noise / attenuation[last, None])
-        weights[last] = self.weights[last] + gain * self.stretch[last, None] * told[last]
+        weights[last] = self.weights[last] + gain * self.stretch[last, None] * innovation[last]
         others = self.others * (1 - gain)
         return replace(self, weights=weights, variance=after.variance, others=others, evidence=evidence)
 
@@ -261,7 +263,8 @@ class KalmanBank:
         return slice(len(self.evidence) - len(self.others), None)
 
     def _gain(self, noise: Array) -> Array:
-        """The part of Newton's way that the other directions go, ``(L, k)``: Kalman's, or what the curved one bears."""
+        """Return the part of Newton's way that the other directions go, ``(L, k)``: Kalman's, or what the curved one
+        bears."""
         stretch = self.stretch[self._single, None]
         kalman = self.others / ((1 + _CAUTION) * self.others + np.square(noise) + _TINY)
         return np.asarray(np.minimum(kalman, 1 / ((1 + _CAUTION) * stretch)))
@@ -286,7 +289,7 @@ class Curvature:
     vectors: Array
 
     def solved(self, gradient: Array) -> Array:
-        """The matrix's inverse times a vector, ``(k,)``."""
+        """Return the matrix's inverse times a vector, ``(k,)``."""
         return np.asarray(self.vectors @ ((self.vectors.T @ gradient) / self.values))
 
     def noise(self, sigma: Array | float) -> Array:
@@ -321,7 +324,7 @@ class GradientHistory:
         return cls(np.zeros((0, size)), np.zeros((0, size)), np.zeros(0))
 
     def on(self, point: Array, gradient: Array, noise: float) -> GradientHistory:
-        """The history with one more gradient."""
+        """Return the history with one more gradient."""
         return GradientHistory(
             np.vstack([self.points, point]), np.vstack([self.gradients, gradient]), np.append(self.noise, noise)
         )

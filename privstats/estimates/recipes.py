@@ -32,7 +32,7 @@ _FEW_ROUNDS, _MORE_ROUNDS, _MORE_FROM = 4, 6, 0.7
 
 
 def advised_rounds(mu: float) -> int:
-    """The default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
+    """Return the default T: 4, and 6 from mu .7 on, about epsilon 3 at delta 1e-5.
 
     With little noise four damped steps end before the optimum. Chosen on parts of the training records of five data
     sets that no weights had seen (docs/refinement_numbers.md).
@@ -181,7 +181,7 @@ MEAN_SHARE = 0.05
 
 _MANY_ROUNDS = 12
 _LEAST_SIGNAL = 0.2
-_GRAM_SIGNAL = 0.3  # s from which G tells more than a mean
+_GRAM_SIGNAL = 0.3  # s from which G carries more information than a mean
 _MEAN_CERTAINTY = 5.0  # n mu over sqrt d from which a schedule gains by a mean
 _LEAST_CERTAINTY = 40.0  # n mu below which sizes are fixed, not learned
 _LEAST_SHARE = 1 / 64
@@ -269,8 +269,8 @@ class RidgeRecipe:
         The factor falls as the root of the remaining part of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most
         1 / d, with z = n mu over ``noise``. All steps together add noise of .27 Y (of 24) to .38 Y (of one) at most to
         the prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y.
-        Behind a mean, whose price makes it .28 Y of 24, both bounds hold for a row with ``|M'x| = B / b``, the map's
-        root mean square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
+        After a mean, which makes it .28 Y of 24 by its price, both bounds hold for a row with ``|M'x| = B / b``, the
+        map's root mean square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
         (:class:`~privstats.estimates.denoise.NoisyMean`).
 
         Args:
@@ -326,8 +326,8 @@ class RidgeRecipe:
         g, count = np.geomspace(0.25, 2.0, 1_000), self.round_shares["kappa"]
         within = 2 * ndtr(g) - 1
         square = within - 2 * g * np.exp(-np.square(g) / 2) / math.sqrt(2 * math.pi) + np.square(g) * (1 - within)
-        told = averaged * self.records * self.round_mu**2
-        noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / told
+        certainty = averaged * self.records * self.round_mu**2
+        noise = self.features * (np.square(g) + 1 / (count * self.features**2)) / certainty
         return float(g[int(((noise + square) / np.square(within)).argmin())])
 
     @property

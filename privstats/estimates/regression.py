@@ -155,7 +155,7 @@ class DescentState:
 
 
 def ridge_started(recipe: RidgeRecipe, sums: NoisyGram, whitening: RidgeWhitening) -> RidgeState | DescentState:
-    """The state after the first release.
+    """Return the state after the first release.
 
     The first round is measured at the weights of :func:`~privstats.estimates.denoise.denoised_solve`, ``W = B V'w /
     P``. Filters start from weights on the features with one variance for all, as in ridge regression, and are given h,
@@ -229,14 +229,14 @@ def ridge_refined(
     """
     if isinstance(state, DescentState):
         noise = max(1.0, sigma[0] * recipe.round_mu * math.sqrt(recipe.round_shares["g"]) / state.clip)
-        told = whitening.vectors.T @ gradient / (recipe.records * state.clip)
-        step = recipe.stride(state.taken, noise) * recipe.target_bound * recipe.features * whitening.kept * told
+        direction = whitening.vectors.T @ gradient / (recipe.records * state.clip)
+        step = recipe.stride(state.taken, noise) * recipe.target_bound * recipe.features * whitening.kept * direction
         return DescentState(state.weights + step, state.clip, state.taken + 1)
     n, diagonal, point = recipe.records, whitening.curvature, state.weights
     filters = state.filters.counted(point, (within / n, sigma[1] / n), state.clip, n, diagonal)
-    shares, whole = filters.within(point, state.clip, diagonal), n * whitening.kept
-    told, noise, share = whitening.vectors.T @ gradient / whole, sigma[0] / whole, float(filters.belief @ shares)
-    history = state.history.on(point, told / share, noise / share)
+    shares, scale = filters.within(point, state.clip, diagonal), n * whitening.kept
+    direction, noise, share = whitening.vectors.T @ gradient / scale, sigma[0] / scale, float(filters.belief @ shares)
+    history = state.history.on(point, direction / share, noise / share)
     curvature = history.curvature(diagonal)
-    filters = filters.pointed(point, curvature.solved(told), curvature.noise(noise), shares, diagonal)
+    filters = filters.pointed(point, curvature.solved(direction), curvature.noise(noise), shares, diagonal)
     return RidgeState(filters, history, filters.mean, recipe.clip(filters.deviation(filters.mean, diagonal)))

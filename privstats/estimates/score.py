@@ -26,7 +26,7 @@ def start(features: int, family: str, rate: float | None, constant: float | None
 
 
 def damped_step(g: Array, H: Array, sigma_H: float, radius: float | None) -> Array:
-    """A Newton step of bounded length under noise.
+    """Return a Newton step of bounded length under noise.
 
     ``V diag(1 / max(l + 2 sigma_H sqrt d, 3 sigma_H)) V'g`` with ``H = V diag(l) V'``.
 
@@ -67,7 +67,8 @@ def cumulative_half(bins: int) -> Array:
 
 
 def shrunk_hazards(events: Array, at_risk: Array, sigma: float) -> Array:
-    """A cumulative hazard per bin, ``(K,)``, each shrunk to that of all bins by what noise and chance leave of it.
+    """Return a cumulative hazard per bin, ``(K,)``, each shrunk to that of all bins by the part that exceeds noise and
+    sampling error.
 
     Args:
         events, at_risk: noisy counts, ``(K,)``.

@@ -64,7 +64,7 @@ class SoftmaxWhitening:
 
     @classmethod
     def of(cls, sums: NoisyClassSums, floor: float = 1.0) -> SoftmaxWhitening:
-        """From a class release; the identity, where noise hides the whole spectrum.
+        """Compute the whitening from a class release; the identity, where noise hides the complete spectrum.
 
         Args:
             sums: of the class release.
@@ -155,11 +155,11 @@ def refined(
     kappa: float,
     sigma: float,
 ) -> Filter:
-    """The filter after one gradient round.
+    """Return the filter after one gradient round.
 
     Args:
         recipe, sums, whitening: the course's.
-        state: at whose weights the round was measured.
+        state: the weights at which the round was measured.
         gradient: the released sum of ``q r u'``, ``(C, k)``, in the published coordinates, in real units.
         kappa: the released sum of ``q (1 - |p|^2)``, from which the Hessian's scale follows.
         sigma: noise standard deviation of the gradient's entries.
@@ -190,13 +190,14 @@ def class_curvature(
     scale: float,
     noise: float,
 ) -> Array:
-    """The curvature of each class's weights, ``(C, k)``, or one for all, ``(k,)``, where noise hides what differs.
+    """Return the curvature of each class's weights, ``(C, k)``, or one for all, ``(k,)``, where noise hides the
+    differences.
 
     The Hessian of class c is ``E p_c (1 - p_c) u u'``. A common class has the mean curvature, ``(h + lambda) Kd``; a
     rare one has ``(h r_c + lambda) Kd`` with ``r_c = v_c / mean v``, ``v_c = pi_c (1 - pi_c)`` of the noisy counts, so
     its steps are as long as its own loss asks for.
 
-    They are so only as far as a gradient can be told from its noise. A step of the filter is
+    The steps are so long only where a gradient exceeds its noise. A step of the filter is
     ``S cur / (1.5 S cur^2 + s^2)`` times the gradient: as a function of cur it is longest at ``cur = s / sqrt(1.5 S)``,
     below which less curvature means less of a step, made of noise. So no class has less. ``s^2`` is the noise of the
     round and what chance leaves of the sample, ``c^2 v_c Kd / n``: no residual is longer than c. That bound rises with

@@ -65,9 +65,11 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
     widest = math.sqrt(clip_norm**2 - constant**2) + np.abs(mean)
     per = np.minimum(_COLUMN * spread, widest)
     within = (G[:p, :p] / records - np.outer(mean, mean)) / np.outer(per, per)
-    whole = float(np.trace(within))
-    loose = math.sqrt(2 * min(float(np.square(within).sum()), whole**2)) if whole > 0 else 0.0
-    squared = min(max(whole, p / _COLUMN**2) + _ROW * beyond * max(loose, math.sqrt(2 * p) / _COLUMN**2), float(p))
+    total_energy = float(np.trace(within))
+    loose = math.sqrt(2 * min(float(np.square(within).sum()), total_energy**2)) if total_energy > 0 else 0.0
+    squared = min(
+        max(total_energy, p / _COLUMN**2) + _ROW * beyond * max(loose, math.sqrt(2 * p) / _COLUMN**2), float(p)
+    )
     energy = max(q + sigma_q, sigma_q, 1e-12 * target_bound**2)
     return Ranges(
         tuple(map(_rounded, mean.tolist())),

@@ -144,7 +144,7 @@ def _probabilities(head: Any) -> Iterator[str]:
 
 
 def _has_rare(head: Any) -> bool:
-    """Whether the scores hold a class share of less than half of an even one."""
+    """Return whether the scores hold a class share of less than half of an even one."""
     shares = getattr(head, "priors_", getattr(head, "prevalence_", None))
     return shares is not None and bool(shares.min() < _RARE / len(shares))
 

@@ -227,7 +227,7 @@ def gaussianity_of(release: Released) -> Gaussianity:
 
 
 def homogeneity(release: Released) -> Homogeneity:
-    """The Gaussian assumption that a release's moments can test: whether classes share one covariance.
+    """Return the Gaussian assumption that a release's moments can test: whether classes share one covariance.
 
     ``(tr M_c - log det M_c - d) / (2 d)`` with M_c the class covariance in whitened coordinates, noise-aware.
 
@@ -353,7 +353,7 @@ def _shape_of(step: float, mean: Array, square: Array, cube: Array, fourth: Arra
 
 
 def _gaussianity(shapes: list[tuple[Array, Array]]) -> Gaussianity:
-    """The summary of |skewness| and |excess kurtosis| by class."""
+    """Return the summary of |skewness| and |excess kurtosis| by class."""
     if not any(len(skewness) for skewness, _ in shapes):
         raise DataError("gaussianity needs a class with at least four records and a feature that varies in it")
     skewness, kurtosis = (np.concatenate(parts) for parts in zip(*shapes, strict=True))

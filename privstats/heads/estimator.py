@@ -65,7 +65,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return scores[:, 1] - scores[:, 0] if scores.shape[1] == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of every row, shape ``(n,)``."""
+        """Return the most probable class of every row, shape ``(n,)``."""
         labels: NDArray[Any] = self.classes_[self._scores(X).argmax(axis=1)]
         return labels
 
@@ -115,10 +115,10 @@ def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> ND
     if labels is None:
         names = schema.class_names
         return np.arange(total) if names is None else np.asarray(names)
-    given = np.asarray(labels)
-    if given.shape != (total,) or len(np.unique(given)) != total:
+    array = np.asarray(labels)
+    if array.shape != (total,) or len(np.unique(array)) != total:
         raise DataError(f"labels must name each of the {total} classes of the schema once, in order")
-    return given
+    return array
 
 
 class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
@@ -339,7 +339,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
 
     @abstractmethod
     def _solve(self, evidence: ClassEvidence) -> Rule:
-        """The closed form: from moments to a rule; may set further attributes ending in an underscore."""
+        """Return the closed form: from moments to a rule; may set further attributes ending in an underscore."""
 
     def _build(self, evidence: ClassEvidence) -> Self:
         evidence.require(type(self).__name__, *self.entry.any_of)
@@ -392,7 +392,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return self.rule_.before(self.preprocessing_.transform)
 
     def _shrinks_to_round(self) -> bool:
-        """Whether its shrinkage is toward a covariance that is equal in all columns, so that their units matter."""
+        """Return whether its shrinkage is toward a covariance that is equal in all columns, so that their units
+        matter."""
         return getattr(self, "shrinkage", None) not in (None, 0)
 
     @property
@@ -413,7 +414,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return self.rule_.scores(rows)
 
     def _threshold(self, said: float | Literal["prevalence"]) -> float:
-        """The probability of the second class that is meant."""
+        """Return the probability of the second class that is meant."""
         if len(self.classes_) != 2:
             raise HeadError(f"a threshold is one of two classes, and this head has {len(self.classes_)}: leave it out")
         known = getattr(self, "prevalence_", None)
@@ -425,7 +426,8 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
         return least
 
     def predict(self, X: Any, *, threshold: float | Literal["prevalence"] | None = None) -> NDArray[Any]:
-        """The most probable class of every row, shape ``(n,)``; or the second of two wherever it is likely enough.
+        """Return the most probable class of every row, shape ``(n,)``; or the second of two wherever it is likely
+        enough.
 
         Args:
             X: rows.

@@ -119,7 +119,7 @@ class GramSums(Protocol):
 
 
 def require_release(release: object) -> Released:
-    """The release, or HeadError where it is none."""
+    """Return the release, or HeadError where it is none."""
     if not isinstance(release, Released):
         raise HeadError(
             f"release must be a Release, got {type(release).__name__}; load one with Release.load, or use fit(X, y)"
@@ -128,7 +128,7 @@ def require_release(release: object) -> Released:
 
 
 def class_sums(release: Released) -> ClassSums:
-    """The class sums of a release, or ReleaseError where it holds others."""
+    """Return the class sums of a release, or ReleaseError where it holds others."""
     if isinstance(release.moments, EquivalentSums):
         return release.moments.equivalent()
     if not isinstance(release.moments, ClassSums):
@@ -144,7 +144,7 @@ def class_sums(release: Released) -> ClassSums:
 
 
 def gram_sums(release: Released) -> GramSums:
-    """The ridge sums of a release, or ReleaseError where it holds others."""
+    """Return the ridge sums of a release, or ReleaseError where it holds others."""
     if not isinstance(release.moments, GramSums):
         if isinstance(release.moments, ClassSums):
             raise ReleaseError("release.moments holds class sums; use heads.RidgeClassifier, or release a RidgeSchema")
@@ -247,7 +247,7 @@ def records_evidence(X: Array, y: NDArray[np.intp], classes: int, statistics: st
 
 
 def class_evidence(release: Released) -> tuple[ClassEvidence, NDArray[np.intp]]:
-    """The evidence in a release of class moments, and the indices of the classes that are left.
+    """Return the evidence in a release of class moments, and the indices of the remaining classes.
 
     Classes that the release suppressed are dropped, and so are classes with no record where counts carry no noise.
     A class that took merged ones in carries the noise of each; that level is then taken for all classes, which shrinks
@@ -330,7 +330,7 @@ def records_gram(X: Array, Y: Array, intercept: bool) -> GramEvidence:
 
 
 def release_gram(release: Released, records: int | None) -> GramEvidence:
-    """The sums in a release of ridge moments. The totals of F folds carry sqrt(F) times the noise of one.
+    """Return the sums in a release of ridge moments. The totals of F folds carry sqrt(F) times the noise of one.
 
     Raises:
         ReleaseError: class moments, or values that are not finite.

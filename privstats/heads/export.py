@@ -45,7 +45,7 @@ class _Fitted(_Head, Protocol):
 
 
 def to_linear(head: object) -> torch.nn.Linear:
-    """The head as ``torch.nn.Linear`` in float32, from rows as ``predict`` takes them to scores or predictions.
+    """Return the head as ``torch.nn.Linear`` in float32, from rows as ``predict`` takes them to scores or predictions.
 
     A transform of affine maps is composed with the rule. The clip is not part of it, nor the cut of negative entries
     under ``nonnegative``; rows that neither would change score as they do in the head.
@@ -203,7 +203,7 @@ def _scores(fitted: _Fitted, buffers: Any, rows: Any) -> Any:
 
 
 def _classified(graph: Graph, head: Any) -> list[Any]:
-    """A classifier's outputs: the label, and the probabilities where they are the softmax of the scores."""
+    """Return a classifier's outputs: the label, and the probabilities where they are the softmax of the scores."""
     labels = np.asarray(head.classes_.tolist())  # texts as texts, from any array
     if labels.dtype.kind not in _LABELS:
         raise HeadError("labels must be texts, numbers or truth values to stand in an ONNX file; rename the classes")
@@ -255,7 +255,7 @@ def _fitted(head: object, call: str) -> _Fitted:
 
 
 def _affine(preprocessing: Preprocessing) -> tuple[Array, Array]:
-    """A transform of affine maps as x -> x M + m: M ``(inputs, d)``, m ``(d,)``."""
+    """Return a transform of affine maps as x -> x M + m: M ``(inputs, d)``, m ``(d,)``."""
     inputs = input_features(preprocessing.transform, preprocessing.features)
     shift = apply(preprocessing.transform, np.zeros((1, inputs)))[0]
     return apply(preprocessing.transform, np.eye(inputs)) - shift, shift

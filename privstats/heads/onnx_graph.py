@@ -40,7 +40,7 @@ class Graph:
         return int(getattr(self.onnx.TensorProto, "DOUBLE" if self.precision == "float64" else "FLOAT"))
 
     def constant(self, value: Any, dtype: Any = None) -> str:
-        """The name of a constant, in the graph's precision unless another type is named."""
+        """Return the name of a constant, in the graph's precision unless another type is named."""
         array = np.ascontiguousarray(np.asarray(value, dtype or self.precision))
         name = f"constant_{len(self.constants)}"
         self.constants.append(self.onnx.numpy_helper.from_array(array.reshape(np.shape(value)), name))
@@ -95,7 +95,7 @@ class Symbol:
         return left._node(operation, _broadcast(left.shape, right.shape), right.name, truth=truth)
 
     def symbol(self, value: Any) -> Symbol:
-        """A value as a symbol of the same graph."""
+        """Return a value as a symbol of the same graph."""
         if isinstance(value, Symbol):
             return value
         return Symbol(self.graph, self.graph.constant(value), np.shape(value))
@@ -149,13 +149,13 @@ class Symbol:
         result, axis = self, 0
         for part in key if isinstance(key, tuple) else (key,):
             if isinstance(part, int):
-                result = result._taken(part, axis)
+                result = result._gathered(part, axis)
                 continue
             result = result._unsqueezed(axis) if part is None else result._sliced(part, axis)
             axis += 1
         return result
 
-    def _taken(self, place: int, axis: int) -> Symbol:
+    def _gathered(self, place: int, axis: int) -> Symbol:
         index = self.graph.constant(place, np.int64)
         return self._node("Gather", (*self.shape[:axis], *self.shape[axis + 1 :]), index, axis=axis)
 
@@ -266,7 +266,7 @@ class _Operations:
 
 
 def _broadcast(one: Shape, other: Shape) -> Shape:
-    """The shape of both together, as numpy has it; an open size stays open."""
+    """Return the shape of both together, as numpy has it; an open size stays open."""
     width = max(len(one), len(other))
     pairs = zip((1,) * (width - len(one)) + one, (1,) * (width - len(other)) + other, strict=True)
     return tuple(b if a == 1 else a if b == 1 else None if None in (a, b) else a for a, b in pairs)

@@ -1,7 +1,7 @@
-"""A linear classifier from one direction of each party, or two: for promises that protect whole parties.
+"""A linear classifier from one direction of each party, or two: for promises that protect parties.
 
-The release's sum is the rule; where the site that serves it stands is its own affair, taken from its own rows.
-These, without labels, also say which directions of the noisy weights carry a signal; it costs no privacy.
+The release's sum is the rule; the serving site estimates its own offset from its own rows. These rows, without labels,
+also show which directions of the noisy weights carry a signal; that costs no privacy.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class PartyDiscriminant(ClassHead):
                 missing one.
             labels: names of all C classes, in order; the plan's ``class_names`` if omitted, and 0..C-1 where it has
                 none.
-            X_site: rows of the site that will use the head, without labels, as ``predict`` takes them. **No promise
-                covers them**: the head holds their mean and directions, so ``provenance_`` says that it must stay at
-                that site. A hundred rows say most of it; with one row W stays nearly as it is.
+            X_site: rows of the site that will use the head, without labels, as for ``predict``. **No promise
+                covers them**: the head holds their mean and directions, so ``provenance_`` states that it must stay at
+                that site. A hundred rows give most of the gain; with one row W hardly changes.
             public: refused; the head reads no class means.
 
         Guarantee:
@@ -161,7 +161,7 @@ def _blocks(X: Array, index: NDArray[np.intp]) -> list[Block]:
 
 
 def _rows(preprocessing: Preprocessing, X_site: Any) -> Array:
-    """A site's rows behind the public map and the clip."""
+    """Return a site's rows behind the public map and the clip."""
     given = preprocessing.ordered(as_numpy(X_site))
     if np.ndim(given) != 2 or not len(given):
         raise DataError("X_site must be a matrix of at least one row, as predict takes them; or leave it out")
@@ -201,6 +201,6 @@ def site_weights(weights: Array, sigma: float, centred: Array) -> Array:
 
 
 def _level(squares: Array, freedom: int, share: Array) -> float:
-    """The t over sigma^2 under which sums of squares with variance 1 + t l_j are most likely."""
+    """Return the t over sigma^2 under which sums of squares with variance 1 + t l_j are most likely."""
     variance = 1.0 + _LEVELS[:, None] * share
     return float(_LEVELS[np.argmin((freedom * np.log(variance) + squares / variance).sum(axis=1))])

@@ -123,7 +123,7 @@ def load(path: PathLike, signed_by: Verifier | None = None) -> Any:
 
 
 def content_of(head: Any) -> Content:
-    """A fitted head as manifest and tensors, for its file.
+    """Return a fitted head as manifest and tensors, for its file.
 
     Raises:
         HeadError: a label or parameter that JSON cannot hold.
@@ -185,7 +185,7 @@ def _manifest_of(content: Content, path: PathLike) -> _Manifest:
 
 
 def _class_of(name: str, path: PathLike) -> Any:
-    """The class of a head of the registry, or of one that was defined or imported here."""
+    """Return the class of a head of the registry, or of one that was defined or imported here."""
     if name in HEADS:
         return head_class(name)
     if name in _HEADS:

@@ -40,7 +40,7 @@ _Given = ParamSpec("_Given")
 
 
 def _where_the_head_has_it(method: _Method) -> _Method:
-    """A method that exists where the head has one of the same name."""
+    """Return a method that exists where the head has one of the same name."""
 
     def has(estimator: Private) -> bool:
         return hasattr(getattr(estimator, "head_", estimator.head), method.__name__)
@@ -49,7 +49,7 @@ def _where_the_head_has_it(method: _Method) -> _Method:
 
 
 def _spelled(init: Callable[_Given, None]) -> Callable[_Given, None]:
-    """The constructor, with a sentence for a caller who gives ``fit_private``'s name of the public maps."""
+    """Return the constructor, with a sentence for a caller who gives ``fit_private``'s name of the public maps."""
 
     @wraps(init)
     def checked(*args: _Given.args, **terms: _Given.kwargs) -> None:
@@ -246,7 +246,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         return scores
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The fitted head's score: share of right classes, or R²."""
+        """Return the fitted head's score: share of right classes, or R²."""
         return float(self._fitted().score(X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
@@ -265,28 +265,28 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         return self.head_
 
     def _terms(self, classes: Sequence[Any] | None, public: tuple[Any, Any] | None) -> dict[str, Any]:
-        """The terms that this head's ``fit_private`` takes, checked against what it needs."""
+        """Return the terms that this head's ``fit_private`` takes, checked against what it needs."""
         if isinstance(self.head, type) or not callable(getattr(self.head, "fit_private", None)):
             shown = self.head.__name__ if isinstance(self.head, type) else type(self.head).__name__
             if hasattr(self.head, "fit_private"):
                 raise HeadError(f"head must be a head, got the class {shown}; call it: {shown}()")
             raise HeadError(f"head must be a head with fit_private, such as privstats.heads.LDA(), got {shown}")
-        given = {name: value for name, value in self.get_params(deep=False).items() if name != "head"}
-        given |= {"transform": given.pop("public_transform"), "public": public}
-        given["classes"] = _one_of(self.classes, classes)
-        terms = {name: value for name, value in given.items() if not (name in _LEFT_OUT and value is None)}
-        name, taken = type(self.head).__name__, inspect.signature(self.head.fit_private).parameters
-        if strange := sorted(set(terms) - {"multiplicity"} - set(taken)):
+        values = {name: value for name, value in self.get_params(deep=False).items() if name != "head"}
+        values |= {"transform": values.pop("public_transform"), "public": public}
+        values["classes"] = _one_of(self.classes, classes)
+        terms = {name: value for name, value in values.items() if not (name in _LEFT_OUT and value is None)}
+        name, parameters = type(self.head).__name__, inspect.signature(self.head.fit_private).parameters
+        if strange := sorted(set(terms) - {"multiplicity"} - set(parameters)):
             raise HeadError(f"{name} takes no {strange[0]}; leave it out of Private({name}(), ...)")
-        needed = {each for each, parameter in taken.items() if parameter.kind is parameter.KEYWORD_ONLY}
-        needed = {each for each in needed if taken[each].default is inspect.Parameter.empty}
+        needed = {each for each, parameter in parameters.items() if parameter.kind is parameter.KEYWORD_ONLY}
+        needed = {each for each in needed if parameters[each].default is inspect.Parameter.empty}
         if lacking := sorted(needed - set(terms)):
             raise HeadError(f"{name} needs {lacking[0]}=..., a public choice; give it to Private({name}(), ...)")
         return terms
 
 
 def _one_of(settings: Sequence[Any] | None, fitted_with: Sequence[Any] | None) -> Sequence[Any] | None:
-    """The classes of the constructor or those of a fit.
+    """Return the classes of the constructor or those of a fit.
 
     Raises:
         HeadError: both, and they differ.

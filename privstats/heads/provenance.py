@@ -101,7 +101,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @classmethod
     def of(cls, releases: Sequence[Any], course: str | None = None) -> Provenance:
-        """The provenance of a head made from these releases; unknown where one was made by another library.
+        """Return the provenance of a head made from these releases; unknown where one was made by another library.
 
         Args:
             releases: of one plan, or of the nodes of one course, in order; at least one. Where they promise different
@@ -175,12 +175,13 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         )
 
     def tables(self) -> dict[str, Any]:
-        """The known facts, as plain values by name."""
+        """Return the known facts, as plain values by name."""
         known: dict[str, Any] = msgspec.to_builtins(self)
         return known
 
     def tags(self) -> dict[str, str]:
-        """The known facts as texts by name, for the tags of a tracking server and the metadata of other formats."""
+        """Return the known facts as texts by name, for the tags of a tracking server and the metadata of other
+        formats."""
         known = {name: value for name, value in self.tables().items() if name != "releases"}
         known["assumed_public"] = ", ".join(self.assumed_public) or None
         known |= {"promise": str(self), "release": self.release}
@@ -208,7 +209,8 @@ EXACT = Provenance(exact=True)
 
 
 def _promise(releases: Sequence[Release]) -> Privacy | Promise | None:
-    """The promise of releases together: a plan's own, or the least that covers the nodes of a course; None without."""
+    """Return the promise of releases together: a plan's own, or the least that covers the nodes of a course; None
+    without."""
     first = releases[0].plan
     if any(each.plan.noise is None for each in releases):
         return None
@@ -243,7 +245,7 @@ _WRONG_LIST = (
 
 
 def present(releases: Releases) -> list[Release]:
-    """The releases that are not None; the first one is required.
+    """Return the releases that are not None; the first one is required.
 
     Raises:
         DataError: not a list of releases, or without the first.
@@ -257,7 +259,7 @@ def present(releases: Releases) -> list[Release]:
 
 
 def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
-    """The count sessions that a ``Binned`` course begins with, without missing ones, and what follows them.
+    """Return the count sessions that a ``Binned`` course begins with, without missing ones, and what follows them.
 
     Raises:
         ReleaseError: what follows was measured behind other cut points than these counts give.
@@ -277,7 +279,7 @@ def behind_counts(releases: Releases) -> tuple[list[Release], Releases]:
 
 
 def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...], Released]:
-    """A release alone, or the last of a ``Binned`` course over a plan; and all that it was made from.
+    """Return a release alone, or the last of a ``Binned`` course over a plan; and all releases behind it.
 
     Raises:
         HeadError: not a release at all.
@@ -302,7 +304,7 @@ def _task(release: Any) -> str:
 
 
 def _reads_table(release: Any) -> bool:
-    """Whether it was measured behind declared columns."""
+    """Return whether the release was measured behind declared columns."""
     maps: tuple[Any, ...] = getattr(getattr(getattr(release, "plan", None), "schema", None), "transform", ())
     return bool(maps) and maps[0].reads_cells
 
@@ -350,7 +352,8 @@ class Sources:
 
 
 def sources(release: Released | Releases) -> Sources:
-    """A release alone, or those of a ``Centred`` course without the missing ones, also behind cut points (``Binned``).
+    """Return a release alone, or those of a ``Centred`` course without the missing ones, also behind cut points
+    (``Binned``).
 
     Raises:
         HeadError: not a release at all.
@@ -383,7 +386,8 @@ def sources(release: Released | Releases) -> Sources:
 
 
 def directions(release: Released | Releases) -> tuple[Released, ...]:
-    """A release of parties' directions, alone or with that of their updates (``PartyRounds``), without missing ones.
+    """Return a release of parties' directions, alone or with that of their updates (``PartyRounds``), without missing
+    ones.
 
     Raises:
         HeadError: not a release at all.
@@ -392,13 +396,13 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
     """
     from privstats.schema import PartySchema
 
-    given = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
-    if not 1 <= len(given) <= 2:
+    present = [each for each in release if each is not None] if isinstance(release, list | tuple) else [release]
+    if not 1 <= len(present) <= 2:
         raise DataError(
             "a list must hold one or both releases of a PartyRounds course, in order, None for a round without a sum; "
             "run the course again where there is none"
         )
-    first, *updates = map(require_release, given)
+    first, *updates = map(require_release, present)
     if type(first.plan.schema) is not PartySchema:
         kind = type(first.plan.schema).__name__
         and_ = ", and an update only behind its first round" if first.plan.schema.whole_parties else ""
@@ -409,7 +413,7 @@ def directions(release: Released | Releases) -> tuple[Released, ...]:
 
 
 def _updates(first: Released, second: Released) -> bool:
-    """Whether the second is of the plan that follows from the first in their course."""
+    """Return whether the second is of the plan that follows from the first in their course."""
     if not isinstance(first, Release) or first.plan.noise is None or first.plan.noise.pure:
         return False
     from privstats.course import PartyRounds
@@ -418,5 +422,5 @@ def _updates(first: Released, second: Released) -> bool:
 
 
 def _missing_or(kind: type[Schema], release: Any) -> bool:
-    """Whether it is missing, or a release of this kind of schema."""
+    """Return whether the release is missing, or one of this kind of schema."""
     return release is None or (isinstance(release, Release) and isinstance(release.plan.schema, kind))

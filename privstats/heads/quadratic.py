@@ -58,7 +58,8 @@ class _Quadratic(ClassHead):
 
 
 def _telling_first(whitened: Array, n: Array) -> tuple[Array, int]:
-    """A rotation ``(d, d)`` that puts the directions in which means differ first, and how many of them to screen by.
+    """Return a rotation ``(d, d)`` that puts the directions in which means differ first, and the number of them to
+    screen by.
 
     No screen where those directions are most of all directions, because screening would save nothing.
     """

@@ -166,8 +166,8 @@ class RefinedSoftmax(ClassHead):
         else:
             self._calibrate(recipe, have, whitening, _averaged(whitening, states[-1].weights, discriminant))
             self._settle(whitening, states[-1].weights, discriminant, counts, len(states) - 1)
-        made = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
-        self.provenance_ = replace(made, public=None if discriminant is None else discriminant.provenance_.public)
+        provenance = Provenance.of([*before, *have])  # last: where no rule follows, an earlier one is still there
+        self.provenance_ = replace(provenance, public=None if discriminant is None else discriminant.provenance_.public)
         self._remember_scores(have[0])
         return self
 

@@ -109,7 +109,8 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
     def _schema(
         self, records: Records, transform: Sequence[Transform], clip_norm: float, target_bound: float, grid_bits: int
     ) -> RidgeSchema:
-        """The schema of one party's records; with ``fit_intercept`` it ends in a constant, if it did not already."""
+        """Return the schema of one party's records; with ``fit_intercept`` it ends in a constant, if it did not
+        already."""
         maps, norm = steps_of(transform), clip_norm
         declared = bool(maps) and maps[0].reads_cells
         if self.fit_intercept and not _has_constant(maps):

@@ -33,7 +33,7 @@ class ReleasedScores(NamedTuple):
     prevalence: Array
 
     def below(self, cuts: Array) -> Array:
-        """The share of each class's records below some probabilities, ``(2, k)``."""
+        """Return the share of each class's records below some probabilities, ``(2, k)``."""
         ranks = (np.arange(POINTS) + 0.5) / POINTS
         return np.stack([np.interp(cuts, row, ranks, left=0.0, right=1.0) for row in self.quantiles])
 
@@ -47,8 +47,8 @@ def remember(head: Any, evidence: ClassEvidence) -> None:
 def released_scores(head: Any) -> ReleasedScores | None:
     """Return what a head's sums say of its scores; None of records, of other sums, or of a file without them."""
     if getattr(head, "_released_scores", None) is None and getattr(head, "_scored_on", None) is not None:
-        found = described(head, head._scored_on)
-        head._released_scores = found if np.isfinite(found.quantiles).all() else None
+        scores = described(head, head._scored_on)
+        head._released_scores = scores if np.isfinite(scores.quantiles).all() else None
     known: ReleasedScores | None = getattr(head, "_released_scores", None)
     return known
 

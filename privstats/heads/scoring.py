@@ -1,6 +1,7 @@
-"""An honest score of a head over several parties: the plan by which each scores its own records, and their scores.
+"""Score a head honestly over several parties: the plan by which each party scores its own records, and their scores.
 
-Bins of two classes are cut where the head's own releases say that scores lie (:func:`cuts_of`): its file carries that.
+Bins of two classes follow the distribution of scores in the head's own releases (:func:`cuts_of`); the head's file
+stores it.
 
 ``kinds.scoring`` counts what is said here of a row; ``inference`` reads the released counts.
 """
@@ -45,18 +46,18 @@ _BY_SITE = {"by_site", "by_sites", "groups", "sites"}
 
 @dataclass(frozen=True)
 class Scoring:
-    """How a head is scored over all parties: each counts what the head says of records that it kept out.
+    """A scoring of a head over all parties: each party counts the head's predictions for records that it held out.
 
     The counts are summed under masks and noise, as any plan's, and :func:`privstats.inference.head_score` reads
     accuracy, recall, AUC and calibration off the release, with intervals.
 
     Args:
         head: a fitted classifier of this package. It is published with the plan: show no head that no promise covers.
-        score_bins: bins of the score. More bins bound the AUC more closely, and add up more noise. Of two classes they
-            lie where the releases that the head was made from say that its scores do, each with as many records, which
-            tells far more of a rare outcome than bins of equal width; at no price. There may be fewer than
-            ``score_bins`` then. A head of more classes, of no release or of an older file has bins of equal width.
-        score: ``"probability"``; or ``"margin"``, for heads whose probabilities are nearly all 0 or 1. Calibration
+        score_bins: bins of the score. More bins bound the AUC more closely, and add up more noise. For two classes they
+            follow the distribution of scores in the head's releases, each with equally many records, which measures a
+            rare outcome far better than bins of equal width, at no price. There may be fewer than ``score_bins`` then.
+            A head of more classes, of no release or of an older file has bins of equal width.
+        score: ``"probability"``; or ``"margin"``, for heads with probabilities that are nearly all 0 or 1. Calibration
             needs probabilities.
         reach: with a margin, the largest one with a bin of its own.
         by_class: of more than two classes, a table for each, for one-vs-rest AUC: C more tables under one promise.
@@ -67,8 +68,8 @@ class Scoring:
             their records count as wrong. Default: the classes of the head.
 
     Raises:
-        HeadError: no fitted classifier that can be written to a file, one class alone, or one whose map is fitted on
-            each party's own records: what it says of a record would follow from the others.
+        HeadError: no fitted classifier that can be written to a file, one class alone, or one with a map that is fitted
+            on each party's own records: its prediction for a record would depend on the others.
         SchemaError: bins or labels out of their bounds.
 
     Example:
@@ -128,7 +129,7 @@ class Scoring:
         return schema
 
     def _cuts(self, classes: int) -> tuple[float, ...] | None:
-        """Where bins follow the released scores; None where they are of equal width."""
+        """Return the edges of the bins where they follow the released scores; None where they are of equal width."""
         if self.equal_bins and self.releases is not None:
             raise HeadError("releases say where bins lie that are not of equal width: leave releases or equal_bins out")
         if self.releases is not None:
@@ -144,11 +145,11 @@ class Scoring:
         return published_head(self._bytes)
 
     def plan(self, *, cohort: Cohort, privacy: Privacy | NoPrivacy, **options: Any) -> Plan:
-        """The plan of the score; ``options`` are further ones of :class:`~privstats.Plan`.
+        """Return the plan of the score; ``options`` are further ones of :class:`~privstats.Plan`.
 
         Raises:
-            PlanError: a promise or a cohort that no plan can have, one whose counts no score can be read from, or
-                scores of single sites.
+            PlanError: a promise or a cohort that no plan can have, counts that give no score, or scores of single
+                sites.
         """
         if remedy := _unreadable_under(privacy):
             raise PlanError(f"no score could be read from the counts of such a plan, for {remedy}")
@@ -201,7 +202,7 @@ def head_digest(head: Any) -> str:
 
 
 def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Said]:
-    """What gives scores and probabilities of rows, ``(n, C)`` each, under the head of these bytes.
+    """Return a function that gives scores and probabilities of rows, ``(n, C)`` each, under the head of these bytes.
 
     Raises:
         PlanError: the bytes are no head that can be scored, or not of the schema's classes and columns.
@@ -232,7 +233,7 @@ def reader(schema: ScoringSchema, data: bytes) -> Callable[[NDArray[Any]], Said]
 
 
 def published_provenance(values: Mapping[str, Values]) -> Provenance:
-    """What the head that a plan publishes says it was made from.
+    """Return the provenance of the head that a plan publishes.
 
     Raises:
         PlanError: the bytes are no head.
@@ -245,10 +246,11 @@ def published_provenance(values: Mapping[str, Values]) -> Provenance:
 
 
 def scores_alone(head: Any, rows: NDArray[Any]) -> Said:
-    """Scores and probabilities of every row in an array of its own, ``(n, C)`` each; NaN for a row that is not finite.
+    """Return scores and probabilities of every row, each computed alone, ``(n, C)`` each; NaN for a row that is not
+    finite.
 
-    Products of matrices are rounded otherwise where there are more rows, so what a batch says of one row follows from
-    the others in its last bits.
+    Products of matrices round differently with more rows, so in a batch the last bits of one row's result depend on the
+    others.
     """
     first: Preprocessing = head.preprocessing_
     scores, shares = (np.full((len(rows), len(head.classes_)), np.nan) for _ in range(2))
@@ -322,14 +324,15 @@ def score_cuts(head: Any, releases: Sequence[Release | None], bins: int) -> tupl
 
 
 def cuts_of(scores: ReleasedScores, bins: int) -> tuple[float, ...]:
-    """Cuts between bins of the second class's probability, each with as many of the records that the sums describe.
+    """Return cuts between bins of the second class's probability, each with equally many of the records that the sums
+    describe.
 
     Both classes weigh the same, because a pair of the AUC has one record of each. One half is a cut, so that a
     bin is of one predicted class, and so is the head's prevalence, where sensitivity and specificity of a rare class
-    are read (``HeadScore.at``). Cuts that fall together are one, so there may be fewer bins than asked for.
+    are read (``HeadScore.at``). Equal cuts are merged, so there may be fewer bins than requested.
 
     Guarantee:
-        The cuts are a function of what is public already, whoever holds the records that are scored later: no
+        The cuts are a function of public values, no matter who holds the records that are scored later: no
         record that is scored has a part in the cuts, so each still counts 1 in exactly one public cell.
 
     Args:

@@ -26,7 +26,7 @@ from privstats.transforms.columns import Categories, Column, Dates, Numeric, Tru
 
 _SURE = 3.0
 """Standard deviations of its noise that a cell's count must exceed to hold records."""
-_FLAT = 1e-9  # singular values of differences, beside the largest, below which they are rounding
+_FLAT = 1e-9  # singular values below this part of the largest are rounding
 _ROOM = 2.0**-6  # share of the clip that rounding may cost a row
 
 
@@ -91,7 +91,7 @@ class CellDesign:
         return ~np.isin(np.arange(len(self.names)), empty)
 
     @property
-    def taken(self) -> int:
+    def estimated(self) -> int:
         """Parameters that are estimated."""
         return int((~self.lost).sum())
 
@@ -116,7 +116,7 @@ class CellDesign:
             notes.append(f"{few} in {', '.join(empty)}: not told, and left out of the fit")
         if len(equations.lost.T) > self.lost.sum():
             notes.append("cells of different columns are collinear: their contrasts cannot be told apart")
-        elif equations.determined[0] < equations.sigma_G * math.sqrt(2 * self.taken):
+        elif equations.determined[0] < equations.sigma_G * math.sqrt(2 * self.estimated):
             notes.append(
                 "the Gram matrix is not told apart from its noise: declare fewer cells, read fewer columns, or release "
                 "more records"
@@ -151,9 +151,9 @@ def declared_cells(schema: Schema) -> Cells | None:
 def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequence[int]) -> CellDesign:
     """Return the design of some columns, from sums of products of rows.
 
-    **Each cell is compared with its column's first cell that holds records**, as in treatment coding. A cell whose
-    count is within 3 standard deviations of its noise counts as empty: its own contrasts are not reported, and the
-    noise of its directions, along which the sums determine nothing, stays out of all others.
+    **Each cell is compared with its column's first cell that holds records**, as in treatment coding. A cell with a
+    count within 3 standard deviations of its noise counts as empty: its own contrasts are not reported, and the noise
+    of its directions, along which the sums determine nothing, stays out of all others.
 
     Args:
         cells: the declaration.
@@ -164,7 +164,7 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
     """
     width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
     constant = float(_on_grid(np.array([_constant(schema)]), schema)[0])
-    level, kept, gone = _placed(np.array([constant]), slice(width - 1, width), width), list[Array](), list[Array]()
+    level, spans, gone = _placed(np.array([constant]), slice(width - 1, width), width), list[Array](), list[Array]()
     rows, columns = [level], list[ColumnCells]()
     for j in chosen:
         place, block = cells.blocks[j], blocks[j]
@@ -173,12 +173,12 @@ def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequ
         level[place] = block.means[column.reference]
         moved = np.delete(block.means, column.reference, axis=0) - block.means[column.reference]
         rows += [_placed(each, place, width) for each in moved]
-        for rows_of, directions in zip((kept, gone), block.directions(holds), strict=True):
+        for rows_of, directions in zip((spans, gone), block.directions(holds), strict=True):
             rows_of += [_placed(each, place, width) for each in directions]
         columns.append(column)
-    lost = np.array([False] * len(kept) + [True] * len(gone) + [False])
+    lost = np.array([False] * len(spans) + [True] * len(gone) + [False])
     every = sum(len(block.names) - 1 for block in blocks)
-    basis = np.column_stack([*kept, *gone, np.eye(width)[-1]])
+    basis = np.column_stack([*spans, *gone, np.eye(width)[-1]])
     return CellDesign(np.stack(rows), basis, lost, tuple(columns), every)
 
 
@@ -215,7 +215,7 @@ class _Block:
         return filled if filled.any() else np.arange(len(filled)) == 0
 
     def column(self, holds: NDArray[np.bool_], first: int) -> ColumnCells:
-        """The cells with their parameters, of which ``first`` is the number of the first one."""
+        """Return the cells with their parameters, of which ``first`` is the number of the first one."""
         reference = int(holds.argmax())
         places = first + np.arange(len(holds)) - (np.arange(len(holds)) > reference)
         places[reference] = -1
@@ -225,8 +225,8 @@ class _Block:
         """Orthonormal directions between steps of intervals that hold records, and the further ones of the others."""
         filled = holds[self.of_steps]
         differences = self.steps - self.steps[int(filled.argmax())]
-        kept = _span(differences[filled], float(np.abs(differences).max()))
-        return kept, _span(differences - differences @ kept.T @ kept, float(np.abs(differences).max()))
+        spanned = _span(differences[filled], float(np.abs(differences).max()))
+        return spanned, _span(differences - differences @ spanned.T @ spanned, float(np.abs(differences).max()))
 
 
 def _read(cells: Cells, j: int, schema: Schema) -> _Block:
@@ -282,7 +282,7 @@ class Intervals:
 
 
 def has_ramp(column: Column, cells: Cells) -> bool:
-    """Whether steps of a ramp tell the values of one interval apart; theirs is the last entry but one."""
+    """Return whether steps of a ramp distinguish the values of one interval; theirs is the last entry but one."""
     return cells.ramp and isinstance(column, Numeric | Dates)
 
 
@@ -290,7 +290,7 @@ def _names(column: Column, cuts: Array) -> tuple[str, ...]:
     """Names of a column's intervals, the last one that of a gap."""
     match column:
         case Numeric() | Dates():
-            cut_names = [column.said(float(cut)) for cut in cuts] if isinstance(column, Dates) else _told_apart(cuts)
+            cut_names = [column.said(float(cut)) for cut in cuts] if isinstance(column, Dates) else _distinct(cuts)
             inner = [f"{low} to < {high}" for low, high in pairwise(cut_names)]
             return (f"< {cut_names[0]}", *inner, f">= {cut_names[-1]}", "missing")
         case Truth():
@@ -301,7 +301,7 @@ def _names(column: Column, cuts: Array) -> tuple[str, ...]:
             return (*map(str, column.values), *(() if column.is_scale else ("other",)), "missing")
 
 
-def _told_apart(cuts: Array) -> list[str]:
+def _distinct(cuts: Array) -> list[str]:
     """Cut points in four digits, or in as many as keep a tenth of the distance to the nearest neighbour."""
     gaps = np.diff(cuts, prepend=-np.inf, append=np.inf)
     near = np.minimum(gaps[:-1], gaps[1:]) / 10

@@ -95,28 +95,28 @@ def linear_sums(
     raw = schema.features - (evidence.constant is not None)
     names = column_names(schema, raw)
     chosen = chosen_columns(names, columns)
-    kept = [*chosen, raw] if evidence.constant is not None else chosen
+    places = [*chosen, raw] if evidence.constant is not None else chosen
     count, count_sigma = _records(evidence, raw, records)
-    degrees = degrees_left(count, count_sigma, len(kept), f"{len(kept)} columns")
+    degrees = residual_degrees(count, count_sigma, len(places), f"{len(places)} columns")
     scale, shift = map_columns(schema.transform, raw)
     return LinearSums(
-        equations=_equations(evidence, evidence.G[np.ix_(kept, kept)], evidence.h[kept], target, degrees),
+        equations=_equations(evidence, evidence.G[np.ix_(places, places)], evidence.h[places], target, degrees),
         names=((CONSTANT,) if evidence.constant is not None else ()) + tuple(names[j] for j in chosen),
         contrasts=contrasts_of(scale[chosen], shift[chosen], evidence.constant),
         records=count,
         mean=_mean(evidence, target, count),
         columns=raw,
-        parts=_parts(evidence, kept, target, raw, count_sigma),
+        parts=_parts(evidence, places, target, raw, count_sigma),
     )
 
 
 def _cell_sums(
     schema: RidgeSchema, evidence: GramEvidence, columns: Sequence[str | int] | None, target: int
 ) -> LinearSums:
-    """The sums of a regression on declared columns."""
+    """Return the sums of a regression on declared columns."""
     design = cell_design(schema, evidence.G, evidence.sigma_G, columns)
     count, count_sigma = _records(evidence, schema.features - 1, None)
-    degrees = degrees_left(count, count_sigma, design.taken, f"{design.taken} parameters")
+    degrees = residual_degrees(count, count_sigma, design.estimated, f"{design.estimated} parameters")
     return LinearSums(
         equations=_equations(evidence, design.gram(evidence.G), design.vector(evidence.h), target, degrees),
         names=design.names,
@@ -130,7 +130,7 @@ def _cell_sums(
 
 
 def cell_design(schema: Schema, G: Array, sigma: float, columns: Sequence[str | int] | None = None) -> CellDesign:
-    """The design of declared columns; ``columns`` by their declared names or numbers.
+    """Return the design of declared columns; ``columns`` by their declared names or numbers.
 
     Raises:
         ReleaseError: a column that is not declared, or rows that are not of cells and a constant.
@@ -141,11 +141,11 @@ def cell_design(schema: Schema, G: Array, sigma: float, columns: Sequence[str | 
 
 
 def _mean(evidence: GramEvidence, target: int, records: float) -> float:
-    """The mean target; 0 without a constant, which is the last column."""
+    """Return the mean target; 0 without a constant, which is the last column."""
     return 0.0 if evidence.constant is None else float(evidence.h[-1, target]) / (evidence.constant * records)
 
 
-def degrees_left(records: float, sigma: float, taken: int, what: str) -> float:
+def residual_degrees(records: float, sigma: float, taken: int, what: str) -> float:
     """Residual degrees of freedom: records less the parameters taken.
 
     Raises:
@@ -160,7 +160,7 @@ def degrees_left(records: float, sigma: float, taken: int, what: str) -> float:
 
 
 def _equations(evidence: GramEvidence, G: Array, h: Array, target: int, degrees: float) -> NormalEquations:
-    """The normal equations of one target, G ``(p, p)`` and all targets' h ``(p, T)`` of the chosen columns."""
+    """Return the normal equations of one target, G ``(p, p)`` and all targets' h ``(p, T)`` of the chosen columns."""
     return NormalEquations(
         G=G,
         h=h[:, target],
@@ -173,7 +173,7 @@ def _equations(evidence: GramEvidence, G: Array, h: Array, target: int, degrees:
 
 
 def ridge_schema(release: Release) -> RidgeSchema:
-    """The schema, if its sums are least-squares sums of whole records.
+    """Return the schema, if its sums are least-squares sums of full records.
 
     Raises:
         ReleaseError: of another kind, or as for :func:`require_records`.
@@ -211,7 +211,7 @@ def _records(evidence: GramEvidence, constant: int, records: int | None) -> tupl
 
 
 def _other_targets(G: Array, h: Array, target: int) -> float:
-    """The part of the other targets' energy that the columns explain; q holds all targets together."""
+    """Return the part of the other targets' energy that the columns explain; q holds all targets together."""
     others = np.delete(h, target, axis=1)
     if not others.size:
         return 0.0

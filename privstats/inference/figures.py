@@ -47,7 +47,7 @@ def check_format(path: str | Path | None) -> None:
 
 
 def figure_of(height: float) -> Any:
-    """An empty matplotlib figure, as wide as all are.
+    """Return an empty matplotlib figure, as wide as all are.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -64,7 +64,7 @@ def beside_zero(axes: Any, zero: float = 0.0) -> None:
 
 
 def saved(figure: Any, path: str | Path | None) -> Any:
-    """The figure, saved where there is a path."""
+    """Return the figure, saved where there is a path."""
     if path is not None:
         figure.savefig(path)
     return figure
@@ -178,11 +178,11 @@ def plot_score(score: HeadScore, path: str | Path | None = None) -> Any:
     for axes, (draw, _) in zip(every, panels, strict=True):
         draw(axes, score)
         axes.spines[["top", "right"]].set_visible(False)
-    figure.supxlabel(textwrap.fill(_said(score), _WIDEST), fontsize=SMALL, parse_math=False)
+    figure.supxlabel(textwrap.fill(_note(score), _WIDEST), fontsize=SMALL, parse_math=False)
     return saved(figure, path)
 
 
-def _said(score: HeadScore) -> str:
+def _note(score: HeadScore) -> str:
     noise = "the noise of the counts and " if score.release.plan.noise is not None else ""
     percent = " Confusion in %." if len(score.recall) > _MOST_INTERVALS else ""
     return (
@@ -337,11 +337,11 @@ def plot_explanation(explained: Explanation, path: str | Path | None = None) -> 
 
 def _panel(axes: Any, column: ColumnPoints, row: int) -> None:
     """A cell is a line of its own; with a ramp its steps make a thick line from the lowest points to the highest."""
-    told, last = column.told[row], len(column.cells) - 1
+    reported, last = column.told[row], len(column.cells) - 1
     for place in range(last + 1):
         steps = column.intervals.of_steps == place
         points, ends = column.points[row, steps], [column.low[row, steps].min(), column.high[row, steps].max()]
-        color = UNTOLD if not told[place] else _UP if points.mean() > 0 else _DOWN
+        color = UNTOLD if not reported[place] else _UP if points.mean() > 0 else _DOWN
         if column.filled[place]:
             axes.plot(ends, [place, place], color=color, linewidth=1.5)
         axes.plot([points.min(), points.max()], [place, place], color=color, linewidth=5, solid_capstyle="round")

@@ -72,7 +72,7 @@ class ForestRow(NamedTuple):
 
 
 def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05) -> list[ForestRow]:
-    """The rows of a forest plot, ratios as ratios.
+    """Return the rows of a forest plot, ratios as ratios.
 
     Args:
         tables: an effect, a regression, or several of one kind by name; rows of a regression are its columns.
@@ -141,8 +141,8 @@ def plot_forest(
         _ratio_ticks(panels[-1], [row for row in rows if row.told])
     else:
         panels[-1].locator_params(axis="x", nbins=_MOST_TICKS)
-    said = "\n".join([f"{scale.name}, {100 * (1 - alpha):g} % intervals", *remarks])
-    figure.supxlabel(said, fontsize=SMALL, parse_math=False)
+    notes = "\n".join([f"{scale.name}, {100 * (1 - alpha):g} % intervals", *remarks])
+    figure.supxlabel(notes, fontsize=SMALL, parse_math=False)
     return saved(figure, path)
 
 
@@ -225,12 +225,12 @@ def _rows(name: str, table: Any, alpha: float) -> list[ForestRow]:
         (row,), (low, high) = table.to_rows(alpha), table.conf_int(alpha)
         text = name or table.name or _WHOSE[table.estimand]
         return [ForestRow(text, float(row["estimate"]), float(low), float(high), table.declared)]
-    told, estimate, ends = table.errors.told(alpha), table.errors.estimate, table.conf_int(alpha)
+    reported, estimate, ends = table.errors.told(alpha), table.errors.estimate, table.conf_int(alpha)
     if _scale(table).ratio:
         with np.errstate(over="ignore"):
             estimate, ends = np.exp(estimate), np.exp(ends)
-    lows, highs = np.where(told, ends.T, [[-np.inf], [np.inf]])
-    values = np.where(told, estimate, np.nan)
+    lows, highs = np.where(reported, ends.T, [[-np.inf], [np.inf]])
+    values = np.where(reported, estimate, np.nan)
     starred = bool(_remark(table))
     return [
         ForestRow(

@@ -37,7 +37,7 @@ _NOT_CAUSAL = (
     "columns"
 )
 _NO_EFFECT = f"{_NOT_CAUSAL}; kaplan_meier of the same releases gives risks."
-_SURE = 8.0  # standard deviations of noise beyond which events are told
+_SURE = 8.0  # events are reported beyond this many standard deviations of noise
 _MOST_OF_ALL, _PART = 0.9, 0.75
 _BY_CAUSE = (
     "The ratios are of the rate of {event} among those whom neither it nor {others} has ended: who has {others} counts "
@@ -56,7 +56,7 @@ _CHECKED = (
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class HazardRatios(Regression):
-    """Hazard ratios of columns, with what the counts of the same course tell; ``params`` are their logarithms.
+    """Hazard ratios of columns, with results from the counts of the same course; ``params`` are their logarithms.
 
     A hazard ratio is not a causal effect, even in a trial: it compares those still at risk, and changes with the
     columns. :meth:`kaplan_meier` gives risks.
@@ -65,7 +65,8 @@ class HazardRatios(Regression):
         counted: the release of the counts; None where that session ended without a sum.
         by: the column that is crossed with bins and events in the counts; None where there is none.
         cap_bin: the bin in which the cumulative hazard passes the cap at the mean of the columns; None where none does.
-        events_within: the share of the events up to the last edge that count, before the cap; NaN where it is not told.
+        events_within: the share of the events up to the last edge that count, before the cap; NaN where it is not
+            reported.
 
     Example:
         >>> from privstats import randomness
@@ -97,16 +98,17 @@ class HazardRatios(Regression):
 
     @property
     def remark(self) -> str:
-        """Of which part of the follow-up the ratios are, where less than 90 % of the events count before the cap."""
+        """Note on the part of the follow-up that the ratios cover, where less than 90 % of the events count before the
+        cap."""
         return _FIRST_PART.format(self.events_within) if self.events_within < _MOST_OF_ALL else ""
 
     @property
     def hazard_ratios(self) -> Array:
-        """exp of ``params``, per unit of the columns as they came in; NaN where one is not told at alpha = .05."""
+        """exp of ``params``, per unit of the original columns; NaN where one is not reported at alpha = .05."""
         return np.exp(self.params)
 
     def ratio_int(self, alpha: float = _ALPHA) -> Array:
-        """Intervals of the ratios, shape ``(m, 2)``; (0, inf) where one is not told at this level."""
+        """Return intervals of the ratios, shape ``(m, 2)``; (0, inf) where one is not reported at this level."""
         with np.errstate(over="ignore"):
             return np.exp(self.conf_int(alpha))
 
@@ -165,15 +167,16 @@ class HazardRatios(Regression):
         return logrank_test(counts, by=by, strata=self._strata, **self._words)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Summary:
-        """The table for publication, with the check of proportionality where the counts give one.
+        """Return the table for publication, with the check of proportionality where the counts give one.
 
-        It shows ratios beside their logarithms, whatever ``exponentiate`` says.
+        It shows ratios next to their logarithms, for either value of ``exponentiate``.
         """
         del exponentiate
         return _summary_of(self, alpha)
 
     def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = True) -> Any:
-        """The table as a pandas DataFrame, one row per column, with ratios beside their logarithms in either case.
+        """Return the table as a pandas DataFrame, one row per column, with ratios next to their logarithms in either
+        case.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -197,7 +200,7 @@ class HazardRatios(Regression):
 
     @property
     def _words(self) -> dict[str, Any]:
-        """What readers of the counts are told; bins of hazards are spans of time unless the plan says visits."""
+        """Arguments for readers of the counts; bins of hazards are spans of time unless the plan declares visits."""
         schema = self._schema
         return {"time": schema.bins.name, "event": schema.event, "times": schema.times or "continuous"}
 
@@ -216,19 +219,19 @@ class HazardRatios(Regression):
 
 
 def hazards(releases: Sequence[Release | None]) -> HazardRatios:
-    """Hazard ratios from all releases of a :class:`~privstats.Hazard` course, in order.
+    """Return hazard ratios from all releases of a :class:`~privstats.Hazard` course, in order.
 
-    Coefficients are log hazard ratios per unit of the columns as they came in. Intervals and p-values include what the
-    next Newton step could change. A coefficient is told only where that is at most two standard errors, and where the
-    information along it has settled.
+    Coefficients are log hazard ratios per unit of the original columns. Intervals and p-values include the possible
+    change in the next Newton step. A coefficient is reported only where that change is at most two standard errors, and
+    where the information along it has settled.
 
     Args:
         releases: of every session, the counts first; None for one that ended without a sum.
 
     Assumes:
-        Hazards are proportional given the columns, censoring says nothing of the event given the columns, hazards are
-        even inside a cell of the counts or nobody leaves inside it (or bins are visits), time starts alike for
-        everybody, there is one row per person, persons are independent, clipping is negligible, clients are honest.
+        Hazards are proportional given the columns, censoring is independent of the event given the columns, hazards are
+        even inside a cell of the counts or no one leaves inside it (or bins are visits), time starts alike for
+        everyone, there is one row per person, persons are independent, clipping is negligible, clients are honest.
         Noise is no assumption: it is in the interval.
 
     Raises:
@@ -293,7 +296,7 @@ def _crossed_by(schema: HazardSchema, counts: Release | None) -> str | None:
 
 
 def _times_of(schema: HazardSchema, counts: Release | None) -> str:
-    """What the ratios assume of the time inside a bin; the counts' cells are the clock of the rounds."""
+    """Return the assumption about the time inside a bin; the counts' cells are the clock of the rounds."""
     if schema.times is None:
         return "nobody leaves inside a bin, or all groups leave alike"
     if schema.times == "discrete":
@@ -302,7 +305,7 @@ def _times_of(schema: HazardSchema, counts: Release | None) -> str:
 
 
 def _notes(found: list[str]) -> list[str]:
-    """What those of a regression say, with the remedies of this course."""
+    """Return the regression's notes with this course's remedies."""
     early = "the rounds ended before they converged: give rate=, or more rounds"
     late = "the rounds ended before they converged: take six rounds where a ratio above 2 or below .5 is expected"
     return [late if note == early else note for note in found]
@@ -334,7 +337,7 @@ def _cap_bin(schema: HazardSchema, w: Array, H: Array) -> str | None:
 
 
 def _mean_hazard(schema: HazardSchema, w: Array, H: Array) -> Array:
-    """Of every bin at the mean of the columns, at most 1."""
+    """Return the hazard of every bin at the mean of the columns, at most 1."""
     columns = schema.features - 1
     among = float(np.diag(H)[columns:].sum())
     mean = H[:columns, columns:].sum(axis=1) / among * schema.constant if among > 0 else np.zeros(columns)
@@ -342,9 +345,9 @@ def _mean_hazard(schema: HazardSchema, w: Array, H: Array) -> Array:
 
 
 def _events_within(schema: HazardSchema, w: Array, H: Array, counts: Release | None) -> float:
-    """sum_j H_jj / a^2 (e^mu - 1) (1 - e^-mu) / mu^2, the expected events of who counts, over the counted ones.
+    """Return sum_j H_jj / a^2 (e^mu - 1) (1 - e^-mu) / mu^2, the expected counted events, over the observed ones.
 
-    Not told where noise hides how many events there are.
+    NaN where noise hides the number of events.
     """
     if counts is None:
         return math.nan
@@ -398,7 +401,7 @@ def _head(table: HazardRatios, schema: HazardSchema, test: Proportionality | Non
 
 
 def _starred(table: HazardRatios, alpha: float) -> list[tuple[str, ...]]:
-    """The rows with a star at each ratio that is told, and the share of the events that count."""
+    """Return the rows with a star at each reported ratio, and the share of the events that count."""
     counted = f"{table.events_within:.0%}"
     return [
         (name, ratio if ratio == HIDDEN else f"{ratio}*", *rest, counted)
@@ -407,7 +410,7 @@ def _starred(table: HazardRatios, alpha: float) -> list[tuple[str, ...]]:
 
 
 def _estimated(table: HazardRatios) -> str:
-    """How the ratios were estimated, and what they are not."""
+    """Describe how the ratios were estimated, and what they are not."""
     schema = _schema_of(table.release)
     bins = f"{schema.periods} bins of {schema.bins.name} up to {schema.bins.edges[-1]:g}"
     counted = "counts of bins and events and " if table.counts else ""

@@ -77,7 +77,7 @@ class RocCurve:
 
 
 def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: float, z: float) -> RocCurve:
-    """The curve of counts by rising bin.
+    """Return the curve of counts by rising bin.
 
     Args:
         edges: of the bins, ``(k + 1,)``.
@@ -123,7 +123,7 @@ def _areas(others: Array, members: Array, tied: float) -> float:
 
 
 def _accepted(others: Array, members: Array, tied: float, sigma: float, z: float) -> tuple[float, float] | None:
-    """The ends of the thetas that are not refused; None where they are unbounded."""
+    """Return the ends of the thetas that are not refused; None where they are unbounded."""
     P, Q = float(members.sum()), float(others.sum())
     beats, beaten = _beaten(others, tied), P - np.cumsum(members) + tied * members
     weight_x, weight_y = (np.maximum(counts, 0.0) + sigma**2 for counts in (members, others))
@@ -196,7 +196,7 @@ def reliability(
 def calibration_error(
     ends: tuple[Array, Array], counts: tuple[Array, Array], sigma: float, z: float, inflation: float = 1.0
 ) -> Interval:
-    """The calibration error of counts by bin, with the interval of :func:`reliability`.
+    """Return the calibration error of counts by bin, with the interval of :func:`reliability`.
 
     Args:
         ends: lowest and highest mean probability that each bin may have, ``(k,)`` each.
@@ -264,10 +264,10 @@ def expected_sentences(plan: Plan) -> list[str]:
     scores = planned_scores(plan)
     known = scores if schema.score == "probability" else None
     shares = _SHARES if known is None else tuple(sorted({*_SHARES, round(float(known.prevalence[1]), 2) or 0.01}))
-    told = [_told(share, expected_area(plan, share)) for share in shares]
+    ranges = [_range_of(share, expected_area(plan, share)) for share in shares]
     level = f"the AUC is {_AREA:g}" if known is None else "scores lie where the head's own releases say"
     out = [f"if all {plan.cohort.max_records:,} records are scored and {level}, its interval will be about "]
-    out[0] += "; ".join(told)
+    out[0] += "; ".join(ranges)
     if schema.classes == 2 and schema.cuts is None and schema.score == "probability":
         out.append(_why_equal(known is not None))
     return out
@@ -282,7 +282,7 @@ def _why_equal(known: bool) -> str:
     )
 
 
-def _told(share: float, found: Interval) -> str:
+def _range_of(share: float, found: Interval) -> str:
     where = f"where {100 * share:g} in 100 are of the class"
     return f"{found.low:.2f} to {found.high:.2f} {where}" if found.told else f"hidden by noise {where}"
 

@@ -165,7 +165,7 @@ class HeadScore(RowTable):
         ]
 
     def summary(self, *, own: bool = False) -> Summary:
-        """The measures as a table.
+        """Return the measures as a table.
 
         Args:
             own: of one holder's own records, scored exactly: no release, clients or promise to name.
@@ -195,9 +195,9 @@ class HeadScore(RowTable):
     def _outcomes(self) -> str:
         """Number of records with each label, which TRIPOD requires of a validation."""
         sigma = self.confusion_sigma * math.sqrt(len(self.confusion))
-        said = f" (noisy, standard error {sigma:,.1f} each)" if sigma else ""
+        noise = f" (noisy, standard error {sigma:,.1f} each)" if sigma else ""
         counts = zip(self.recall, self.confusion.sum(axis=1), strict=True)
-        return ", ".join(f"{max(count, 0.0):,.0f} of {label}" for label, count in counts) + said
+        return ", ".join(f"{max(count, 0.0):,.0f} of {label}" for label, count in counts) + noise
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Draw :func:`plot_score`'s panels: ROC curves, calibration and confusion."""
@@ -274,15 +274,15 @@ def score_of_own_records(score: HeadScore, labels: Sequence[Any], own: OwnRecord
         labels: of the head, in order.
         own: the records.
     """
-    z, said, named = z_of(score.alpha), own.shares.argmax(axis=1), [str(label) for label in labels]
+    z, predicted, named = z_of(score.alpha), own.shares.argmax(axis=1), [str(label) for label in labels]
     rows = [own.y == place for place in range(len(named))]
     every = np.ones(len(own.y), bool)
     return replace(
         score,
-        accuracy=own.share(said == own.y, every, z),
+        accuracy=own.share(predicted == own.y, every, z),
         balanced_accuracy=own.balanced(score.balanced_accuracy.value, z),
-        recall={name: own.share(said == place, rows[place], z) for place, name in enumerate(named)},
-        predicted=tuple(tuple(own.share(said == each, row, z) for each in range(len(named))) for row in rows),
+        recall={name: own.share(predicted == place, rows[place], z) for place, name in enumerate(named)},
+        predicted=tuple(tuple(own.share(predicted == each, row, z) for each in range(len(named))) for row in rows),
         roc={name: own.curve(named.index(name), z) for name in score.roc},
         calibration=own.calibration(labels, z),
         own=own,
@@ -290,10 +290,8 @@ def score_of_own_records(score: HeadScore, labels: Sequence[Any], own: OwnRecord
 
 
 def _schema_of(release: Release) -> ScoringSchema:
-    given = type(require_records(release).plan.schema).__name__
-    refusal = ReleaseError(
-        f"this reader takes counts of a scored head, and the release measures a {given}; see Scoring"
-    )
+    kind = type(require_records(release).plan.schema).__name__
+    refusal = ReleaseError(f"this reader takes counts of a scored head, and the release measures a {kind}; see Scoring")
     schema = narrowed(release.plan.schema, ScoringSchema, refusal)
     require_gaussian(release)
     return schema

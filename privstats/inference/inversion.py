@@ -1,4 +1,4 @@
-"""Confidence intervals by test inversion from normal equations whose sums carry Gaussian noise of known level.
+"""Confidence intervals by test inversion from normal equations with Gaussian noise of known level in their sums.
 
 Numbers in, numbers out: this module knows neither releases nor schemas. For ``G b = h`` with observed ``G + E`` and
 ``h + e`` the score at b is exactly
@@ -113,8 +113,8 @@ class NormalEquations:
         if not null.any():
             inverse = np.linalg.inv(self.G)
             return np.asarray((inverse + inverse.T) / 2)
-        kept = vectors[:, ~null]
-        return np.asarray((kept / values[~null]) @ kept.T)
+        regular = vectors[:, ~null]
+        return np.asarray((regular / values[~null]) @ regular.T)
 
     @cached_property
     def solution(self) -> Array:
@@ -235,15 +235,15 @@ class Inversion:
                 variance is omitted, quantiles are normal, and the bias moves both ends. Both kinds of intervals report
                 the same contrasts.
         """
-        told = self.told(alpha)
-        z2 = np.where(told, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
-        square = np.where(told, np.square(self.precision) - z2 * self._curvature, 1.0)
+        reported = self.told(alpha)
+        z2 = np.where(reported, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
+        square = np.where(reported, np.square(self.precision) - z2 * self._curvature, 1.0)
         middle = z2 * self._slope / 2
         free = z2 * (self._noise + (self.equations.variance * self.precision if sampling else 0.0))
         root = np.sqrt(np.maximum(np.square(middle) + square * free, 0.0))
-        moved = 0.0 if sampling or not self.bias else np.where(told, self.left * self.error, 0.0)
+        moved = 0.0 if sampling or not self.bias else np.where(reported, self.left * self.error, 0.0)
         low, high = (middle - root) / square - moved, (middle + root) / square + moved
-        return np.where(told, self.estimate + low, -np.inf), np.where(told, self.estimate + high, np.inf)
+        return np.where(reported, self.estimate + low, -np.inf), np.where(reported, self.estimate + high, np.inf)
 
     def combined(self, rows: Array) -> Inversion:
         """Return the inversion for linear combinations of the contrasts, ``(r, m)``."""
@@ -333,7 +333,7 @@ class Inversion:
 
 
 def condition(values: Array) -> float | None:
-    """The condition number of columns from G's eigenvalues in ascending order; None where G is indefinite."""
+    """Return the condition number of columns from G's eigenvalues in ascending order; None where G is indefinite."""
     return math.sqrt(float(values[-1]) / float(values[0])) if values[0] > 0 else None
 
 

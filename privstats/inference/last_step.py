@@ -30,7 +30,7 @@ LOOK_BACK = 2
 _ARRIVED = 2.0  # standard errors that the next step may move a coefficient by, at the most
 _SETTLED = 0.5  # log of the information along a coefficient that a round may have changed, at the most
 _SURE = 2.0  # standard deviations of noise that a measured change must allow for
-_SAID = 0.5  # standard errors of a possible next step from which a note says so
+_SAID = 0.5  # a note reports possible next steps from this many standard errors on
 _ALL = slice(None)
 
 
@@ -126,8 +126,8 @@ class LastStep:
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
         """Ends of the intervals; as :meth:`Inversion.interval`."""
         low, high = self.inversion.interval(alpha, sampling=sampling)
-        told = self.told(alpha)
-        return np.where(told, self.offset + low, -np.inf), np.where(told, self.offset + high, np.inf)
+        reported = self.told(alpha)
+        return np.where(reported, self.offset + low, -np.inf), np.where(reported, self.offset + high, np.inf)
 
     def combined(self, rows: Array) -> LastStep:
         """Return the step for linear combinations of the parameters, ``(r, m)``."""
@@ -155,7 +155,7 @@ def remainder(equations: NormalEquations, radius: float) -> float:
 def last_step(
     present: Sequence[Release], weights: Sequence[Array], radius: float, rows: Array, design: CellDesign | None = None
 ) -> LastStep:
-    """The last round of a course of scores, solved without damping.
+    """Return the last round of a course of scores, solved without damping.
 
     Args:
         present: releases of the rounds that ended with a sum, with g and H, in order.
@@ -186,7 +186,7 @@ def notes_on(errors: LastStep, read: NDArray[np.bool_] | slice = _ALL) -> list[s
 def _earlier(
     present: Sequence[Release], weights: Sequence[Array], radius: float, design: CellDesign | None
 ) -> tuple[Earlier, ...]:
-    """The rounds before the last one, the nearest first."""
+    """Return the rounds before the last one, the nearest first."""
     rounds = []
     for back in range(1, min(LOOK_BACK, len(present) - 1) + 1):
         H, sigma = _symmetric(present[-1 - back]), present[-1 - back].sigma["H"]
@@ -196,7 +196,7 @@ def _earlier(
 
 
 def _equations(last: Release, design: CellDesign | None = None) -> NormalEquations:
-    """The Newton step of a round: its information, its score, and a variance of 1."""
+    """Return the Newton step of a round: its information, its score, and a variance of 1."""
     H, g = _symmetric(last), np.asarray(last.moments.g)
     if design is not None:
         H, g = design.gram(H), design.vector(g)

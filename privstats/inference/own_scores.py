@@ -45,12 +45,12 @@ def area_influences(inside: NDArray[np.bool_], scores: Array) -> tuple[float, Ar
     for side in (inside, ~inside):
         won[side] = (ranks[side] - rankdata(scores[side])) / (~side).sum()
     won[~inside] = 1 - won[~inside]
-    found = float(won[inside].mean())
-    moves = won - found
+    value = float(won[inside].mean())
+    moves = won - value
     for side in (inside, ~inside):
         size = int(side.sum())
         moves[side] /= np.sqrt(size * max(size - 1, 1))
-    return found, moves
+    return value, moves
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class OwnRecords:
         return max(float((np.bincount(whose, weights=chosen) ** 2).sum()) / alone, 1.0) if alone else 1.0
 
     def share(self, hits: NDArray[np.bool_], rows: NDArray[np.bool_], z: float) -> Interval:
-        """The share of hits among some rows, by Wilson's interval."""
+        """Return the share of hits among some rows, by Wilson's interval."""
         part, total = float((hits & rows).sum()), float(rows.sum())
         moves = hits.astype(np.float64) - (part / total if total else 0.0)
         return ratio(part, total, (1, 1), 0.0, z * math.sqrt(self.inflation(moves, rows)))
@@ -113,7 +113,7 @@ class OwnRecords:
         return self.share(above, ill, z), self.share(~above, ~ill, z)
 
     def balanced(self, value: float, z: float) -> Interval:
-        """The interval of the mean of the recalls, which is given."""
+        """Return the interval of the mean of the recalls, which is given."""
         right, moves = self.shares.argmax(axis=1) == self.y, np.zeros(len(self.y))
         classes = self.shares.shape[1]
         for place in range(classes):
@@ -125,20 +125,21 @@ class OwnRecords:
         return Interval(value, max(value - room, 0.0), min(value + room, 1.0), True)
 
     def curve(self, place: int, z: float) -> RocCurve:
-        """The curve of a class against all others, at quantiles of both sides' scores."""
+        """Return the curve of a class against all others, at quantiles of both sides' scores."""
         scores, inside = self.shares[:, place], self.y == place
         values, at = np.unique(scores, return_inverse=True)
         sides: list[Array] = [
             np.bincount(at[side], minlength=len(values)).astype(np.float64) for side in (~inside, inside)
         ]
         wider = self.inflation(area_influences(inside, scores)[1]) if inside.any() and (~inside).any() else 1.0
-        found = area(sides[0], sides[1], 0.0, z * math.sqrt(wider))
+        interval = area(sides[0], sides[1], 0.0, z * math.sqrt(wider))
         cuts = np.unique(np.concatenate(list(_quantiles(scores, (inside, ~inside)))))[::-1]
         true, false = (tuple(self.share(scores >= cut, side, z) for cut in cuts.tolist()) for side in (inside, ~inside))
-        return RocCurve(cuts, true, false, found, (found.value, found.value))
+        return RocCurve(cuts, true, false, interval, (interval.value, interval.value))
 
     def calibration(self, labels: Sequence[Any], z: float) -> Reliability:
-        """The diagram by groups of records of like probability: of the second of two classes, else of the predicted."""
+        """Return the diagram by groups of records of like probability: of the second of two classes, else of the
+        predicted."""
         two = self.shares.shape[1] == 2
         shares = self.shares[:, 1] if two else self.shares.max(axis=1)
         hits = self.y == 1 if two else self.shares.argmax(axis=1) == self.y

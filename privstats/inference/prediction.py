@@ -133,8 +133,8 @@ def _of_slope(plan: Plan, guesses: Guesses, alpha: float) -> tuple[float, float]
     noise_G, noise_h = of_folds * sigma.get("G", 0.0), of_folds * sigma.get("h", 0.0)
     square = deviation**2 / information
     noise = (noise_h**2 + noise_G**2 * deviation**2 / guesses.variance / 2) / information**2
-    told = z * noise_G < information
-    return z * math.sqrt(square), z * math.sqrt(square + noise) if told else math.inf
+    reported = z * noise_G < information
+    return z * math.sqrt(square), z * math.sqrt(square + noise) if reported else math.inf
 
 
 def _of_effect(plan: Plan | Effect, guesses: Guesses, alpha: float) -> tuple[float, float]:
@@ -235,10 +235,10 @@ def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
         return _Means(1.0, variance / (pi * (1 - pi)), pi * (1 - pi), pi)
     e, chances = _propensities(guesses)
     low = schema.trim or 0.0
-    kept = (e <= 1 - low) & ((e >= low) | (schema.estimand == "att"))
+    inside = (e <= 1 - low) & ((e >= low) | (schema.estimand == "att"))
     weight = {"ate": np.ones_like(e), "att": e, "overlap": e * (1 - e)}[schema.estimand]
     square = {"ate": 1 / (e * (1 - e)), "att": e / (1 - e), "overlap": e * (1 - e)}[schema.estimand]
-    mean = {name: float(chances @ (each * kept)) for name, each in (("weight", weight), ("square", square))}
+    mean = {name: float(chances @ (each * inside)) for name, each in (("weight", weight), ("square", square))}
     return _Means(mean["weight"], variance * mean["square"], float(chances @ (e * (1 - e))), guesses.treated)
 
 
@@ -273,17 +273,17 @@ def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> flo
     sigma = {letter: size * parts for letter, size in _sigma(course.plan).items()}
     weight = n * means.weight
     tau = sigma.get("W", sigma["N"]) * schema.largest_weight
-    left = weight / schema.largest_weight - (3 * schema.width if course.share else 1)
-    if left <= 1:
+    degrees = weight / schema.largest_weight - (3 * schema.width if course.share else 1)
+    if degrees <= 1:
         return math.inf
     deviation = C**2 * math.hypot(sigma["e"], sigma["N"])
-    spread = max(n * means.square + _of_lines(course, guesses), deviation) * (left + 3 * schema.width) / left
+    spread = max(n * means.square + _of_lines(course, guesses), deviation) * (degrees + 3 * schema.width) / degrees
     rest = spread + (C * sigma["e"]) ** 2
     nuisances = 0.0 if schema.probability is not None else _nuisances(course, guesses, means)
     if not nuisances <= _MOST_R**2 * rest:
         return math.inf
     variance = rest + nuisances
-    q = quantile(alpha, 1 / (1 / left + deviation**2 / (2 * variance**2)))
+    q = quantile(alpha, 1 / (1 / degrees + deviation**2 / (2 * variance**2)))
     square = weight**2 - (q * tau) ** 2
     return q * math.sqrt(variance / square) if square > 0 else math.inf
 
@@ -296,8 +296,8 @@ def _of_lines(course: Effect, guesses: Guesses) -> float:
     if course.schema.probability is None:
         return 0.0
     pi = _chance(course.schema)
-    taken, spread = _line_errors(course, guesses, guesses.records * min(pi, 1 - pi))
-    of_both = float(_columns(course.schema, guesses) @ (taken + (pi**2 + (1 - pi) ** 2) * spread))
+    shrunk, spread = _line_errors(course, guesses, guesses.records * min(pi, 1 - pi))
+    of_both = float(_columns(course.schema, guesses) @ (shrunk + (pi**2 + (1 - pi) ** 2) * spread))
     return guesses.records * min(of_both, course.schema.half**2) / (pi * (1 - pi))
 
 
@@ -317,8 +317,8 @@ def _nuisances(course: Effect, guesses: Guesses, means: _Means) -> float:
     weights = 1 / information + (rounds["g"] / information) ** 2
     total, sides = 0.0, (means.treated,) if schema.estimand == "att" else (means.treated, 1 - means.treated)
     for share in sides:
-        taken, spread = _line_errors(course, guesses, n * share)
-        total += float((np.square(n * (1 - share) * columns) * (taken + spread) * weights).sum())
+        shrunk, spread = _line_errors(course, guesses, n * share)
+        total += float((np.square(n * (1 - share) * columns) * (shrunk + spread) * weights).sum())
     return total * (0.0625 if schema.estimand == "overlap" else 1.0)
 
 
@@ -384,10 +384,10 @@ def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: flo
     step = noise_g**2 * (1 + twice) * float((1 / information**2).sum())
     length = min(schema.clip_norm * math.sqrt(step), _LARGEST)
     curve = (math.expm1(length) - length) / length if length else 0.0
-    left_in_all = curve * noise_g * math.sqrt((1 + once) * float((1 / information).sum()))
+    total_move = curve * noise_g * math.sqrt((1 + once) * float((1 / information).sum()))
     error = math.sqrt(once / own + (noise_g**2 * twice + noise_H**2 * step / 2) / own**2)
-    left = np.asarray(left_in_all * math.sqrt(once / own) / error)
-    q = float(folded_quantile(alpha, left))
+    move = np.asarray(total_move * math.sqrt(once / own) / error)
+    q = float(folded_quantile(alpha, move))
     lost = 1 - (q * noise_H / own) ** 2
     return exact, q * error / math.sqrt(lost) if lost > 0 else math.inf
 

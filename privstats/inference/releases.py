@@ -28,7 +28,7 @@ _SURE = 3.0  # standard deviations of the noise in a count of persons that recko
 
 
 def present_releases(releases: Sequence[Release | None]) -> list[Release]:
-    """The releases of a course's sessions, without those that ended without a sum.
+    """Return the releases of a course's sessions, without those that ended without a sum.
 
     Raises:
         ReleaseError: not a list, or as for :func:`require_records`.
@@ -39,7 +39,7 @@ def present_releases(releases: Sequence[Release | None]) -> list[Release]:
 
 
 def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Releases]:
-    """The plans of the count sessions that a ``Binned`` course begins with, and what follows them.
+    """Return the plans of the count sessions that a ``Binned`` course begins with, and what follows them.
 
     Cut points that counts have found are as good as public ones here: noise of the counts is independent of that of the
     sums, and a contrast is that of the cells that were found.
@@ -52,7 +52,7 @@ def counted_before(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...]
 
 
 def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
-    """A release alone, or the last of a ``Binned`` course over one plan; before it the plans of its counts.
+    """Return a release alone, or the last of a ``Binned`` course over one plan; before it the plans of its counts.
 
     Raises:
         ReleaseError, DataError: as :func:`behind_cut_points`.
@@ -65,7 +65,7 @@ def last_of(release: Release | Releases) -> tuple[tuple[Plan, ...], Release]:
 
 
 def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
-    """The plan of the first session and the release of the second, of a ``Standardised`` course; else None.
+    """Return the plan of the first session and the release of the second, of a ``Standardised`` course; else None.
 
     The ranges are public maps there, which coefficients undo; the noise that chose them is independent of that of the
     sums.
@@ -76,12 +76,12 @@ def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
     if len(releases) != 2 or not all(isinstance(each, Release) for each in releases):
         return None
     first, last = releases
-    given, ranged = first.plan.schema, last.plan.schema
-    if not (isinstance(given, RidgeSchema) and isinstance(ranged, RidgeSchema)):
+    original, ranged = first.plan.schema, last.plan.schema
+    if not (isinstance(original, RidgeSchema) and isinstance(ranged, RidgeSchema)):
         return None
     from privstats.course.standardised import behind_ranges
 
-    if behind_ranges(replace(given, folds=ranged.folds), first) != ranged:
+    if behind_ranges(replace(original, folds=ranged.folds), first) != ranged:
         raise ReleaseError(
             "these sums are not behind the ranges that the first release gives: give both releases of one Standardised "
             "course, in order, or the last one alone"

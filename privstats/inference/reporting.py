@@ -50,7 +50,7 @@ class Source:
     plans: tuple[Plan, ...] = ()
 
     def title(self, what: str) -> str:
-        """The title of a table."""
+        """Return the title of a table."""
         return self._test_noise + f"{what} from a release"
 
     @property
@@ -213,6 +213,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def texts_of(release: Release) -> tuple[tuple[str, str], ...]:
-    """A row of a table's head: which texts of a release's columns count as 0 and as 1; none where all are numbers."""
+    """Return a row of a table's head: which texts of a release's columns count as 0 and as 1; none where all are
+    numbers."""
     levels = levels_of(release.plan.schema)
     return () if levels is None else (("texts", levels.said),)

@@ -49,14 +49,14 @@ class LinearScores:
     intercept: Array
 
 
-def made_from(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
+def releases_behind(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
     """Return the releases behind the head, without None and counts of cut points; refuse any other releases.
 
     Raises:
         ReleaseError: other releases, or public records in addition to them.
     """
-    given = releases if isinstance(releases, list | tuple) else [releases]
-    have = [each for each in given if isinstance(each, Release)]
+    several = releases if isinstance(releases, list | tuple) else [releases]
+    have = [each for each in several if isinstance(each, Release)]
     provenance = getattr(head, "provenance_", None)
     if not have or not isinstance(provenance, Provenance) or provenance.releases != Provenance.of(have).releases:
         raise ReleaseError("these are not the releases that the head was made from; give all of them, in order")
@@ -67,7 +67,7 @@ def made_from(head: Any, releases: Released | Sequence[Release | None]) -> list[
 
 
 def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
-    """The scores of a rule, with all rows at one length where the rule divides by a row's own.
+    """Return the scores of a rule, with all rows at one length where the rule divides by a row's own.
 
     Behind a whitening M the scores are ``W M x / |M x| + b``. A table of points needs one length for all: the root of
     the mean of ``|M x|^2``, which follows from the second moments B as ``sum l P^2``.
@@ -94,7 +94,7 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
     of the releases may draw further ones.
 
     Args:
-        head: made from the releases (:func:`made_from`).
+        head: made from the releases (:func:`releases_behind`).
         releases: all of them, in order.
         draws: their number.
     """
@@ -107,7 +107,7 @@ def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Ite
 
 
 def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
-    """The release of class sums, and how many classes it has."""
+    """Return the release of class sums, and how many classes it has."""
     for release in releases:
         if isinstance(schema := release.plan.schema, ClassSchema):
             return release, schema.classes
@@ -115,7 +115,8 @@ def class_sums(releases: Sequence[Release]) -> tuple[Release, int]:
 
 
 def _softmax_recipe(releases: Sequence[Release]) -> SoftmaxRounds:
-    """The recipe of rounds of a linear softmax; a module that another package brings may have any rule and state."""
+    """Return the recipe of rounds of a linear softmax; a module that another package brings may have any rule and
+    state."""
     from privstats.course.recipes import SoftmaxRounds, recipe_of
 
     recipe = recipe_of(releases)
@@ -185,7 +186,7 @@ class _Round:
         return cls(weights @ lengths, gradient, release.moments.k, float(release.sigma["g"]))
 
     def moved(self, whitening: softmax.SoftmaxWhitening, weights: Array, hessian: Array) -> Array:
-        """The sum as it would have been at other published weights behind another whitening."""
+        """Return the sum as it would have been at other published weights behind another whitening."""
         lengths = _to_rows(whitening)
         return np.asarray((self.gradient + (weights @ lengths - self.weights) @ hessian) @ lengths)
 
@@ -274,19 +275,19 @@ class Rows:
         )
 
     def before(self, scores: LinearScores) -> LinearScores:
-        """The scores of rows of cells."""
+        """Return the scores of rows of cells."""
         coef = scores.coef / self.length
         return LinearScores(coef, scores.intercept - coef @ self.shift)
 
     def mean(self, release: Release, classes: int) -> Array:
-        """The mean row of cells; the shift where noise leaves no records."""
-        kept = [place for place in range(classes) if place not in release.suppressed]
-        n = float(release.moments.N[kept].sum())
-        return self.shift + (self.length * release.moments.A[kept].sum(axis=0) / n if n >= 1 else 0.0)
+        """Return the mean row of cells; the shift where noise leaves no records."""
+        released = [place for place in range(classes) if place not in release.suppressed]
+        n = float(release.moments.N[released].sum())
+        return self.shift + (self.length * release.moments.A[released].sum(axis=0) / n if n >= 1 else 0.0)
 
 
 def noisy(releases: Sequence[Release]) -> bool:
-    """Whether any of the releases carries noise."""
+    """Return whether any of the releases carries noise."""
     return any(level > 0 for release in releases for level in release.sigma.values())
 
 
@@ -314,7 +315,7 @@ def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[I
 
 
 def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array, list[Array]]:
-    """The base, one per outcome, and of each column ``(outcomes, cells)``."""
+    """Return the base, one per outcome, and of each column ``(outcomes, cells)``."""
     coef, intercept = scores.coef, scores.intercept
     if len(coef) == 2:
         coef, intercept = coef[1:] - coef[:1], intercept[1:] - intercept[:1]

@@ -26,8 +26,8 @@ from privstats.inference.scorecard_points import (
     class_sums,
     half_widths,
     linear_scores,
-    made_from,
     noisy,
+    releases_behind,
     shares,
 )
 from privstats.inference.summary import RowTable, Summary, ends_of
@@ -110,7 +110,7 @@ class Explanation:
         return f"log odds of {self.outcome} {self.score:+.2f} ({chance}): {', '.join([f'{self.base:+.2f}', *parts])}"
 
     def plot(self, path: Any = None) -> Any:
-        """A bar for every column: see :func:`~privstats.inference.plot_explanation`."""
+        """Return a bar for every column: see :func:`~privstats.inference.plot_explanation`."""
         from privstats.inference.figures import plot_explanation
 
         return plot_explanation(self, path)
@@ -175,7 +175,7 @@ class Scorecard(RowTable):
         return np.column_stack([1 - yes, yes])
 
     def explain(self, record: Any, outcome: str | None = None) -> Explanation:
-        """The points of one record, the largest first: exact, for the score is their sum.
+        """Return the points of one record, the largest first: exact, for the score is their sum.
 
         Args:
             record: a row of a frame, or a mapping from the columns' names to values.
@@ -198,7 +198,7 @@ class Scorecard(RowTable):
         )
 
     def summary(self) -> Summary:
-        """The table for publication: text, HTML, LaTeX, CSV."""
+        """Return the table for publication: text, HTML, LaTeX, CSV."""
         return card_summary(self)
 
     def to_rows(self) -> list[dict[str, object]]:
@@ -220,7 +220,7 @@ class Scorecard(RowTable):
         ]
 
     def plot(self, path: Any = None, column: str | None = None, outcome: str | None = None) -> Any:
-        """The curves of all columns, or of one: see :func:`~privstats.inference.plot_scorecard`."""
+        """Return the curves of all columns, or of one: see :func:`~privstats.inference.plot_scorecard`."""
         from privstats.inference.figures import plot_scorecard
 
         shown = [each for each in self.columns if column is None or each.name == column]
@@ -277,7 +277,7 @@ def scorecard(
     require_level(alpha)
     if draws < 2:
         raise DataError(f"draws must be at least 2, got {draws}; 200 give a standard deviation to 5 %")
-    have, rows = made_from(head, releases), Rows.of(head)
+    have, rows = releases_behind(head, releases), Rows.of(head)
     mean = rows.mean(*class_sums(have))
     scores = linear_scores(head.rule_, have)
     base, points = cell_points(rows.before(scores), rows.cells, mean)
@@ -338,7 +338,7 @@ def _rows(card: Scorecard) -> Iterator[tuple[str, ...]]:
 
 
 def _points(column: ColumnPoints, row: int, place: int) -> tuple[str, str, str]:
-    """The points of a cell and its band; of several steps the first and the last, and the band of all."""
+    """Return the points of a cell and its band; of several steps the first and the last, and the band of all."""
     steps = column.intervals.of_steps == place
     points = [f"{value:+.2f}" for value in column.points[row, steps]]
     text = points[0] if points[0] == points[-1] else f"{points[0]} to {points[-1]}"

@@ -86,9 +86,9 @@ class Summary:
         """80 columns of plain text, more for long cells; row names are cut to what is left, but not below 12, and not
         where two rows would have one name."""
         widths = [max(map(len, column)) for column in zip(self.columns, *self.rows, strict=True)]
-        left = max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME)
+        room = max(_WIDTH - sum(width + 2 for width in widths[1:]), _LEAST_NAME)
         names = {row[0] for row in self.rows}
-        widths[0] = min(widths[0], left) if len({name[: left - 1] for name in names}) == len(names) else widths[0]
+        widths[0] = min(widths[0], room) if len({name[: room - 1] for name in names}) == len(names) else widths[0]
         lines = [self.title, "=" * _WIDTH, *textwrap.wrap(self.caution, _WIDTH)]
         for name, value in self.head:
             lines += textwrap.wrap(f"{name:<18} {value}", _WIDTH, subsequent_indent=" " * 19, drop_whitespace=True)
@@ -100,7 +100,7 @@ class Summary:
         return "\n".join(line.rstrip() for line in lines)
 
     def as_html(self) -> str:
-        """An HTML fragment without a style of its own; the caption names the promise."""
+        """Return an HTML fragment without a style of its own; the caption names the promise."""
         head = "".join(
             f"<tr><th>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>" for name, value in self.head
         )
@@ -123,7 +123,7 @@ class Summary:
         return self.as_html()
 
     def as_latex(self) -> str:
-        """A ``table`` with a caption and the rules of booktabs; head and foot are notes below."""
+        """Return a ``table`` with a caption and the rules of booktabs; head and foot are notes below."""
         lines = [r"% needs \usepackage{booktabs}", r"\begin{table}[htbp]", r"\centering"]
         lines += [rf"\caption{{{_escaped(self._caption)}}}", rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}"]
         lines += [r"\toprule", " & ".join(map(_escaped, self._headings)) + r" \\", r"\midrule"]
@@ -181,12 +181,12 @@ def ends_of(alpha: float) -> tuple[str, str]:
 
 
 def chance_of(p: float) -> str:
-    """A p-value as it is printed."""
+    """Return a p-value as it is printed."""
     return "<.0001" if p < _LEAST_P else f"{p:.4f}"
 
 
 def number_of(value: float) -> str:
-    """A number as it is printed."""
+    """Return a number as it is printed."""
     return f"{value:.4g}"
 
 
@@ -198,7 +198,7 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _plain(cell: str) -> str:
-    """A number as other programs read it; any other text as it is."""
+    """Return a number as other programs read it; any other text as it is."""
     starred = _STARRED.fullmatch(cell)
     return starred[1] if starred else _THOUSANDS.sub("", cell)
 
@@ -284,7 +284,7 @@ class Framed(ABC):
 
     @abstractmethod
     def to_rows(self) -> Sequence[Mapping[str, object]]:
-        """The table as plain values, a mapping per row."""
+        """Return the table as plain values, a mapping per row."""
 
     def to_frame(self) -> Any:
         """Return :meth:`to_rows` as a pandas DataFrame; :data:`~privstats.inference.FRAME_COLUMNS` explains its
@@ -301,7 +301,7 @@ class RowTable(Framed):
 
     @abstractmethod
     def summary(self) -> Summary:
-        """The table for publication."""
+        """Return the table for publication."""
 
     def __str__(self) -> str:
         return str(self.summary())

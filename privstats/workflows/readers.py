@@ -46,7 +46,7 @@ class TableReader:
     check: Callable[[Any], object] | None = None
 
     def fits(self, schema: Schema) -> bool:
-        """Whether a release of this schema holds what it reads."""
+        """Return whether a release of this schema holds what it reads."""
         alike = self.family in (None, getattr(schema, "family", None))
         return schema.task == self.task and alike and set(self.letters) <= set(sent(schema))
 
@@ -62,7 +62,8 @@ class TableReader:
         return ""
 
     def takes(self, plan: Plan) -> bool:
-        """Whether a release under this plan holds what it reads, with rows and noise that its intervals are for."""
+        """Return whether a release under this plan holds what it reads, with rows and noise that its intervals are
+        for."""
         return self.fits(plan.schema) and not self.refusal(plan)
 
 
@@ -234,7 +235,7 @@ def refusal(plan: Plan) -> str:
 
 
 def with_letters(schema: Schema, letters: str) -> Schema:
-    """The schema without the other statistics, where its kind can leave one out.
+    """Return the schema without the other statistics, where its kind can leave one out.
 
     Example:
         >>> from privstats.workflows.readers import with_letters
@@ -281,7 +282,7 @@ class UnreadStatistics:
         return tuple(name for name in self.chosen if name not in TABLES)
 
     def sentences(self) -> list[str]:
-        """The sentences for a reviewer; none where the schema has no readers."""
+        """Return the sentences for a reviewer; none where the schema has no readers."""
         if self.refused:
             return [f"WARNING: nothing can be read from this release, for {self.refused}"]
         if not self.chosen:
@@ -332,13 +333,13 @@ def unread_statistics(plan: Plan, chosen: Sequence[str] = ()) -> UnreadStatistic
         (('D',), 0.065)
     """
     schema, able = plan.schema, possible(plan)
-    asked = tuple(chosen) or able[:1]
-    read = {letter for name in asked for letter in reads(name, plan)}
+    selected = tuple(chosen) or able[:1]
+    read = {letter for name in selected for letter in reads(name, plan)}
     readers = {letter: tuple(name for name in able if letter in reads(name, plan)) for letter in sent(schema)}
     letters = tuple(letter for letter in readers if letter not in read) if able else ()
     share, gain = _cost(plan, letters)
     refused = "" if able else _refused(plan)
-    return UnreadStatistics(asked if able else (), not chosen, readers, letters, share, gain, refused)
+    return UnreadStatistics(selected if able else (), not chosen, readers, letters, share, gain, refused)
 
 
 def _refused(plan: Plan) -> str:
@@ -348,7 +349,7 @@ def _refused(plan: Plan) -> str:
 
 
 def _cost(plan: Plan, letters: tuple[str, ...]) -> tuple[float, Mapping[str, float]]:
-    """The share of these letters, and what the noise on the others would be without them."""
+    """Return the share of these letters, and what the noise on the others would be without them."""
     if not letters or plan.noise is None or not isinstance(plan.privacy, Privacy):
         return 0.0, {}
     share = {row.statistic: row.share for row in plan.noise.rows}

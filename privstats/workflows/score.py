@@ -71,7 +71,7 @@ class Scores:
             (0.95, 0.833)
         """
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OneClassWarning)  # the balanced accuracy says it
+            warnings.simplefilter("ignore", OneClassWarning)  # the balanced accuracy shows it
             score = float(head.score(X, y))
             if metric(schema) != "accuracy":
                 return cls(score)
@@ -92,7 +92,7 @@ def _flagged(head: Any, X: Any, labels: NDArray[Any]) -> tuple[float | None, flo
 
 
 def auc_of(head: Any, X: Any, y: Any) -> float | None:
-    """The area under the ROC curve of a fitted classifier's probabilities; None where there is none.
+    """Return the area under the ROC curve of a fitted classifier's probabilities; None where there is none.
 
     Of two classes it is that of the second; of more the mean over the classes with test records, each against all
     others. Ties count half.
@@ -117,7 +117,7 @@ def auc_of(head: Any, X: Any, y: Any) -> float | None:
 
 
 def _area(inside: NDArray[np.bool_], scores: NDArray[np.float64]) -> float | None:
-    """The share of pairs of a member and another in which the member scores higher."""
+    """Return the share of pairs of a member and another in which the member scores higher."""
     members, others = int(inside.sum()), int((~inside).sum())
     if not members or not others:
         return None
@@ -154,7 +154,7 @@ class Point:
 def scored(
     head: str, epsilon: float, scores: Sequence[float], balanced: float | None = None, auc: float | None = None
 ) -> Point:
-    """The point of the scores of one head at one epsilon, one score per draw, at least one.
+    """Return the point of the scores of one head at one epsilon, one score per draw, at least one.
 
     Example:
         >>> from privstats.workflows.score import scored
@@ -166,7 +166,8 @@ def scored(
 
 
 def noise_draw(seed: int, repeat: int) -> Generator:
-    """The generator of one draw: the same for every epsilon and head, so that curves differ by what they compare.
+    """Return the generator of one draw: the same for every epsilon and head, so that curves differ by what they
+    compare.
 
     Reproducible noise protects nothing: for experiments on data that you may look at.
 
@@ -179,7 +180,7 @@ def noise_draw(seed: int, repeat: int) -> Generator:
 
 
 def metric(schema: Schema) -> str:
-    """The name of the ``score`` of models of this schema: accuracy, or R².
+    """Return the name of the ``score`` of models of this schema: accuracy, or R².
 
     Example:
         >>> from privstats.workflows.score import metric
@@ -190,7 +191,7 @@ def metric(schema: Schema) -> str:
 
 
 def shown(schema: Schema, score: float) -> str:
-    """A score for people: accuracy in per cent, R² as it is.
+    """Return a score for people: accuracy in per cent, R² as it is.
 
     Example:
         >>> from privstats.workflows.score import shown
@@ -203,7 +204,7 @@ def shown(schema: Schema, score: float) -> str:
 
 
 def heading(epsilon: float) -> str:
-    """An epsilon for people.
+    """Return an epsilon for people.
 
     Example:
         >>> from privstats.workflows.score import heading

@@ -143,8 +143,8 @@ def summed(
     with watch.timing("secagg: all"):
         cast = session.local_parties(plan, contributions, rng)
         with progress_bar("messages") as advance:
-            given: Any = {"helpers": cast.helpers, "dropouts": dropouts}
-            outcome = loopback.run(cast.server, cast.clients, progress=lambda *_: advance(1), **given)
+            options: Any = {"helpers": cast.helpers, "dropouts": dropouts}
+            outcome = loopback.run(cast.server, cast.clients, progress=lambda *_: advance(1), **options)
         watch.seconds.update({f"secagg: {step}": seconds for step, seconds in outcome.seconds.items()})
     noisy = plan.noise is not None and plan.noise.members > 1
     exact = None if noisy else _is_sum(outcome.total, [contributions[index] for index in outcome.survivors])
@@ -167,12 +167,12 @@ def measured(plan: Plan, shards: Sequence[Shard], kept: Mapping[int, KeptRows] |
             f"the plan has cohort.clients={plan.cohort.clients} but {len(shards)} shards came; give one each"
         )
     for index, shard in enumerate(shards):
-        parts, given = 2 if plan.person_clip is None else 3, "(X, y)" if plan.person_clip is None else "(X, y, ids)"
+        parts, form = 2 if plan.person_clip is None else 3, "(X, y)" if plan.person_clip is None else "(X, y, ids)"
         parted = isinstance(shard, tuple | list) and len(shard) == parts
         if not parted and not isinstance(shard, Moments):
             raise DataError(
-                f"shards[{index}] must be {given} or moments, got {type(shard).__name__}; "
-                f"{_MEANT.replace('(X, y)', given)}, or with ps.measure(plan.schema, columns) in place of {given}"
+                f"shards[{index}] must be {form} or moments, got {type(shard).__name__}; "
+                f"{_MEANT.replace('(X, y)', form)}, or with ps.measure(plan.schema, columns) in place of {form}"
             )
     moments: list[Moments] = []
     for index, shard in enumerate(track("measuring", shards)):
@@ -223,7 +223,7 @@ def _require_shards(shards: object) -> None:
 
 
 def checked_dropouts(plan: Plan, dropouts: Dropouts | None) -> Dropouts:
-    """The dropouts, none for None.
+    """Return the dropouts, none for None.
 
     Raises:
         PlanError: they name an unknown step or client.
@@ -386,13 +386,14 @@ _THROUGH: Mapping[str, Callable[[Any, Any, Any, Generator | None], list[Release 
 
 
 def _sitting_out(plan: Plan, gone: Sequence[Dropouts | None]) -> Dropouts | None:
-    """The dropouts of a round and, from its first step, the clients that were not in the sum that it refers to."""
-    given, among = next(iter(gone), None), required_survivors(plan)
+    """Return the dropouts of a round and, from its first step, the clients that were not in the sum that it refers
+    to."""
+    step, among = next(iter(gone), None), required_survivors(plan)
     outside = set() if among is None else set(range(plan.cohort.clients)).difference(among)
-    if not outside or not isinstance(given, Mapping | None):
-        return given
+    if not outside or not isinstance(step, Mapping | None):
+        return step
     first = plan.masking.steps[0]
-    return {**(given or {}), first: outside.union((given or {}).get(first, ()))}
+    return {**(step or {}), first: outside.union((step or {}).get(first, ()))}
 
 
 def run(plan: Plan, shards: Sequence[Shard], dropouts: Dropouts | None = None, rng: Generator | None = None) -> Run:
@@ -431,6 +432,6 @@ def _ran(
         warn_if_clipped(*moments, stacklevel=4)
     outcome = summed(plan, moments, dropouts, rng, watch)
     with watch.timing("release"):
-        given: dict[str, Any] = {"charge": "uncharged", "openings": outcome.openings, "allow_reproducible": True}
-        release = session.release(plan, outcome.total, outcome.survivors, rng, **given)
+        arguments: dict[str, Any] = {"charge": "uncharged", "openings": outcome.openings, "allow_reproducible": True}
+        release = session.release(plan, outcome.total, outcome.survivors, rng, **arguments)
     return Run(release=release, exact=outcome.exact, bytes_sent=outcome.bytes_sent, seconds=watch.seconds)

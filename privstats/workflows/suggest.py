@@ -146,7 +146,7 @@ class _Trial:
         self._covariance = np.cov(rows[self._train].T, bias=True)
         self.tested = 0 if held_out is None else int(held_out.sum())
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnlikeColumnsWarning)  # a remark says it
+            warnings.simplefilter("ignore", UnlikeColumnsWarning)  # a remark states it
             exact = None if held_out is None else LDA().fit(rows[self._train], labels[self._train])
         self.reference = None if exact is None else self._score(exact)
 
@@ -173,7 +173,7 @@ class _Trial:
 
     def _score(self, head: LDA) -> float:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", OneClassWarning)  # of a clip norm that is tried, whose accuracy says it
+            warnings.simplefilter("ignore", OneClassWarning)  # for a clip norm on trial; its accuracy shows it
             return float(head.score(self._rows[self._test], self._labels[self._test]))
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.course import Course, history, iter_rounds, verify_next
-from privstats.course.recipes import SoftmaxRounds, recipe_for, recipe_of, whole_mu
+from privstats.course.recipes import SoftmaxRounds, recipe_for, recipe_of, total_mu
 from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.randomness import seeded
 from privstats.schema.public_values import Published, Values
@@ -52,14 +52,14 @@ def test_of_two_courses_with_one_first_plan_the_cheaper_is_taken(between: float)
     own = constants[1].release_mu + between * (constants[0].release_mu - constants[1].release_mu)
     privacy = promise(epsilon=ps.dp.gaussian_epsilon(own, 1e-5))
     plan = made.plan(SOFTMAX, plan_of().cohort, privacy)
-    assert whole_mu(plan, N, 4) == pytest.approx(own / math.sqrt(0.2), rel=1e-6)
+    assert total_mu(plan, N, 4) == pytest.approx(own / math.sqrt(0.2), rel=1e-6)
 
 
 @pytest.mark.parametrize("schema", [SOFTMAX, RIDGE])
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0, 30.0])
 def test_the_whole_that_a_first_plan_speaks_of_gives_it_its_share(schema: Any, epsilon: float) -> None:
     plan = plan_of(schema, epsilon=epsilon)
-    mu = whole_mu(plan, N, 4)
+    mu = total_mu(plan, N, 4)
     share = recipe_for(plan, N, mu, 4).constants.release_share
     assert mu * math.sqrt(share) == pytest.approx(plan.noise.mu, rel=1e-6)
 

@@ -84,7 +84,7 @@ def test_every_output_states_the_promise_of_the_whole_course(name: str, privstat
     whole, part = total_of(course), course.first.budget().epsilon
     own, all_of_it = f"{part:.4g}", f"{whole.epsilon:.4g}"
     assert own != all_of_it
-    found = explanations.found(course.first.noise.guarantee)
+    found = explanations.hits(course.first.noise.guarantee)
     for output, told in outputs(course, privstats, tmp_path).items():
         text = " ".join(told)
         assert all_of_it in text or json.dumps(whole.epsilon) in text, output

@@ -10,7 +10,7 @@ import pytest
 
 import privstats as ps
 from privstats.errors import UnreadableRecordsWarning
-from privstats.inference.treatment_effects.arms import left_out_of
+from privstats.inference.treatment_effects.arms import excluded_records
 from privstats.inference.treatment_effects.influence_sums import course_sums
 from privstats.randomness import seeded
 from tests import made
@@ -62,7 +62,7 @@ def test_the_table_has_records_left_out_by_arm_and_reason_and_they_add_up() -> N
     every = {arm: sum(numbers) + (rows[arm, "risk"] if arm != "unknown" else 0) for arm, numbers in found.items()}
     assert every == pytest.approx({"drug": 1_000, "placebo": 1_000, "unknown": 15}, abs=15)
     text = " ".join(str(table.summary()).split())
-    arms = ", ".join(f"{each.arm} {each.both.said(0.05)}" for each in table.left_out)
+    arms = ", ".join(f"{each.arm} {each.both.text(0.05)}" for each in table.left_out)
     assert f"left out {sum(map(sum, found.values())):.0f} +- " in text
     assert arms in text
 
@@ -71,7 +71,7 @@ def test_counts_are_whole_and_never_below_zero_and_intervals_keep_their_level() 
     """60 releases at epsilon 1: what noise moves each number by, and an arm's."""
     missed, releases = np.zeros(5), 60
     for seed in range(releases):
-        several = left_out_of(course_sums(played(1.0, seed, 400)))
+        several = excluded_records(course_sums(played(1.0, seed, 400)))
         numbers = [each for arm in several[:2] for each in (arm.outcome, arm.column)]
         numbers.append(several[0].both)
         assert all(n.value >= 0 and n.value == round(n.value) for n in numbers)

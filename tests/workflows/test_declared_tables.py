@@ -8,7 +8,7 @@ import pytest
 
 import privstats as ps
 from privstats.workflows.sweep import Axes, study, sweep
-from privstats.workflows.sweep.axes import with_given_cuts
+from privstats.workflows.sweep.axes import with_quantile_cuts
 from tests import made
 
 CELLS = ps.Cells(
@@ -74,7 +74,7 @@ def test_a_sweep_of_open_columns_takes_the_quantiles_of_its_records() -> None:
     assert set(seen.edges) <= {18017.0, 18628.0}
     assert (ward.edges, gone.edges) == ((2.0, 3.0), (0.0,))
     assert all(row["mean"] > 0.6 for row in found.summary)
-    assert with_given_cuts(found.plan, X) is found.plan
+    assert with_quantile_cuts(found.plan, X) is found.plan
 
 
 def test_partitions_of_dask_take_the_declaration() -> None:

@@ -44,7 +44,7 @@ class Declaration:
     def answers(self) -> dict[str, Any]:
         """The questions that it answers."""
         width = Cells(self.columns).width
-        if self.task == "ridge":  # norm 1, and a constant of length 1 beside it
+        if self.task == "ridge":  # norm 1, plus a constant of length 1
             return {"task": self.task, "features": width + 1, "clip_norm": math.sqrt(1 + _CONSTANT**2)}
         return {"task": self.task, "classes": self._classes, "features": width, "clip_norm": 1.0}
 
@@ -59,7 +59,7 @@ class Declaration:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Columns whose cut points a course must estimate first."""
+        """Columns without cut points, which a course must estimate first."""
         return Cells(self.columns).open
 
     @property

@@ -24,12 +24,12 @@ _DIALECT = "How a CSV file is written"  # a list of its own in the help of every
 
 
 def option(help: str, metavar: str | None = None, *, flag: str = "", panel: str | None = None, **how: Any) -> Any:
-    """An option, with its help first; ``flag`` is its name where that is not the parameter's."""
+    """Return an option, with its help first; ``flag`` is its name where that is not the parameter's."""
     return typer.Option(*([flag] if flag else []), help=help, metavar=metavar, rich_help_panel=panel, **how)
 
 
 def argument(help: str, metavar: str | None = None) -> Any:
-    """An argument, with its help first."""
+    """Return an argument, with its help first."""
     return typer.Argument(help=help, metavar=metavar)
 
 
@@ -52,14 +52,14 @@ class Dialect:
     decimal: Annotated[str, option("Its decimal mark, . or ,.", "CHARACTER", panel=_DIALECT)] = "."
 
     def file(self, path: Path, target: Any = None, **how: Any) -> RecordFile:
-        """A file of records that is written so; the rest as ``RecordFile`` takes it."""
+        """Return a file of records that is written so; the rest as ``RecordFile`` takes it."""
         from privstats.moments import RecordFile
 
         return RecordFile(path, target, encoding=self.encoding, separator=self.separator, decimal=self.decimal, **how)
 
 
 def expanded(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the fields of each dataclass that it takes as options of their own.
+    """Return the command with the fields of each dataclass that it takes as options of their own.
 
     A parameter is annotated with the dataclass, or as ``Annotated[..., dataclass]`` where it was made at run time.
     """
@@ -78,14 +78,14 @@ def expanded(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**given, **built)
 
-    del call.__wrapped__  # whoever asks for the signature wants this one
+    del call.__wrapped__  # so that inspect.signature returns this one
     call.__signature__ = Signature(list(options.values()))  # type: ignore[attr-defined]
     call.__annotations__ = {name: each.annotation for name, each in options.items()}
     return call
 
 
 def _bundle_in(hint: Any) -> Any:
-    """The dataclass that an annotation is, or carries."""
+    """Return the dataclass that an annotation is, or carries."""
     return next((each for each in (hint, *getattr(hint, "__metadata__", ())) if _is_bundle(each)), None)
 
 
@@ -131,7 +131,7 @@ def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
 
 
 def heads_spelled(names: Iterable[str]) -> tuple[str, ...]:
-    """The heads' names as the registry has them, each once; upper and lower case are the same.
+    """Return the heads' names as the registry has them, each once; upper and lower case are the same.
 
     Raises:
         DataError: no head has that name.

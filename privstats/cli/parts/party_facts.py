@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
-    """The facts for a party before it takes part; of a helper, or before records are measured, those of the run."""
+    """Return the facts for a party before it takes part; of a helper, or before records are measured, those of the
+    run."""
     from privstats.course.promise import total_of
     from privstats.engines.network.key_agreement import offered
     from privstats.files.outside import state_folder
@@ -94,7 +95,7 @@ def _spending(party: Party, dataset: str) -> dict[str, Any]:
 
 
 def _stream_facts(folder: Folder) -> dict[str, Any]:
-    """The facts on a stream for a party: its terms, its cost, and the records that go next."""
+    """Return the facts on a stream for a party: its terms, its cost, and the records that go next."""
     from privstats.course.promise import total_of
     from privstats.plug_ins import of_contrib
 
@@ -122,7 +123,7 @@ def _spent(folder: Folder, dataset: str) -> str:
 
 
 def standing(account: Account) -> str:
-    """The spent and the remaining budget, in a line."""
+    """Return the spent and the remaining budget, in a line."""
     from privstats.ledger.accounts import epsilon_of
 
     cap, delta = account.cap, account.quoted_delta
@@ -168,7 +169,7 @@ def _text(value: Any) -> str:
 
 
 def _line(entry: Mapping[str, Any]) -> str:
-    """A missing party, a closed step, or a helper that dials."""
+    """Return a missing party, a closed step, or a helper that dials."""
     if "heard" in entry:
         due = ", and must answer" if entry["must_answer"] else ""
         return f"{entry['who']}: offer {entry['offer']}, heard {entry['heard']}{due}"

@@ -118,7 +118,7 @@ def options_of(parts: Iterable[Part], heading: str = "") -> Any:
     )
 
 
-def given_in(answers: Any) -> dict[str, Any]:
+def answers_in(answers: Any) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in vars(answers).items() if value is not None}
 
@@ -168,10 +168,10 @@ def _by_column(what: str, text: str) -> dict[str, str]:
 
 def _columns(what: str, text: str, most: float = 2) -> dict[str, Any]:
     """The range of each column by its name, or its texts."""
-    told = _by_column(what, text).items()
+    columns = _by_column(what, text).items()
     return {
         name: _texts(f"the texts of {name!r}", each, most) if "/" in each else _range(f"the range of {name!r}", each)
-        for name, each in told
+        for name, each in columns
     }
 
 
@@ -212,14 +212,14 @@ def _event(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _strata(text: str) -> ps.Categories | None:
-    """The column whose values have a baseline each, or none."""
+    """Return the column whose values have a baseline each, or None."""
     if text.strip() == "none":
         return None
     name, _, texts = text.partition("=")
     return ps.Categories(name.strip(), _texts(f"the texts of {name.strip()!r}", texts, math.inf))
 
 
-def _asked(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
+def _survey_questions(text: str) -> tuple[ps.Bins | ps.Categories | ps.Number, ...]:
     """The questions of a survey, which all may be left unanswered; of a number with its range the mean is released."""
     return tuple(
         ps.Number(*_mean(name, values), missing=True)
@@ -364,7 +364,7 @@ QUESTIONS: tuple[Question, ...] = (
         asks="How many events are expected, over all parties?",
         why="A public guess: fewer than ten for a span of time are refused, and half widths follow from it.",
         help="Likewise: a public guess of their number."),
-    _survey("questions", "age=18:40:60", part="schema", read=_asked,
+    _survey("questions", "age=18:40:60", part="schema", read=_survey_questions,
         asks="What is asked?",
         why="As age=18:40:60:80,smokes=yes/no,hours=0..80: a number, whose group between edges counts, one of these "
             "answers, or a number in a range, whose mean is released: hours*smokes=0..80 gives it by answer.",

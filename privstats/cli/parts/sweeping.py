@@ -81,7 +81,7 @@ def run(plan: Path, data: RecordFile, axes: Axes, scored: Scored, draws: Draws, 
 
 
 def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], Any]]:
-    """The heads to score; by default every closed-form head for the plan's task.
+    """Return the heads to score; by default every closed-form head for the plan's task.
 
     Raises:
         DataError: no head has that name.
@@ -118,7 +118,7 @@ def _show(outcome: Study, heads_here: Sequence[str]) -> None:
 
 
 def _over_epsilon(result: Study) -> Sweep | None:
-    """The study as points against epsilon, where nothing else was varied."""
+    """Return the study as points against epsilon, where nothing else was varied."""
     return None if set(result.axes.varied) - {"epsilon"} else over_epsilon(result)
 
 

@@ -125,7 +125,7 @@ def curves(survival: SurvivalCurve | SurvivalCurves, time: str) -> TableResult:
 
 
 def score(score: HeadScore) -> TableResult:
-    """The measures of a head, by name and class."""
+    """Return the measures of a head, by name and class."""
     return TableResult(score.summary(), score.to_rows(), score.told, score.plot)
 
 
@@ -141,7 +141,7 @@ def table_one(groups: GroupMeans | GroupShares) -> TableResult:
 
 
 def _regressions(read: Callable[[list[Release]], Regression]) -> Callable[[list[Release], Asked], TableResult]:
-    """A regression that takes all releases of a course, and nothing else."""
+    """Return a regression that takes all releases of a course, and nothing else."""
     return lambda rounds, asked: regression(
         read(rounds), asked.alpha, asked.references, exponentiate=asked.exponentiate
     )
@@ -200,10 +200,10 @@ def _proportions(rounds: list[Release], asked: Asked) -> TableResult:
 def _averages(rounds: list[Release], asked: Asked) -> TableResult:
     """Means and variances by number and group, of one number or of all."""
     numbers = [number.name for number in getattr(rounds[0].plan.schema, "numbers", None) or ()]
-    found = {name: inference.averages(rounds[0], name, alpha=asked.alpha) for name in asked.columns or numbers}
-    if not found:
+    averages = {name: inference.averages(rounds[0], name, alpha=asked.alpha) for name in asked.columns or numbers}
+    if not averages:
         raise ReleaseError("--reader averages needs numbers, and this plan has none: give it [[schema.numbers]]")
-    rows = average_rows(found)
+    rows = average_rows(averages)
     summary = averages_summary(rows, rounds[0], asked.alpha)
     return TableResult(summary, rows, any(bool(row["told"]) for row in rows))
 

@@ -39,7 +39,7 @@ def say(line: str, *, err: bool = False) -> None:
 
 
 def new_table(title: str | None = None, *, header: bool = True) -> Table:
-    """An empty table without a frame; ``title`` may hold markup."""
+    """Return an empty table without a frame; ``title`` may hold markup."""
     from rich import box
     from rich.table import Table
 
@@ -60,7 +60,7 @@ def table_of(
     left: Iterable[str] | None = None,
     **how: Any,
 ) -> Table:
-    """A table of plain texts, in which no part of a cell is markup.
+    """Return a table of plain texts, in which no part of a cell is markup.
 
     Args:
         headings: of the columns.
@@ -82,7 +82,7 @@ def _shown(value: Any) -> Any:
 
 
 def escape(text: str) -> str:
-    """The text with no part of it read as markup."""
+    """Return the text with no part of it read as markup."""
     from rich import markup
 
     return markup.escape(text)

@@ -186,10 +186,10 @@ def identity_of(path: Path, passphrase_file: Path | None) -> ps.secagg.Identity:
 
     if passphrase_file is not None:
         return ps.secagg.Identity.load(path, first_line(passphrase_file))
-    return ps.secagg.Identity.load(path, asked() if is_locked(path, LocalProtocolError) else None)
+    return ps.secagg.Identity.load(path, prompted() if is_locked(path, LocalProtocolError) else None)
 
 
-def asked(option: str = "--passphrase-file", *, twice: bool = False) -> str:
+def prompted(option: str = "--passphrase-file", *, twice: bool = False) -> str:
     """Prompt for a passphrase on the terminal; ``option`` is the remedy of who has none.
 
     Raises:

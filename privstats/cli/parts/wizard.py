@@ -58,7 +58,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
         if value is None and ask is None:
             missing.append(question.option)
         if value is not None:
-            _check_given(question, value, answers, asking=ask is not None)
+            _check_option(question, value, answers, asking=ask is not None)
         answers[question.name] = ask(question, answers) if value is None and ask is not None else value
     if missing:
         raise PlanError(
@@ -68,7 +68,7 @@ def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] |
     return answers
 
 
-def _check_given(question: Question, value: Any, answers: Answers, *, asking: bool) -> None:
+def _check_option(question: Question, value: Any, answers: Answers, *, asking: bool) -> None:
     """Refuse an option on which other questions depend before these are looked at, and where a person is asked, any."""
     if question.governs and question.choices and value not in question.choices:
         choices = " or ".join(map(repr, question.choices))
@@ -116,7 +116,7 @@ def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str
     """The plan file, a comment at every key that was asked for."""
     follows = "transform" in fields or "features" not in answers  # from the columns, which say it better
     silent = ("features", "clip_norm") if follows else ()
-    asked = {each.name: each for each in QUESTIONS if each.name in answers and each.name not in silent}
+    questions = {each.name: each for each in QUESTIONS if each.name in answers and each.name not in silent}
     lines = ["# The plan of one aggregation, as `privstats plan init` was answered; every party reads it beforehand."]
     for section, table in plan.tables.items():
         if not isinstance(table, dict):
@@ -124,7 +124,7 @@ def plan_text(plan: ps.Plan, answers: Answers, fields: Mapping[str, Any]) -> str
             continue
         lines += ["", f"[{section}]"]
         for key, value in sorted(table.items(), key=lambda item: _is_tables(item[1])):
-            question = asked.get(key)
+            question = questions.get(key)
             lines += [f"# {question.asks} {question.why}"] if question else [""] if _is_tables(value) else []
             lines.append(tomli_w.dumps({section: {key: value}} if _is_tables(value) else {key: value}).strip())
     return "\n".join(lines) + "\n"
@@ -254,8 +254,8 @@ def privacy_of(answers: Mapping[str, Any]) -> ps.Privacy:
     Raises:
         PlanError: they make none.
     """
-    given = values("privacy", answers)
-    return ps.Privacy(**({**given, **_ONE_ANSWER} if answers.get("task") == "survey" else given))
+    terms = values("privacy", answers)
+    return ps.Privacy(**({**terms, **_ONE_ANSWER} if answers.get("task") == "survey" else terms))
 
 
 _ONE_ANSWER = {"model": "panel", "unit": "client", "adjacency": "add-remove", "max_records_per_client": 1}

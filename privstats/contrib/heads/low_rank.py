@@ -87,7 +87,7 @@ class LowRankQDA(ClassHead):
 def woodbury_rule(
     diagonal: Array, factors: Array, means: Array, prior: Array, projection: Array, origin: Array
 ) -> LowRankRule:
-    """The rule of covariances diag(D_c) + U_c U_c^T; D ``(C, d)``, U ``(C, d, r)``, means ``(C, d)`` projected.
+    """Return the rule of covariances diag(D_c) + U_c U_c^T; D ``(C, d)``, U ``(C, d, r)``, means ``(C, d)`` projected.
 
     Precision by Woodbury, ``D^-1 - D^-1 U K^-1 U^T D^-1``; log determinant by the matrix determinant lemma,
     ``log det D + log det K``, K = I + U^T D^-1 U.

@@ -144,14 +144,14 @@ class ProtoHyper(ClassHead):
 
 
 def _dimension(wanted: Subspace, evidence: ClassEvidence) -> Subspace:
-    """The given dimension; for ``"auto"``, a wide one where class covariances are known."""
+    """Return the given dimension; for ``"auto"``, a wide one where class covariances are known."""
     if wanted != "auto" or evidence.S is None:
         return wanted
     return min(evidence.features, max(evidence.classes - 1, _WIDE))
 
 
 def _base_rule(world: World, base: str) -> QuadraticRule:
-    """The Gaussian base in subspace coordinates."""
+    """Return the Gaussian base in subspace coordinates."""
     C, k = world.low_means.shape
     if base == "lda":
         covariances = np.broadcast_to(np.eye(k), (C, k, k))

@@ -100,7 +100,7 @@ class World:
         n = denoise.counts(evidence.N, evidence.noise("N"))
         means = denoise.class_means(evidence, n)
         covariances = class_covariances(evidence, n, pooled_weight, shrinkage)
-        whitened = (means.values - means.grand) @ covariances.basis  # training must not depend on where 0 lies
+        whitened = (means.values - means.grand) @ covariances.basis  # training must not depend on the origin
         directions, *_ = discriminant_directions(whitened, n, dimension)
         if isinstance(dimension, int | np.integer):
             directions = wider_directions(directions, covariances, n, min(int(dimension), evidence.features))
@@ -160,7 +160,7 @@ class Convergence:
 
 
 def choose_device(torch: Any, device: str) -> Any:
-    """The torch device named; ``"auto"`` is CUDA where there is one.
+    """Return the torch device named; ``"auto"`` is CUDA where there is one.
 
     Raises:
         DataError: CUDA was asked for and there is none.

@@ -252,18 +252,18 @@ def demo(
     require("uvicorn", "httptools", by="privstats http demo")
     from privstats.contrib.http.demo import PEOPLE, run_devices_demo
 
-    def told(link: str) -> None:
+    def show_link(link: str) -> None:
         say(f"the last person's link, which {'opens now' if browser else 'nobody follows'}: {link}")
 
     with TemporaryDirectory() as place, progress_bar("people answer", PEOPLE) as advance:
         result = run_devices_demo(
-            Path(place), browser=browser, entropy=os.urandom, seed=seed, link=told, sent=lambda: advance(1)
+            Path(place), browser=browser, entropy=os.urandom, seed=seed, link=show_link, sent=lambda: advance(1)
         )
     show_demo(result)
 
 
 def _summing(cluster: str, store: str | None, run: LeaderRun) -> Any:
-    """The leader's own machines, which sum reports up."""
+    """Return the leader's own machines, which sum reports up."""
     from privstats.plug_ins import of_contrib
 
     return of_contrib("cluster", "privstats http lead --cluster").at(cluster, store, run.folder)
@@ -324,7 +324,7 @@ def _time(option: str, text: str) -> datetime:
 
 
 def _origin(page: str) -> str:
-    """The scheme and host of an address."""
+    """Return the scheme and host of an address."""
     return "/".join(page.split("/")[:3])
 
 

@@ -112,7 +112,7 @@ def run_devices_demo(
             _wait(lambda: _reports(run.folder / "leader") == PEOPLE, _BROWSER_SECONDS, "the browser's answer")
             sent()
         else:
-            _asked(run.folder / "leader", "/close")
+            _request(run.folder / "leader", "/close")
         path = run.folder / "leader" / "release.safetensors"
         _wait(path.exists, _WAIT_SECONDS, "the release")
         _wait(lambda: ask(run.folder / "leader", "GET", "/release")[0] == 200, _WAIT_SECONDS, "the release")
@@ -147,7 +147,7 @@ def _plan(identities: Sequence[Identity]) -> Plan:
 
 
 def _study(place: Path, plan: Plan, identities: Sequence[Identity], address: str, page: str) -> registrar.Run:
-    """The registrar's folders, with what each owner adds to its own."""
+    """Return the registrar's folders, with what each owner adds to its own."""
     closes = datetime.now(UTC) + timedelta(days=1)
     settings = Settings(address, closes, closes + timedelta(days=15), (page,))
     registrar.write_study(place / "study", plan, settings, f"{page}/")
@@ -267,7 +267,7 @@ def _reports(home: Path) -> int:
     return int(msgspec.json.decode(ask(home, "GET", "/status")[1])["reports"])
 
 
-def _asked(home: Path, path: str) -> None:
+def _request(home: Path, path: str) -> None:
     status, body = ask(home, "POST", path)
     if status != 200:
         raise PrivstatsError(body.decode(errors="replace").strip())

@@ -100,12 +100,12 @@ class Dial:
             UnreachableError: no connection, or it broke, or the answer has more than ``most`` bytes.
         """
         named = headers or {}
-        kept = self._connection is not None
+        reused = self._connection is not None
         try:
             return self._exchanged(method, path, body, most, named)
         except (OSError, HTTPException) as error:
             self.close()
-            if not kept:
+            if not reused:
                 raise UnreachableError(f"{self._host} gave no answer ({_why(error)})") from None
         try:  # a kept connection may have ended while it was idle
             return self._exchanged(method, path, body, most, named)

@@ -53,7 +53,7 @@ class Request:
 
     @classmethod
     def of(cls, scope: Scope, receive: Receive) -> Request:
-        """The request in an ASGI scope."""
+        """Return the request in an ASGI scope."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         client = scope.get("client") or ("", 0)
         proved = scope.get(PROVED, lambda _: None)
@@ -108,7 +108,7 @@ class Answer:
 
 
 def problem(code: str, **members: str) -> Answer:
-    """The answer that carries a problem's document."""
+    """Return the answer that carries a problem's document."""
     row = CODES[code]
     after = {} if row.after is None else {"retry-after": str(row.after)}
     return Answer(row.status, problem_of(code, **members), MEDIA, after, code)
@@ -175,7 +175,7 @@ class Refused(Exception):  # noqa: N818 - an answer that the application turns i
 
 
 def problem_of(code: str, **members: str) -> bytes:
-    """The document of a code, with further members.
+    """Return the document of a code, with further members.
 
     Example:
         >>> from privstats.contrib.http.exchange import problem_of

@@ -148,7 +148,7 @@ class Dialler:
                 self.sleep(max(reply.after, self._slower()))
 
     def _answer(self, helper: JournaledHelper, message: bytes) -> bytes:
-        """The machine's answer; a message that it refuses is answered with nothing, later and later."""
+        """Return the machine's answer; a message that it refuses is answered with nothing, later and later."""
         try:
             answers = helper.receive(message)
         except RemoteProtocolError as refusal:
@@ -187,7 +187,7 @@ class Dialler:
         most: int = 0,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
-        """The leader's answer, whenever it comes."""
+        """Return the leader's answer, whenever it comes."""
         named = {**(headers or {}), **({"content-type": media} if media else {})}
         while True:
             try:

@@ -32,7 +32,7 @@ _DIGITS = re.compile(r"[0-9]{1,12}")
 
 
 def length_of(request: Request) -> int:
-    """The body's length by its header; raises ``Refused`` without one, as of a chunked body."""
+    """Return the body's length by its header; raises ``Refused`` without one, as of a chunked body."""
     text = request.headers.get("content-length", "")
     if not text or "transfer-encoding" in request.headers:
         raise Refused("length_required")
@@ -42,7 +42,7 @@ def length_of(request: Request) -> int:
 
 
 def deadline(length: int) -> asyncio.Timeout:
-    """The time for a body of this length, absolute: a byte now and then does not extend it."""
+    """Return the time for a body of this length, absolute: a byte now and then does not extend it."""
     return asyncio.timeout(_SECONDS + length / _BYTES_PER_SECOND)
 
 
@@ -97,7 +97,7 @@ class Intake:
         self._sending: set[int] = set()
 
     def peer(self, request: Request) -> str:
-        """The address to which a request's bad signature counts."""
+        """Return the address to which a request's bad signature counts."""
         return peer_of(request.address, request.headers, self._limits.proxies)
 
     async def take(self, manifest: Manifest, sender: int, request: Request) -> Verdict:
@@ -109,7 +109,7 @@ class Intake:
         """
         early = manifest.early
         length = _checked_length(request, early.report_bytes(sender))
-        signature = _told_signature(request, length)
+        signature = _named_signature(request, length)
         try:
             async with deadline(length):
                 head = await _first(request, length if signature is None else early.head_bytes(sender))
@@ -159,7 +159,7 @@ class Intake:
             for room in rooms:
                 await room.take(length)
                 taken.append(room)
-            with self._broken.unless_taken(sender):
+            with self._broken.counting(sender):
                 yield
         finally:
             for room in taken:
@@ -167,7 +167,7 @@ class Intake:
 
 
 def _checked_length(request: Request, wanted: int) -> int:
-    """The length of a report, which its sender's place decides."""
+    """Return the length of a report, which its sender's place decides."""
     if request.headers.get("content-type", "") != REPORT or "content-encoding" in request.headers:
         raise Refused("wrong_media")
     length = length_of(request)
@@ -176,8 +176,8 @@ def _checked_length(request: Request, wanted: int) -> int:
     return length
 
 
-def _told_signature(request: Request, length: int) -> bytes | None:
-    """The signature that a request names beforehand; a small report may come without."""
+def _named_signature(request: Request, length: int) -> bytes | None:
+    """Return the signature that a request names beforehand; a small report may come without."""
     signature = request.headers.get(SIGNATURE)
     if signature is None and length <= _SMALL:
         return None

@@ -44,7 +44,7 @@ def draw_code(entropy: Entropy = os.urandom) -> bytes:
 
 
 def identity_of(code: bytes) -> Identity:
-    """The identity of a code: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes.
+    """Return the identity of a code: Ed25519 from HKDF-SHA256(code, no salt, "privstats/devices/1/identity"), 32 bytes.
 
     Raises:
         LocalProtocolError: the code has not 16 bytes.
@@ -129,7 +129,8 @@ class Invitation:
 
     @classmethod
     def read(cls, text: str) -> Invitation:
-        """The invitation of a link, of a fragment, or of one typed from paper: case, blanks and hyphens do not count.
+        """Return the invitation of a link, of a fragment, or of one typed from paper: case, blanks and hyphens do not
+        count.
 
         Raises:
             LocalProtocolError: it is none, or a letter is wrong; the error shows nothing of the text.
@@ -157,7 +158,8 @@ class Invitation:
 
 
 def study_of(run: bytes, plan: bytes, roster: bytes) -> str:
-    """The one digest that a page carries: SHA-256 over the run's name, the plan's digest and the roster's, in hex.
+    """Return the one digest that a page carries: SHA-256 over the run's name, the plan's digest and the roster's, in
+    hex.
 
     With it the page holds the panel, its organisations' names and every number of the promise, so no link and no leader
     can show one person another plan, panel or roster.

@@ -175,7 +175,7 @@ class Leader:
         return Answer(200, end.data, END)
 
     def _shared(self, request: Request) -> dict[str, str]:
-        """The headers of every answer to this request."""
+        """Return the headers of every answer to this request."""
         origin = request.headers.get("origin", "")
         if not origin or not (self._origins == ("*",) or origin in self._origins):
             return {"vary": "Origin"}
@@ -202,7 +202,7 @@ def _after_the_end(refused: Refused) -> Refused:
 
 
 def _routed(path: str) -> tuple[str, str, int]:
-    """The resource that a path names, its run and its number; no name for another path."""
+    """Return the resource that a path names, its run and its number; no name for another path."""
     for name, (_, form) in _ROUTES.items():
         if match := form.fullmatch(path):
             run, *number = match.groups()

@@ -94,11 +94,11 @@ class BrokenOff:
         self._times: dict[int, float] = {}
 
     def lately(self, sender: int) -> bool:
-        """Whether this sender's last body ended early or was refused, within the hour."""
+        """Return whether this sender's last body ended early or was refused, within the hour."""
         return self._clock() - self._times.get(sender, -math.inf) < _HOUR
 
     @contextmanager
-    def unless_taken(self, sender: int) -> Iterator[None]:
+    def counting(self, sender: int) -> Iterator[None]:
         """Count this sender from now on, until the block has come to its end."""
         self._times[sender] = self._clock()
         yield

@@ -32,7 +32,7 @@ class Reports(Protocol):
     """Accepts a group of reports."""
 
     def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
-        """A verdict on each; when this returns, all that it accepted is on the disk."""
+        """Return a verdict on each; when this returns, all that it accepted is on the disk."""
         ...
 
 
@@ -143,7 +143,7 @@ class Owner:
             entry = self._queue.get() if following is None else following
 
     def _group(self, first: _Report) -> tuple[list[_Report], _Report | _Call | _Stop | None]:
-        """The reports that wait behind the first, and the entry that ends their group, if one was taken."""
+        """Return the reports that wait behind the first, and the entry that ends their group, if one was taken."""
         group, size = [first], len(first.data)
         with suppress(Empty):
             while len(group) < _MOST_REPORTS and size < _MOST_BYTES:
@@ -182,7 +182,7 @@ def _deliver(batch: Sequence[_Report | _Call], outcomes: Sequence[Any]) -> None:
 
     def settle() -> None:
         for entry, outcome in zip(batch, outcomes, strict=True):
-            if entry.answer.done():  # whoever asked has gone
+            if entry.answer.done():  # the caller has gone
                 continue
             if isinstance(outcome, Exception):
                 entry.answer.set_exception(outcome)

@@ -63,8 +63,8 @@ class DeadlineProtocol(HttpToolsProtocol):
         while data and not self._ended and not self.transport.is_closing():
             piece, data = data, b""
             if self._in_header:
-                left = MOST_HEADER_BYTES - self._header_bytes
-                piece, data = piece[:left], piece[left:]
+                room = MOST_HEADER_BYTES - self._header_bytes
+                piece, data = piece[:room], piece[room:]
                 self._header_bytes += len(piece)
             self._feed(piece)
             if self._in_header and self._header_bytes >= MOST_HEADER_BYTES:
@@ -173,5 +173,5 @@ class DeadlineProtocol(HttpToolsProtocol):
 
 
 def protocol_for(limiter: ConnectionLimiter) -> type[DeadlineProtocol]:
-    """The class of a server's connections, which share a limiter."""
+    """Return the class of a server's connections, which share a limiter."""
     return type("Connection", (DeadlineProtocol,), {"limiter": limiter})

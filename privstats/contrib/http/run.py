@@ -331,8 +331,8 @@ class LeaderRun:
         except AggregationError as error:
             self._keep(SessionEnd(self.folder, self.say).without_sum(server, str(error)))
             return False
-        asked = len(status.answered) + len(status.waiting_for)
-        self.say(f"step {status.step}: {len(status.answered)} of {asked} answered")
+        requests = len(status.answered) + len(status.waiting_for)
+        self.say(f"step {status.step}: {len(status.answered)} of {requests} answered")
         return True
 
     @property

@@ -298,28 +298,28 @@ def _administered(run: LeaderRun, port: int | None) -> Iterator[tuple[socket.soc
     """The administration's socket, a file of mode 0600 in the folder; or a loopback port, and the token it asks for."""
     if port is not None:
         path, token = run.folder.base / ADMIN_TOKEN, secrets.token_hex(32)
-        with listening("127.0.0.1", port) as made:
+        with listening("127.0.0.1", port) as listener:
             atomic_write(path, f"{token}\n".encode(), durable=False)
             try:
-                yield made, token
+                yield listener, token
             finally:
                 path.unlink(missing_ok=True)
         return
     path = run.folder.base / ADMIN_SOCKET
     path.unlink(missing_ok=True)
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     before = os.umask(0o177)
     try:
         with socket_name(run.folder.base) as name:
-            made.bind(name)
+            listener.bind(name)
     except OSError as error:
-        made.close()
+        listener.close()
         raise PrivstatsError(f"cannot make {path} ({error.strerror or error}): give --admin-port") from None
     finally:
         os.umask(before)
-    with made:
-        made.listen()
-        yield made, ""
+    with listener:
+        listener.listen()
+        yield listener, ""
     path.unlink(missing_ok=True)
 
 

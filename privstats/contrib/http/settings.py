@@ -38,7 +38,7 @@ class Limits:
         connections: open ones of one address without a good signature yet; a further one replaces one of them.
         bad_signatures: a second and address; each further one ends its connection.
         in_flight_mib: bodies of all senders that are being received, in MiB.
-        proxies: addresses whose ``Forwarded`` header counts.
+        proxies: addresses of proxies with a trusted ``Forwarded`` header.
     """
 
     connections: int = 2048

@@ -86,7 +86,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 def standing_of(
     run: LeaderRun, leader: Leader, owner: Owner, connections: ConnectionStatus, began: float, now: float
 ) -> Standing:
-    """The standing; called in the owner's thread, as it asks the journal."""
+    """Return the state; called in the owner's thread, as it asks the journal."""
     return Standing(
         process=os.getpid(),
         updated=now,
@@ -173,7 +173,7 @@ def facts_of(home: Path, run: str, now: float | None = None) -> tuple[dict[str, 
 
 
 def exposition(standing: Standing, held: Supervision | None, now: float) -> str:
-    """The standing in Prometheus' text format, version 0.0.4; labels hold steps, places and codes."""
+    """Return the state in Prometheus' text format, version 0.0.4; labels hold steps, places and codes."""
     return "".join(f"{line}\n" for line in _lines(standing, held, now))
 
 

@@ -114,7 +114,7 @@ class FlareTransport:
         self._count = 0
 
     def online(self) -> Sequence[int]:
-        """The numbers of the sites that take part in the job and are connected now.
+        """Return the numbers of the sites that take part in the job and are connected now.
 
         Raises:
             PrivstatsError: the job was aborted.
@@ -155,7 +155,7 @@ class FlareTransport:
         return name
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The result of one task, once; None before it has arrived.
+        """Return the result of one task, once; None before it has arrived.
 
         An undelivered task gives ``error:5``, an invalid result ``malformed`` or ``too_large``.
         """
@@ -171,7 +171,7 @@ class FlareTransport:
             return Reply(refusal.code)
 
     def name(self, node: int) -> str:
-        """The site's name."""
+        """Return the site's name."""
         return self._sites[node]
 
     def _result(self, name: str, client_task: ClientTask, fl_ctx: FLContext) -> None:  # noqa: ARG002 - its signature

@@ -49,7 +49,7 @@ class PrivstatsExecutor(Executor):
 
 
 def home_of(site: str) -> Path:
-    """The party's folder.
+    """Return the party's folder.
 
     Args:
         site: the site's name, used in a simulation only.

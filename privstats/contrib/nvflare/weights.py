@@ -1,6 +1,6 @@
 """A filter for the results of a FLARE site: noise on another program's weights, charged to the site's own ledger first.
 
-The filter runs after the site's executor, whoever's that is. :class:`~privstats.contrib.client_updates.ClientUpdates`
+The filter runs after any executor of the site. :class:`~privstats.contrib.client_updates.ClientUpdates`
 has the promise and its proof; this module has FLARE's interface, and lets nothing else leave with the weights.
 """
 
@@ -97,7 +97,7 @@ class PrivateWeights(Filter):
 
 
 def _weights(shareable: Shareable) -> DXO:
-    """The DXO of a result.
+    """Return the DXO of a result.
 
     Raises:
         DataError: it is none of weights.

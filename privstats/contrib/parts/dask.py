@@ -143,7 +143,7 @@ def _added(parts: Sequence[Moments | None]) -> Moments | None:
 
 
 def _batches(X: Any) -> list[Part]:
-    """The partitions of a bag, or the delayed batches of a list."""
+    """Return the partitions of a bag, or the delayed batches of a list."""
     if _is_bag(X):
         return [(part,) for part in X.to_delayed()]
     if not isinstance(X, Iterable) or isinstance(X, str | bytes) or _is_collection(X):
@@ -193,7 +193,7 @@ def _delayed(collection: Any) -> list[Any]:
 
 
 def _computed(total: Any, progress: bool) -> Any:
-    """The value of the tree's root, from the current client or the local scheduler."""
+    """Return the value of the tree's root, from the current client or the local scheduler."""
     client = _client()
     if client is None:
         if not progress:
@@ -214,7 +214,7 @@ def _computed(total: Any, progress: bool) -> Any:
 
 
 def _client() -> Any:
-    """The current client, or None."""
+    """Return the current client, or None."""
     try:
         return optional_dependencies.load("distributed", by=_BY).get_client()
     except ValueError:
@@ -234,7 +234,8 @@ def _is_frame(value: Any) -> bool:
 
 
 def _is_bag(value: Any) -> bool:
-    """Whether it has partitions and is neither array nor frame; a delayed value has every attribute, its type few."""
+    """Return whether the value has partitions and is neither array nor frame; a delayed value has every attribute, its
+    type few."""
     return _is_collection(value) and _is_cut(value) and not (_is_array(value) or _is_frame(value))
 
 

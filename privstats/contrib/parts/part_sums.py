@@ -62,7 +62,7 @@ class Cluster:
 
     @classmethod
     def at(cls, scheduler: str, store: str, folder: RoundFolder) -> Cluster:
-        """A Dask cluster and a store for the run of a folder.
+        """Return a Dask cluster and a store for the run of a folder.
 
         Raises:
             LocalProtocolError: a plain address beyond this machine; or the plan's reports carry proofs.
@@ -236,7 +236,7 @@ class PartSums:
         return self._called(called)
 
     def _called(self, action: Callable[[], T]) -> T:
-        """The result of a call in the owner's thread."""
+        """Return the result of a call in the owner's thread."""
         if self._stopping.is_set():
             raise _GoneError("the process ends")
         try:
@@ -250,5 +250,5 @@ class PartSums:
 
 
 def _logged(error: Exception) -> str:
-    """An error for the log: a sentence of ours, or its kind; what others say may hold addresses and keys."""
+    """Return an error for the log: a sentence of ours, or its kind; other texts may hold addresses and keys."""
     return str(error) if isinstance(error, PrivstatsError) else type(error).__name__

@@ -31,7 +31,8 @@ def label_shares(index: NDArray[np.intp], classes: int) -> Array:
 
 
 def offset(residuals: Array, pull: float) -> Array:
-    """The client's shift that the labels do not explain, ``sum(x - m_y) / (n + lambda)`` with ``lambda = pull n``.
+    """Return the client's shift that the labels do not explain, ``sum(x - m_y) / (n + lambda)`` with ``lambda = pull
+    n``.
 
     Args:
         residuals: rows less the class mean of their label, ``(n, d)``.
@@ -155,7 +156,7 @@ class TrainedAdapter:
 def choose_pull(
     index: NDArray[np.intp], judge: Callable[[NDArray[np.intp], NDArray[np.intp]], Sequence[Array]]
 ) -> float:
-    """The strongest of :data:`PULLS` that folds cannot distinguish from the best.
+    """Return the strongest of :data:`PULLS` that folds cannot distinguish from the best.
 
     Five folds, the classes spread evenly over them and no randomness. A weaker pull must beat a stronger one by more
     than one standard error of the paired difference, so that few records change little.

@@ -105,7 +105,7 @@ class Claim:
     def headroom(
         self, rooms: tuple[Headroom, ...], group: Prime, clients: int, tail: Callable[[Segment], float]
     ) -> tuple[Headroom, ...]:
-        """The room of every segment in the group: its 61 bits, less those of its factor.
+        """Return the room of every segment in the group: its 61 bits, less those of its factor.
 
         Raises:
             PlanError: the sum of all clients that pass, honest or not, with the noise could pass half of the field.
@@ -159,7 +159,7 @@ class Claim:
         return words_in(column)
 
     def add(self, words: Field, more: Field) -> Field:
-        """The sum in the field, entry by entry."""
+        """Return the sum in the field, entry by entry."""
         return add(words, more)
 
 

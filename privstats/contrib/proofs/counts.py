@@ -43,15 +43,15 @@ class Counts(Statement):
     def slacks(self) -> tuple[Slack, ...]:  # type: ignore[override]
         """Every count, and what is left of n in every table."""
         width = self.most_records.bit_length()
-        cell, left = Slack("count", 0, width), Slack("records", self.most_records, width)
-        return (*[cell] * self.size, *[left] * len(self.tables))
+        cell, remaining = Slack("count", 0, width), Slack("records", self.most_records, width)
+        return (*[cell] * self.size, *[remaining] * len(self.tables))
 
     def tested(self, x: Field, w: Field) -> Field:  # noqa: ARG002
         """Nothing."""
         return x[:0]
 
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:  # noqa: ARG002
-        """The counts in units, and minus the sum of each table."""
+        """Return the counts in units, and minus the sum of each table."""
         counts = mul(x, np.full(self.size, pow(self.unit, -1, P), np.uint64))
         sums = [-total(part) % P for part in np.split(counts, np.cumsum(self.tables)[:-1])]
         return np.concatenate([counts, np.array(sums, np.uint64)])

@@ -52,7 +52,7 @@ def checked(values: Field) -> Field:
 
 
 def element(value: int) -> np.uint64:
-    """A whole number as an element."""
+    """Return an integer as an element of the field."""
     return np.uint64(value % P)
 
 
@@ -97,12 +97,12 @@ def mul(a: Field, b: Field) -> Field:
 
 
 def total(values: Field) -> int:
-    """The sum of elements, at most 2**31 of them."""
+    """Return the sum of elements, at most 2**31 of them."""
     return (int(np.sum(values & _LOW32)) + (int(np.sum(values >> np.uint64(32))) << 32)) % P
 
 
 def totals(values: Field) -> Field:
-    """The sums of the rows of elements, of at most 2**31 columns each."""
+    """Return the sums of the rows of elements, of at most 2**31 columns each."""
     return _joined(np.sum(values & _LOW32, axis=1), np.sum(values >> np.uint64(32), axis=1))
 
 
@@ -120,12 +120,12 @@ def _joined(low: Field, high: Field) -> Field:
 
 
 def dot(a: Field, b: Field) -> int:
-    """The sum of a b."""
+    """Return the sum of a b."""
     return total(mul(a, b))
 
 
 def matmul(a: Field, b: Field) -> Field:
-    """The product of an (r, k) and a (k, c) matrix: nine products of doubles in blocks of 2,048 along k."""
+    """Return the product of an (r, k) and a (k, c) matrix: nine products of doubles in blocks of 2,048 along k."""
     out = np.zeros((a.shape[0], b.shape[1]), np.uint64)
     for start in range(0, a.shape[1], _INNER):
         left, right = _limbs(a[:, start : start + _INNER], 0), _limbs(b[start : start + _INNER], 1)
@@ -136,7 +136,7 @@ def matmul(a: Field, b: Field) -> Field:
 
 
 def _limbs(values: Field, axis: int) -> NDArray[np.float64]:
-    """The limbs of a matrix as doubles, side by side along an axis."""
+    """Return the limbs of a matrix as doubles, side by side along an axis."""
     parts = [
         ((values >> np.uint64(place)) & np.uint64((1 << bits) - 1)).astype(np.float64)
         for place, bits in zip(_PLACES, _CUTS, strict=True)
@@ -224,7 +224,7 @@ class Prime:
         return _WORD * self.size
 
     def zeros(self) -> RingVector:
-        """The neutral element."""
+        """Return the neutral element."""
         return self.of(np.zeros(self.size, np.uint64))
 
     def of(self, words: Field) -> RingVector:
@@ -266,7 +266,7 @@ class Prime:
         out.view("<u8")[:] = np.concatenate(lanes)
 
     def lift(self, lanes: Lanes) -> NDArray[np.int64]:
-        """The centre lift of every entry, in whole grid steps, toward minus infinity."""
+        """Return the centre lift of every entry, in integer grid steps, toward minus infinity."""
         parts = zip(lanes, self.parts, strict=True)
         return np.concatenate([lift(lane) // np.int64(factor) for lane, (_, factor) in parts])
 

@@ -42,7 +42,7 @@ class FieldStreams:
         return self._group.wire_bytes
 
     def cover(self, vector: RingVector, root: bytes | bytearray, sender: int) -> Hidden:
-        """The report of an honest client, under a secret that depends on its witness too.
+        """Return the report of an honest client, under a secret that depends on its witness too.
 
         A witness need not be the same on two machines, so a report must not be made twice.
 
@@ -62,7 +62,7 @@ class FieldStreams:
         return Hidden(secret, (body,), seeds, b"".join(signed.commits), b"".join(signed.parts))
 
     def zeros(self) -> RingVector:
-        """The sum over no client."""
+        """Return the sum over no client."""
         return self._group.zeros()
 
     def add(self, total: RingVector, bodies: Sequence[memoryview]) -> None:
@@ -88,7 +88,7 @@ class FieldStreams:
         return total
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Field:
-        """A helper's answer to one report's proof, from the seed of its share."""
+        """Return a helper's answer to one report's proof, from the seed of its share."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         return answer(self._statement, self._share(sender, seed), signed, query)
@@ -96,7 +96,7 @@ class FieldStreams:
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Field
     ) -> tuple[str, ...]:
-        """The checks that a report fails, from the leader's body and the sum of the helpers' answers."""
+        """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
         signed = Transcript.of(self._context, sender, commits, parts)
         query = query_of(self._statement, rho, self._context, sender)
         own = answer(self._statement, words_in(memoryview(body)[BLIND_BYTES:]), signed, query)

@@ -44,7 +44,7 @@ class GramAnswer:
 
 
 def gram_accepts(answer: GramAnswer) -> bool:
-    """Whether w'w = q.
+    """Return whether w'w = q.
 
     If M is not X X' they differ by a quadratic form in (c, v) that is not zero, whatever z, Xz and z'z were sent:
     accepted with probability at most 2 / (p - 1) over a query that is drawn after them.
@@ -53,7 +53,7 @@ def gram_accepts(answer: GramAnswer) -> bool:
 
 
 def projected(values: Integers, signs: bytes, tests: int) -> list[int]:
-    """The signed sums <Z_l, values> for l = 0 .. tests - 1.
+    """Return the signed sums <Z_l, values> for l = 0 .. tests - 1.
 
     Z has 0 with probability 1/2, 1 and -1 with 1/4 each: bit l of b plus bit l of b' minus 1.
     """
@@ -136,17 +136,17 @@ class Bits:
         return matmul(rows, inner[:, None]).ravel(), matmul(quotients, outer[:, None]).ravel()
 
     def accepts(self, values: Field, quotients: Field, gamma: Field, point: int) -> bool:
-        """Whether sum_l gamma_(r,l) (f_l(t)**2 - f_l(t)) = V(t) h_r(t) for all three r.
+        """Return whether sum_l gamma_(r,l) (f_l(t)**2 - f_l(t)) = V(t) h_r(t) for all three r.
 
         An entry that is no bit survives all gamma with p**-3 for each hash that its maker computes, and the point with
         2 Q / p.
         """
         gaps = subtract(mul(values, values), values)
-        left = totals(mul(gamma, gaps[None, :]))
-        return bool((left == mul(quotients, np.full(3, _zero(self.count, point), np.uint64))).all())
+        sums = totals(mul(gamma, gaps[None, :]))
+        return bool((sums == mul(quotients, np.full(3, _zero(self.count, point), np.uint64))).all())
 
     def rows_of(self, number: int, width: int) -> NDArray[np.uint64]:
-        """The low ``width`` bits of a number, lowest first, in as many rows as they need."""
+        """Return the low ``width`` bits of a number, lowest first, in as many rows as they need."""
         rows = -(-width // self.count)
         bits = [(number >> k) & 1 if k < width else 0 for k in range(rows * self.count)]
         return np.array(bits, np.uint64).reshape(rows, self.count)

@@ -228,7 +228,8 @@ def candidates(
 
 
 def completed(known: Whole, across: Whole) -> Whole:
-    """The least H with which [[known, across'], [across, H]] is positive: across known^-1 across', by its spectrum."""
+    """Return the smallest H with which [[known, across'], [across, H]] is positive: across known^-1 across', by its
+    spectrum."""
     values, vectors = np.linalg.eigh(known)
     selected = values > _SMALLEST * max(values.max(), 1.0)
     half = across @ vectors[:, selected] / np.sqrt(values[selected])
@@ -237,8 +238,8 @@ def completed(known: Whole, across: Whole) -> Whole:
 
 
 def _held(blocks: Whole, lower: Whole) -> tuple[Integers, Integers]:
-    left = blocks - lower @ lower.transpose(0, 2, 1)
-    return lower.astype(np.int64), left.astype(np.int64)
+    remainder = blocks - lower @ lower.transpose(0, 2, 1)
+    return lower.astype(np.int64), remainder.astype(np.int64)
 
 
 def _factor(blocks: Whole) -> Whole:

@@ -154,7 +154,8 @@ class Moments(Statement):
         return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
 
     def hidden_of(self, x: Integers) -> Integers:
-        """The least hidden entries with which every block is positive, and what an equation adds to their diagonal.
+        """Return the smallest hidden entries with which every block is positive, and what an equation adds to their
+        diagonal.
 
         They follow from what is sent, so a client need not have measured them: C P^-1 C' below [P, C'], P the block
         that is sent. For sums of records their traces keep every bound, because the measured ones are no smaller.
@@ -184,7 +185,7 @@ class Moments(Statement):
         return w[: 2 * self.entries]
 
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
-        """The lines; minus the trace of E E'; and per class N_c - E_cc - |l_c|**2."""
+        """Return the lines; minus the trace of E E'; and per class N_c - E_cc - |l_c|**2."""
         sources, rows = self.sources_of(x, w), self.grams[1].rows
         forms = [line.of(sources) for line in self.lines]
         forms.append(-total(products[1][diagonal(rows)]) % P)

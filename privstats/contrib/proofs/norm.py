@@ -139,7 +139,7 @@ class Norm(Statement):
 
 
 def _squares(values: Integers) -> int:
-    """The sum of squares of whole numbers below 2**50, by halves that do not overflow."""
+    """Return the sum of squares of integers below 2**50, by halves that do not overflow."""
     high, low = values >> 20, values & ((1 << 20) - 1)
     return (int(high @ high) << 40) + (int(high @ low) << 21) + int(low @ low)
 

@@ -178,7 +178,7 @@ _NONE: Mapping[Level, Callable[[Schema, Validity, bool], NoReturn]] = {"moments"
 
 
 def _with_room(claim: Claim, schema: Schema) -> Claim:
-    """The claim, if the field has room for it.
+    """Return the claim, if the field has room for it.
 
     Raises:
         PlanError: it has none; the message names the most records for which it has.

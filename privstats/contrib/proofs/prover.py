@@ -122,7 +122,7 @@ class Attempt:
         return out
 
     def _stage(self, number: int) -> bytes:
-        """The leader's share of a stage, as bytes."""
+        """Return the leader's share of a stage, as bytes."""
         start, end = (0, *self.statement.ends)[number : number + 2]
         return subtract(self.vector[start:end], self._streams[start:end]).astype("<u8").tobytes()
 
@@ -166,7 +166,7 @@ class Attempt:
         return self.keeps and all(-half <= each < half for each in self.sums)
 
     def finished(self) -> Proof:
-        """The report, with the low bits of the sums and the slacks, also if they are out of range."""
+        """Return the report, with the low bits of the sums and the slacks, also if they are out of range."""
         statement, bits = self.statement, Bits(self.statement.bits)
         shifted = [each + (1 << (bits.count - 1)) for each in self.sums]
         rows = [bits.rows_of(each, bits.count) for each in shifted]
@@ -174,7 +174,7 @@ class Attempt:
         return self.with_bits(np.concatenate(rows))
 
     def with_bits(self, table: Field) -> Proof:
-        """The report with these entries in the place of bits, ``(rows, Q)``."""
+        """Return the report with these entries in the place of bits, ``(rows, Q)``."""
         statement, bits = self.statement, Bits(self.statement.bits)
         masks = stream(self._key("mask bits"), statement.rows)
         first, second, _ = statement.ends

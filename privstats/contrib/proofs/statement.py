@@ -104,7 +104,7 @@ class Statement(ABC):
 
     @abstractmethod
     def witness(self, x: Integers, hidden: Integers, coins: Coins) -> Integers:
-        """A witness for an honest client's entries, and for what they hide.
+        """Return a witness for an honest client's entries, and for what they hide.
 
         Raises:
             DataError: there is none: these entries are not admissible, or too coarse for the statement's bound.
@@ -112,11 +112,11 @@ class Statement(ABC):
 
     @abstractmethod
     def tested(self, x: Field, w: Field) -> Field:
-        """The entries that the tests are over, ``(tested_size,)``."""
+        """Return the entries that the tests are over, ``(tested_size,)``."""
 
     @abstractmethod
     def relations(self, x: Field, w: Field, products: Sequence[Field]) -> Field:
-        """The linear forms of the slacks, without their constants."""
+        """Return the linear forms of the slacks, without their constants."""
 
     @property
     def signed(self) -> int:

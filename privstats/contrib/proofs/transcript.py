@@ -55,12 +55,12 @@ class Transcript:
 
 
 def first_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """The hash of the leader's share of x, witness, products and masks."""
+    """Return the hash of the leader's share of x, witness, products and masks."""
     return labelled("proof-part", context, index(sender), _FIRST, blind, stage)
 
 
 def second_part(context: bytes, sender: int, blind: bytes, stage: bytes) -> bytes:
-    """The hash of the leader's share of the bits and their masks."""
+    """Return the hash of the leader's share of the bits and their masks."""
     return labelled("proof-part", context, index(sender), _SECOND, blind, stage)
 
 
@@ -75,17 +75,17 @@ def second_challenge(first: bytes, part: bytes) -> bytes:
 
 
 def signs(first: bytes, context: bytes, entries: int) -> bytes:
-    """The bits of the signs: ``SIGN_BYTES`` for each entry, b for all entries and then b'."""
+    """Return the bits of the signs: ``SIGN_BYTES`` for each entry, b for all entries and then b'."""
     return ctr_keystream(derive(first, "signs", context), bytes(16), SIGN_BYTES * entries)
 
 
 def gamma(second: bytes, context: bytes, rows: int) -> Field:
-    """The reduction of the bits: three elements for each row, ``(3, rows)``."""
+    """Return the reduction of the bits: three elements for each row, ``(3, rows)``."""
     return stream(derive(second, "gamma", context), 3 * rows).reshape(3, rows)
 
 
 def query(rho: bytes, context: bytes, sender: int, size: int) -> Field:
-    """The leader's coins for one report, drawn after the report was fixed."""
+    """Return the leader's coins for one report, drawn after the report was fixed."""
     return stream(derive(rho, f"query/{sender}", context), size)
 
 

@@ -52,7 +52,7 @@ class Report:
 
 
 def cut(statement: Statement, vector: Field) -> Report:
-    """The parts of a vector of ``statement.ends[-1]`` elements, as views."""
+    """Return the parts of a vector of ``statement.ends[-1]`` elements, as views."""
     sizes = [size for stage in statement.lengths for size in stage]
     parts = np.split(vector, np.cumsum(sizes)[:-1])
     grams = (parts[2 + 4 * k : 6 + 4 * k] for k in range(len(statement.grams)))
@@ -83,7 +83,8 @@ class Query:
 
 
 def query_of(statement: Statement, rho: bytes, context: bytes, sender: int) -> Query:
-    """The query derived from rho; a v of 0, or a point that would reveal bits, is skipped for the next element."""
+    """Return the query derived from rho; a v of 0, or a point that would reveal bits, is skipped for the next
+    element."""
     rows = [gram.rows for gram in statement.grams]
     relations = statement.signed + len(statement.slacks)
     words = query(rho, context, sender, sum(rows) + len(rows) + 1 + relations + _SPARE)
@@ -98,7 +99,7 @@ def query_of(statement: Statement, rho: bytes, context: bytes, sender: int) -> Q
 
 
 def _first_from(words: Field, at: int, least: int) -> int:
-    """The first place from ``at`` on with a word of at least so much.
+    """Return the first place from ``at`` on with a word of at least that size.
 
     Raises:
         ValueError: there is none, which does not happen to words that were drawn.
@@ -133,7 +134,7 @@ def answer_size(statement: Statement) -> int:
 
 
 def answer(statement: Statement, share: Field, signed: Transcript, query: Query) -> Field:
-    """A member's answer: linear in its share, and the same for leader and helpers."""
+    """Return a member's answer: linear in its share, and the same for leader and helpers."""
     report = cut(statement, share)
     parts: list[Field] = []
     for gram, sent, (v, c) in zip(statement.grams, report.grams, query.grams, strict=True):
@@ -147,7 +148,7 @@ def answer(statement: Statement, share: Field, signed: Transcript, query: Query)
 
 
 def _combined(statement: Statement, report: Report, signed: Transcript, weights: Field) -> int:
-    """The linear part of all relations under the query's weights."""
+    """Return the linear part of all relations under the query's weights."""
     bits, out, row = Bits(statement.bits), 0, statement.signed
     if row:
         coins = transcript.signs(signed.first, signed.context, statement.tested_size)
@@ -165,7 +166,7 @@ def _combined(statement: Statement, report: Report, signed: Transcript, weights:
 
 
 def summed(answers: Iterable[Field]) -> Field:
-    """The sum of all members' answers.
+    """Return the sum of all members' answers.
 
     Raises:
         ValueError: a word of one is no element.
@@ -177,7 +178,7 @@ def summed(answers: Iterable[Field]) -> Field:
 
 
 def refusals(statement: Statement, total: Field, signed: Transcript, query: Query) -> tuple[str, ...]:
-    """The names of the checks that the sum of all members' answers fails; none for an accepted report.
+    """Return the names of the checks that the sum of all members' answers fails; none for an accepted report.
 
     Guarantee:
         A report of a client that does not keep the statement passes with probability at most 2**-128 for each hash that

@@ -87,7 +87,7 @@ def _write_folder(home: Path, stream: Stream, identity: Identity, roster: Roster
 
 
 def server_folder(path: Path) -> tuple[Folder, Stream]:
-    """The server's folder of a stream, alone or within one that ``new_stream`` created, and the stream.
+    """Return the server's folder of a stream, alone or within one that ``new_stream`` created, and the stream.
 
     Raises:
         PlanError: it is of an earlier version, or holds another course.
@@ -113,7 +113,7 @@ def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Rel
     Args:
         path: the folder that :func:`new_stream` made.
         changes: a folder with ``<party>.npz`` for every party that has records which enter or leave.
-        away: parties whose machines are off in this epoch; their pending changes go with the next.
+        away: parties with machines that are off in this epoch; their pending changes go with the next.
 
     Returns:
         Outcomes of the epoch's rounds that ended in this call; None for a round without a sum.

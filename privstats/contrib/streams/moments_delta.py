@@ -65,7 +65,7 @@ class MomentsDelta(Moments):
 
     @classmethod
     def of(cls, entering: Moments | None = None, leaving: Moments | None = None) -> MomentsDelta:
-        """The change that these moments make.
+        """Return the change that these moments make.
 
         Args:
             entering, leaving: moments from ``measure`` of the records; at least one of the two.
@@ -73,13 +73,13 @@ class MomentsDelta(Moments):
         Raises:
             DataError: neither of them, moments of different schemas, or moments without a record count.
         """
-        given = [each for each in (entering, leaving) if each is not None]
-        if given and all(getattr(each, "in_wire_steps", False) for each in given):
+        present = [each for each in (entering, leaving) if each is not None]
+        if present and all(getattr(each, "in_wire_steps", False) for each in present):
             return PersonDelta.of_persons(entering, leaving)  # type: ignore[arg-type]
-        if not given or not all(isinstance(each, ClassMoments | RidgeMoments) for each in given):
+        if not present or not all(isinstance(each, ClassMoments | RidgeMoments) for each in present):
             raise DataError("a change is made of what measure returned for a class or ridge schema; give entering=")
-        schema = given[0].schema
-        if any(each.schema != schema for each in given) or any(each.records is None for each in given):
+        schema = present[0].schema
+        if any(each.schema != schema for each in present) or any(each.records is None for each in present):
             raise DataError("entering and leaving must be measured under one schema; give what measure returned")
         arrays = {}
         for row in schema.sent:
@@ -91,7 +91,7 @@ class MomentsDelta(Moments):
 
     @classmethod
     def nothing(cls, schema: ClassSchema | RidgeSchema, clip: Clip | None = None) -> MomentsDelta:
-        """The empty change, which a party without changes sends; of persons with ``plan.person_clip``."""
+        """Return the empty change, which a party without changes sends; of persons with ``plan.person_clip``."""
         if clip is not None:
             return PersonDelta.of_nobody(schema, clip)
         arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
@@ -103,7 +103,7 @@ class MomentsDelta(Moments):
         return self.entered + self.left
 
     def sums(self, row: Statistic) -> NDArray[np.int64]:
-        """The signed sums of one statistic, blocks first."""
+        """Return the signed sums of one statistic, blocks first."""
         return self.arrays[row.letter]
 
     def __add__(self, other: MomentsDelta) -> MomentsDelta:
@@ -120,7 +120,7 @@ class MomentsDelta(Moments):
         return MomentsDelta(self.schema, arrays, self.entered + other.entered, self.left + other.left)
 
     def settled(self) -> Moments:
-        """The moments of the remaining records, where this is the sum of all changes.
+        """Return the moments of the remaining records, where this is the sum of all changes.
 
         Raises:
             DataError: more left than entered, so these are no moments of records.
@@ -131,7 +131,7 @@ class MomentsDelta(Moments):
         return moments
 
     def real(self) -> Any:
-        """The change in real units, float64."""
+        """Return the change in real units, float64."""
         return kind_of(self.schema).real(self.schema, self.wire())
 
 
@@ -171,17 +171,17 @@ class PersonDelta(MomentsDelta):
 
     @classmethod
     def of_persons(cls, entering: PersonMoments | None, leaving: PersonMoments | None) -> PersonDelta:
-        """The change that these sums make; at least one of the two.
+        """Return the change that these sums make; at least one of the two.
 
         Raises:
             DataError: sums under different schemas or clips, over several parties, or of an unknown number of persons.
         """
-        given = [each for each in (entering, leaving) if each is not None]
-        if any((each.schema, each.clip) != (given[0].schema, given[0].clip) for each in given):
+        present = [each for each in (entering, leaving) if each is not None]
+        if any((each.schema, each.clip) != (present[0].schema, present[0].clip) for each in present):
             raise DataError("entering and leaving must be measured under one plan; give what measure returned")
-        if any(each.parties != 1 or each.persons is None or each.counted is None for each in given):
+        if any(each.parties != 1 or each.persons is None or each.counted is None for each in present):
             raise DataError("a change is one party's, of so many persons; give what measure(persons=) returned")
-        change = cls.of_nobody(given[0].schema, given[0].clip)  # type: ignore[arg-type]
+        change = cls.of_nobody(present[0].schema, present[0].clip)  # type: ignore[arg-type]
         arrays = {
             row.letter: sum(
                 (sign * each.sums(row) for sign, each in ((1, entering), (-1, leaving)) if each is not None),
@@ -190,11 +190,11 @@ class PersonDelta(MomentsDelta):
             for row in change.schema.sent
         }
         entered, left = (0 if each is None else each.persons or 0 for each in (entering, leaving))
-        return cls(change.schema, arrays, entered, left, change.clip, sum(each.counted or 0 for each in given))
+        return cls(change.schema, arrays, entered, left, change.clip, sum(each.counted or 0 for each in present))
 
     @classmethod
     def of_nobody(cls, schema: ClassSchema | RidgeSchema, clip: Clip) -> PersonDelta:
-        """The empty change."""
+        """Return the empty change."""
         arrays = {row.letter: np.zeros(row.shape(schema.sizes), np.int64) for row in schema.sent}
         return cls(schema, arrays, 0, 0, clip)
 
@@ -213,7 +213,7 @@ class PersonDelta(MomentsDelta):
         return PersonDelta(self.schema, arrays, *moved, self.clip, self.counted + other.counted)
 
     def settled(self) -> PersonMoments:
-        """The sums over the remaining persons, where this is the sum of all changes."""
+        """Return the sums over the remaining persons, where this is the sum of all changes."""
         from privstats.moments.persons import PersonMoments  # of plans of persons alone
 
         return PersonMoments(self.schema, self.arrays, self.clip, persons=self.entered - self.left)

@@ -19,7 +19,7 @@ from privstats import session
 from privstats.contrib.streams.inbox import PersonInbox, RecordInbox
 from privstats.contrib.streams.record_registry import Pending, PersonRegistry, RecordRegistry
 from privstats.contrib.streams.stream import Stream
-from privstats.engines.journal.client_file import left_by
+from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network.folder import Folder, RoundFolder, account_of
 from privstats.engines.network.parts import client_file, panel_of
 from privstats.engines.network.roles import require_role
@@ -45,7 +45,7 @@ class ChangesPart:
         inbox_of(self._above).batches()
 
     def contribution(self) -> tuple[Moments, RoundCharge]:
-        """The changes pending at this round, measured.
+        """Return the changes pending at this round, measured.
 
         Raises:
             DataError: a pending record is in no file.
@@ -62,7 +62,7 @@ class ChangesPart:
         return inbox.change(registry, pending), self._charged(registry, pending)
 
     def on_upload(self) -> OnUpload:
-        """The registry's function; the registry is read only when the upload is sent, because most messages need
+        """Return the registry's function; the registry is read only when the upload is sent, because most messages need
         none."""
         plan, roster, pending = self._folder.plan, self._folder.roster, Pending(self._at, (), ())
         return lambda upload: session.on_upload(plan, roster, self._charged(registry_of(self._above), pending))(upload)
@@ -84,7 +84,7 @@ class Changes:
     """A stream: changes that never left go with the next round; changes that left are sent again only with proof."""
 
     def part(self, folder: RoundFolder) -> ChangesPart:
-        """The changes that are pending at a round."""
+        """Return the changes that are pending at a round."""
         return ChangesPart(folder)
 
     def standing(self, folder: Folder) -> Standing:
@@ -120,11 +120,11 @@ class Changes:
             else:
                 _proven(folder, place, ended[place], say)
 
-    def left_over(self, folder: Folder, place: int) -> Collection[int]:
+    def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """Return rounds without a sent upload, and the last one, because the server no longer requests its answers."""
         last = [each for each in folder.rounds if each < place][-1:]
-        taken = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
-        return tuple(each for each in {*taken, *last} if each != place)
+        unsent = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
+        return tuple(each for each in {*unsent, *last} if each != place)
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ class Standing:
 
 
 def standing(folder: Folder) -> Standing:
-    """A party's progress in a stream; reading it spends and marks nothing.
+    """Return a party's progress in a stream; reading it spends and marks nothing.
 
     Raises:
         PrivstatsError: a file cannot be read, or the ledger refuses.
@@ -232,28 +232,28 @@ def _proven(folder: Folder, place: int, statements: bytes, say: Callable[[str], 
 
 
 def stream_of(folder: Folder) -> Stream:
-    """The stream in a folder."""
+    """Return the stream in a folder."""
     assert isinstance(folder.course, Stream)  # noqa: S101  callers check the kind first
     return folder.course
 
 
 def inbox_of(folder: Folder, registry: RecordRegistry | None = None) -> RecordInbox:
-    """A party's inbox of records, or of persons; ``registry`` is the party's where it is open already."""
-    found = inbox(folder.home, stream_of(folder))
-    if not isinstance(found, PersonInbox) or not (_is_client(folder) and _spent(folder)):
-        return found
+    """Return a party's inbox of records, or of persons; ``registry`` is the party's where it is open already."""
+    result = inbox(folder.home, stream_of(folder))
+    if not isinstance(result, PersonInbox) or not (_is_client(folder) and _spent(folder)):
+        return result
     registry = registry or registry_of(folder)
     assert isinstance(registry, PersonRegistry)  # noqa: S101  of such a stream
-    return replace(found, registry=registry)
+    return replace(result, registry=registry)
 
 
 def inbox(home: Path, stream: Stream) -> RecordInbox:
-    """The inbox of a party's folder for a stream: that of the plan's unit."""
+    """Return the inbox of a party's folder for a stream: that of the plan's unit."""
     return (RecordInbox if stream.plan.person_clip is None else PersonInbox)(home, stream)
 
 
 def registry_of(folder: Folder) -> RecordRegistry:
-    """A party's registry; opening it spends the whole stream, unless that was done before.
+    """Return a party's registry; opening it spends the whole stream, unless that was done before.
 
     Raises:
         LedgerError: the account to charge is not determined, the cap would be exceeded, or the journal's key has
@@ -286,6 +286,6 @@ def take_back(folder: RoundFolder, statements: bytes) -> None:
     except (msgspec.DecodeError, RecursionError):
         raise Declined("damaged", "it was damaged on its way") from None
     panel = panel_of(folder.plan, b"".join(ended.offers))
-    receipt, _ = left_by(client_file(folder), folder.key)
+    receipt, _ = receipt_and_agreement(client_file(folder), folder.key)
     named: dict[str, Any] = {"report": receipt, "statements": ended.statements, "roster": folder.roster, "panel": panel}
     registry_of(folder.above).excluded(folder.place, **named)

@@ -165,7 +165,7 @@ _PARTING = f"{_STATE} 'gone' INTERSECT {_SENT} 0 AND there > 0 EXCEPT {_SENT} 1 
 
 
 def checked_body(log: Log, number: int, record: Held) -> bytes:
-    """The rows of change ``number``, verified against the digest in the chain.
+    """Return the rows of change ``number``, verified against the digest in the chain.
 
     Raises:
         LedgerError: they were edited.
@@ -210,7 +210,8 @@ class RegistryIndex:
 
     @classmethod
     def writing(cls, log: Log) -> RegistryIndex:
-        """The index, brought up to the chain in the ledger's own tables; call :meth:`seal` after the last change.
+        """Return the index, brought up to the chain in the ledger's own tables; call :meth:`seal` after the last
+        change.
 
         Raises:
             LedgerError: rows were edited.
@@ -238,10 +239,10 @@ class RegistryIndex:
         elif record.action == "taken":
             self._count(record.spend, body, 1, 1)
         elif record.action in SETTLED:
-            self._count(record.spend, self._taken(record), -1 if record.action == "returned" else 0, -1)
+            self._count(record.spend, self._records_of(record), -1 if record.action == "returned" else 0, -1)
 
     def state(self, spend: int, key: bytes) -> State:
-        """The state of a record of the stream that record number ``spend`` allowed."""
+        """Return the state of a record of the stream that record number ``spend`` allowed."""
         row = self._run("SELECT state FROM registry_states WHERE spend = ? AND key = ?", (spend, key)).fetchone()
         return row[0] if row else "new"
 
@@ -251,7 +252,7 @@ class RegistryIndex:
         return Counter(dict(self._run(counted, (spend,))))
 
     def due(self, spend: int, level: int, repeats: int) -> tuple[set[bytes], set[bytes]]:
-        """The records that a node at ``level`` must add, and those that it must subtract.
+        """Return the records that a node at ``level`` must add, and those that it must subtract.
 
         A record is added if it is in, is not in that level's sum, and was sent at most ``repeats`` times. It is
         subtracted if it is gone, is still in the sum, and was sent for that at most as often.
@@ -277,7 +278,7 @@ class RegistryIndex:
         return self._sealed_at() == (self._last.length, self._last.digest, self._schema)
 
     def _sealed_at(self) -> tuple[int, str, int]:
-        """The last change in the tables, as the seal records it."""
+        """Return the last change in the tables, as the seal records it."""
         rows = self._run("SELECT * FROM main.registry_seal").fetchall() if "registry_seal" in self._tables() else []
         return rows[0] if len(rows) == 1 else (0, "", 0)
 
@@ -314,7 +315,7 @@ class RegistryIndex:
                 missing.append((number, record))
             else:
                 body = checked_body(self.log, number, record)
-                folds[record.spend].apply(record, body, lambda record=record: self._taken(record))  # type: ignore[misc]
+                folds[record.spend].apply(record, body, lambda record=record: self._records_of(record))  # type: ignore[misc]
         if tables and not (
             tables == {*_TABLES, "registry_seal"}
             and reached < len(self.log.heads)
@@ -325,7 +326,7 @@ class RegistryIndex:
         return folds, missing
 
     def _holds(self, folds: Mapping[int, Fold]) -> bool:
-        """Whether the file's tables equal the fold."""
+        """Return whether the file's tables equal the fold."""
         sizes = [sum(len(fold.states) for fold in folds.values())]
         sizes.append(sum(len(counts) for fold in folds.values() for counts in fold.used.values()))
         counted = "SELECT (SELECT count(*) FROM main.registry_states), (SELECT count(*) FROM main.registry_sends)"
@@ -353,11 +354,11 @@ class RegistryIndex:
             self.apply(record, checked_body(self.log, number, record))
 
     def _changes(self) -> Iterator[tuple[int, Held]]:
-        """The changes of all streams, by number."""
+        """Yield the changes of all streams, by number."""
         return ((number, each) for number, each in enumerate(self.log.records, start=1) if isinstance(each, Held))
 
-    def _taken(self, record: Held) -> bytes:
-        """The records that the node of a change took."""
+    def _records_of(self, record: Held) -> bytes:
+        """Return the records that the node of a change took."""
         for number, each in self._changes():
             if (each.spend, each.node, each.action) == (record.spend, record.node, "taken"):
                 return checked_body(self.log, number, each)

@@ -47,7 +47,7 @@ class Register:
 
     @classmethod
     def of(cls, log: Log, spend: int) -> Register:
-        """The nodes of the stream that record number ``spend`` allowed.
+        """Return the nodes of the stream that record number ``spend`` allowed.
 
         Raises:
             LedgerError: a change was edited.
@@ -111,7 +111,7 @@ class RegistryLog:
     entry: Spend
 
     def register(self) -> Register:
-        """The nodes on record.
+        """Return the nodes on record.
 
         Raises:
             LedgerError: the file is missing, edited or an older copy, or the entry is another ledger's.
@@ -120,7 +120,8 @@ class RegistryLog:
             return view.register
 
     def carried(self, node: int) -> list[bytes]:
-        """The keys of the records that a node's vector holds, added and subtracted; none where it has not started.
+        """Return the keys of the records that a node's vector holds, added and subtracted; none where it has not
+        started.
 
         Raises:
             LedgerError: as for :meth:`register`.

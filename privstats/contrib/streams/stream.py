@@ -239,17 +239,17 @@ class Stream(Planned):
         return (self.first,)
 
     def _content(self) -> bytes:
-        """The fields, and how fine the weights of sums are."""
+        """Return the fields, and how fine the weights of sums are."""
         content = (self.plan.digest, self.epochs, self.mechanism, self.deletions, self.repeats, FIXED_BITS)
         return msgspec.json.encode(content)
 
     def next(self, releases: Releases) -> Plan | None:
-        """The plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count."""
+        """Return the plan of node ``len(releases)``; a node that ended without a sum changes nothing but the count."""
         self._check(releases)
         return self.first if len(releases) < self.most else None
 
     def total(self, releases: Releases) -> StreamTotal:
-        """The sums over all records that are in, from the nodes released so far.
+        """Return the sums over all records that are in, from the nodes released so far.
 
         Increments add up. Nodes of a tree and releases with correlated noise are weighted by least squares; an epoch
         without a sum is left out, and so are its records until they are sent again.
@@ -325,7 +325,7 @@ _LABEL = b"privstats/stream/noise/2"  # /1 was bound to the epoch's number and n
 def weighed_release(
     stream: Stream, seed: bytes, sums: Sequence[Summed | None], *, reproducible: bool = False
 ) -> Release:
-    """The release of epoch ``len(sums) - 1``: sum_k c_k x_(t-k) + z_t, with x the epochs' sums.
+    """Return the release of epoch ``len(sums) - 1``: sum_k c_k x_(t-k) + z_t, with x the epochs' sums.
 
     Args:
         stream: with mechanism ``"square-root"``.
@@ -380,7 +380,7 @@ def _noise(plan: Plan, seed: bytes, sums: Sequence[Summed | None]) -> NDArray[np
 
 
 def _times(vector: RingVector, weight: int) -> RingVector:
-    """The vector times a whole number, modulo the ring."""
+    """Return the vector times an integer, modulo the ring."""
     return RingVector(vector.ring, tuple(lane * lane.dtype.type(weight) for lane in vector.lanes))
 
 

@@ -21,7 +21,7 @@ _DRAWN, _TOTAL = ".drawn", ".total"
 
 
 def totals_of(home: Path, course: Course, key: Callable[[str], bytes]) -> Totals:
-    """The sums of a course that weighs them; arguments as of :class:`Totals`.
+    """Return the sums of a course that weighs them; arguments as of :class:`Totals`.
 
     Raises:
         PlanError: it is no stream, so its rounds have no weights.
@@ -61,7 +61,8 @@ class Totals:
         write_sealed(self._seed, self.key("seed"), os.urandom(SEED_BYTES))
 
     def weighed(self, summed: Summed, before: Releases) -> Release:
-        """The release of the round after ``before``: its exact sum is kept, and weighed with those of the others.
+        """Return the release of the round after ``before``: its exact sum is stored, and weighed with those of the
+        others.
 
         Repeated calls give the same release, because the seed is the stream's and the noise is bound to the sums. Other
         sums for an epoch that was weighed before would be a second, unpaid draw, and are refused.

@@ -200,7 +200,7 @@ class ConnectionLimiter:
         return True
 
     def _most_crowded(self) -> Collection[AdmittedConnection]:
-        """The strangers of an address that has most of them, which chance chooses among such."""
+        """Return the strangers of an address that has most of them, which chance chooses among such."""
         most = max(map(len, self._of_address.values()))
         return secrets.choice([each for each in self._of_address.values() if len(each) == most])
 

@@ -19,7 +19,7 @@ killed server is started again, any connection of any process may be given it.
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A listening socket of an address of either family; ``host`` may stand in brackets.
+    """Return a listening socket of an address of either family; ``host`` may be in brackets.
 
     Raises:
         PrivstatsError: nothing can listen there.
@@ -39,7 +39,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def free_port() -> int:
-    """A port of this machine on which nothing listens, drawn at random, for a program that starts in a moment.
+    """Return a port of this machine on which nothing listens, drawn at random, for a program that starts in a moment.
 
     It is not held: two callers at the same moment get the same one with a chance of one in 12,000.
 
@@ -51,12 +51,12 @@ def free_port() -> int:
         >>> 20_000 <= free_port() < 32_000
         True
     """
-    left = 100
+    attempts = 100
     while True:
         try:
             with socket.create_server(("127.0.0.1", port := secrets.choice(_PORTS))):
                 return port
         except OSError as error:
-            left -= 1
-            if error.errno != errno.EADDRINUSE or not left:
+            attempts -= 1
+            if error.errno != errno.EADDRINUSE or not attempts:
                 raise

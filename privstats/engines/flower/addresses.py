@@ -106,7 +106,7 @@ async def refuse(send: Send, status: int) -> None:
 
 
 def host_and_port(address: str) -> tuple[str, int]:
-    """A ``HOST:PORT`` in its parts.
+    """Return a ``HOST:PORT`` in its parts.
 
     Raises:
         PrivstatsError: ``address`` has another form.

@@ -102,7 +102,7 @@ def check_shown(superlink: str, authority: Path) -> datetime | None:
         return None
 
 
-def days_left(end: datetime, now: datetime | None = None) -> int:
+def remaining_days(end: datetime, now: datetime | None = None) -> int:
     """Whole days until ``end``; negative after it."""
     return (end - (now or datetime.now(UTC))) // timedelta(days=1)
 

@@ -38,7 +38,7 @@ def answer(message: Message, context: Context) -> Message:
 
 
 def answered(message: Message, context: Context, find_home: Callable[[], Path]) -> Message:
-    """The answer of the folder that is found; exceptions are caught, because Flower would send their text to the
+    """Return the answer of the folder that is found; exceptions are caught, because Flower would send their text to the
     server.
 
     Flower gives every simulated node a partition, and no other: a node without one refuses the keys of a simulation.
@@ -54,7 +54,7 @@ def answered(message: Message, context: Context, find_home: Callable[[], Path]) 
 
 
 def home(node_config: Mapping[str, object]) -> Path:
-    """The party's folder, from the node's own configuration.
+    """Return the party's folder, from the node's own configuration.
 
     Raises:
         PrivstatsError: the configuration names no folder.
@@ -66,7 +66,8 @@ def home(node_config: Mapping[str, object]) -> Path:
 
 
 def folder_of(node_config: Mapping[str, object], environment: Mapping[str, str]) -> Path | None:
-    """The folder that a node's own configuration names, or of a simulated node the environment; None for neither."""
+    """Return the folder that a node's own configuration names, or of a simulated node the environment; None for
+    neither."""
     named = node_config.get("privstats-home")
     if isinstance(named, str) and Path(named).is_absolute():
         return Path(named)

@@ -65,7 +65,7 @@ def _hook(forbidden: str) -> Callable[[str, tuple[Any, ...]], None]:
 
 
 def _paths(event: str, arguments: tuple[Any, ...]) -> Sequence[Any]:
-    """The possible paths among an event's arguments; for an import only the file of a compiled module."""
+    """Return the possible paths among an event's arguments; for an import only the file of a compiled module."""
     if event == "import":
         return arguments[1:2]
     return arguments[:1] if event == "open" else arguments
@@ -90,7 +90,7 @@ def end_with(parent: int, seconds: float = _LEAVE_SECONDS) -> None:
         parent: the id of the other process.
         seconds: for which it may take its leave.
     """
-    child = os.getppid() == parent  # one that nobody waits for stays, as a zombie, and its children get another parent
+    child = os.getppid() == parent  # without a waiting parent it stays a zombie, and its children get another parent
 
     def watch() -> None:
         while _lives(parent) and (not child or os.getppid() == parent):
@@ -136,7 +136,7 @@ def write_programs(folder: Path, runs: str) -> None:
 
 
 def command(name: str) -> list[str]:
-    """The command line that starts one of the programs of this module."""
+    """Return the command line that starts one of the programs of this module."""
     return [sys.executable, "-P", "-m", "privstats.engines.flower.entrypoint_guard", name]
 
 
@@ -235,7 +235,7 @@ def _client() -> Callable[[], None]:
 
 
 def _server() -> Callable[[], None]:
-    """The server program; our app and its transport are loaded here, before the program is forked for a run."""
+    """Return the server program; our app and its transport are loaded here, before the program is forked for a run."""
     main = pin_server()
     importlib.import_module("privstats.engines.flower.server_app")
     importlib.import_module(_TRANSPORT)
@@ -300,7 +300,7 @@ _MAINS: Mapping[str, Callable[[], Callable[[], None]]] = {
 def main(words: Sequence[str]) -> None:
     """Run one program: its name, then Flower's own options."""
     name, *options = words
-    logging.getLogger("flwr").addFilter(Printable())  # Flower logs what the other end of a connection says
+    logging.getLogger("flwr").addFilter(Printable())  # Flower logs text from the other end of a connection
     try:
         check_version()
         if name in REFUSED:

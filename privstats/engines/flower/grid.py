@@ -104,7 +104,7 @@ class GridTransport:
         self._asked: dict[str, int] = {}
 
     def online(self) -> Sequence[int]:
-        """The ids of the nodes that are connected now, in increasing order."""
+        """Return the ids of the nodes that are connected now, in increasing order."""
         nodes = list(self._grid.get_nodes())
         self._names.update({node.node_id: node.name for node in nodes if node.name})
         return sorted(node.node_id for node in nodes)
@@ -122,19 +122,19 @@ class GridTransport:
             Its id. A message that Flower did not accept has an id too, and its answer is that the node is unavailable.
         """
         message = Message(records.pack(kind, data), node, records.MESSAGE_TYPE, ttl=ttl)
-        taken = next(iter(self._grid.push_messages([message])), None) or _NOT_TAKEN
-        self._asked[taken] = node
-        return taken
+        name = next(iter(self._grid.push_messages([message])), None) or _NOT_TAKEN
+        self._asked[name] = node
+        return name
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The answer to one message, or None before it has arrived.
+        """Return the answer to one message, or None before it has arrived.
 
         Flower's own errors become ``error:`` and Flower's number, invalid records ``malformed`` or ``too_large``.
         """
         return next((reply for _, reply in self.pull_many([message], most)), None)
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """The answers that have arrived to these messages, in requests of bounded size; as :meth:`pull`."""
+        """Yield the answers that have arrived to these messages, in requests of bounded size; as :meth:`pull`."""
         yield from ((name, Reply(_NODE_UNAVAILABLE)) for name in messages if name == _NOT_TAKEN)
         sent = [name for name in messages if name != _NOT_TAKEN]
         size = max(1, _BATCH_BYTES // (most + _AROUND))
@@ -142,7 +142,7 @@ class GridTransport:
             yield from self._pulled(sent[first : first + size], most)
 
     def _pulled(self, names: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """The answers of one request."""
+        """Yield the answers of one request."""
         with _loading(most + _AROUND) as batch:
             answers = list(self._grid.pull_messages(names))
         for answer, exceeded in zip(answers, batch.exceeded or [False] * len(answers), strict=False):
@@ -151,7 +151,7 @@ class GridTransport:
                 yield name, Reply("too_large") if exceeded else self._read(answer, self._asked.get(name, 0), most)
 
     def name(self, node: int) -> str:
-        """The name under which the node is registered, else its id in decimal."""
+        """Return the name under which the node is registered, else its id in decimal."""
         return self._names.get(node, str(node))
 
     def _read(self, answer: Message, node: int, most: int) -> Reply:

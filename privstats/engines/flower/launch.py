@@ -25,7 +25,7 @@ import tomli_w
 
 from privstats.engines.door.ports import free_port
 from privstats.engines.flower import addresses, entrypoint_guard, fork_server
-from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, days_left
+from privstats.engines.flower.certificate_checks import SOON, check_authority, check_served, check_shown, remaining_days
 from privstats.engines.flower.certificates import check_node_key
 from privstats.engines.flower.polling import IDLE, IDLE_SECONDS, WAKE_UP_PIPE, WakeUpPipe
 from privstats.engines.flower.replaced_names import check_version
@@ -298,11 +298,11 @@ def _must_exist(what: str, path: Path) -> None:
 
 def _say_soon(say: Say, what: str, end: datetime) -> None:
     if end - datetime.now(UTC) < SOON:
-        say(f"{what} ends on {end:%Y-%m-%d}, in {days_left(end)} days: new ones must be at every party before")
+        say(f"{what} ends on {end:%Y-%m-%d}, in {remaining_days(end)} days: new ones must be at every party before")
 
 
 def _quoted(home: Path) -> str:
-    """A path in the syntax of Flower's node configuration: a literal string of TOML."""
+    """Return a path in the syntax of Flower's node configuration: a literal string of TOML."""
     text = str(home)
     if "'" in text or not text.isprintable():
         raise PrivstatsError("the party's folder must have a path without quotes and line breaks: move it")
@@ -310,7 +310,7 @@ def _quoted(home: Path) -> str:
 
 
 def _environment(home: Path, runs: str) -> dict[str, str]:
-    """The child's environment: one folder of programs, and a folder of its own for Flower's files."""
+    """Return the child's environment: one folder of programs, and a folder of its own for Flower's files."""
     if not home.is_dir():
         raise PrivstatsError(f"there is no folder {home}")
     programs, flower = home / ".programs", home / ".flower"

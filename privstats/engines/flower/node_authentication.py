@@ -80,7 +80,7 @@ class Logins:
         self._known: dict[bytes, float] = {}  # registered keys alone, so strangers do not fill it
 
     def read(self, headers: Headers) -> Login | None:
-        """The key that signed this request just now; None where a header is missing or wrong."""
+        """Return the key that signed this request just now; None where a header is missing or wrong."""
         try:
             key = b64decode(headers[FLEET_HTTP_PUBLIC_KEY_HEADER], validate=True)
             signature = b64decode(headers[FLEET_HTTP_SIGNATURE_HEADER], validate=True)
@@ -167,7 +167,7 @@ class NodeAuthentication:
 
     def _timed(self, admitted: AdmittedConnection, size: int, receive: Receive, send: Send) -> tuple[Receive, Send]:
         """Return both ends of a request, which update how long its connection may continue."""
-        given = 0
+        received_bytes = 0
 
         async def received() -> MutableMapping[str, Any]:
             message = await receive()
@@ -176,10 +176,10 @@ class NodeAuthentication:
             return message
 
         async def sent(message: MutableMapping[str, Any]) -> None:
-            nonlocal given
-            given += len(message.get("body", b""))
+            nonlocal received_bytes
+            received_bytes += len(message.get("body", b""))
             self._limiter.allow(
-                admitted, given
+                admitted, received_bytes
             )  # before, because it waits for who does not take the answer before this
             await send(message)
 
@@ -188,14 +188,14 @@ class NodeAuthentication:
 
 
 def _most(scope: Scope, login: Login) -> int:
-    """The most bytes that this request's body may have."""
+    """Return the maximum number of bytes that this request's body may have."""
     if not login.registered:
         return MOST_OF_A_STRANGER
     return MOST_REQUEST if scope["path"] == _CONTENT else MOST_OF_A_MESSAGE
 
 
 def _bytes_of(scope: Scope) -> int:
-    """The declared size of a request's body, which its server enforces; above the limit if undeclared."""
+    """Return the declared size of a request's body, which its server enforces; above the limit if undeclared."""
     sizes = [value for name, value in scope["headers"] if name == b"content-length"]
     chunked = any(name == b"transfer-encoding" for name, _ in scope["headers"])
     return int(sizes[0]) if len(sizes) == 1 and sizes[0].isdigit() and not chunked else MOST_REQUEST + 1

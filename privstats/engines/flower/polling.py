@@ -132,7 +132,7 @@ class WakeUpPipe:
 
 
 def once_a_second(look: Callable[[Any], None], clock: Callable[[], float] = time.monotonic) -> Callable[[Any], None]:
-    """A method that does what another one does, at most once a second; an expired task is noticed so much later.
+    """Return a method that does what another one does, at most once a second; an expired task is noticed so much later.
 
     Args:
         look: a method without arguments and result.

@@ -42,7 +42,7 @@ def _form(data: bytes) -> tuple[str, tuple[int, ...], str]:
 
 
 def unpack(record: RecordDict, sender: int | str, most: int = MOST_BYTES) -> tuple[str, bytes]:
-    """The word and the bytes of an untrusted record; its size is checked first, and nothing is decoded.
+    """Return the word and the bytes of an untrusted record; its size is checked first, and nothing is decoded.
 
     Args:
         record: the received record.

@@ -73,7 +73,7 @@ def check_version() -> None:
 
 
 def is_tested(module: str, name: str) -> bool:
-    """Whether a name of the installed Flower is what was read: it is there, and has the same parameters."""
+    """Return whether a name of the installed Flower is what was read: it is there, and has the same parameters."""
     target: Any = importlib.import_module(module)
     for part in name.split("."):
         target = getattr(target, part, None)

@@ -37,12 +37,12 @@ def main(grid: Grid, context: Context) -> None:
     outcome = Host.open(Path(os.environ[HOME])).run(GridTransport(grid), deadlines(context.run_config))
     if isinstance(outcome, Waiting):
         raise PrivstatsError(outcome.sentence)
-    sys.stdout.write(f"{outcome.sentence}\n")  # last, so that it names the release to whoever follows the run
+    sys.stdout.write(f"{outcome.sentence}\n")  # last, so that a reader of the run's output sees the release's name
     sys.stdout.flush()
 
 
 def deadlines(run_config: Mapping[str, object]) -> Deadlines:
-    """The times that ``--run-config`` may change, in seconds.
+    """Return the times that ``--run-config`` may change, in seconds.
 
     Raises:
         PlanError: a time is not a number, or too short.

@@ -27,7 +27,7 @@ _NOT_WRITTEN = "could not be written, so nothing was sent: repair that, close it
 
 
 class JournalBase(Exclusive):
-    """A machine whose state is on disk under a lock; as a context manager it releases the lock.
+    """A machine with its state on disk under a lock; as a context manager it releases the lock.
 
     Args:
         lock: a handle that holds the lock, from :func:`held`.
@@ -124,7 +124,7 @@ def written(place: Path) -> Iterator[None]:
 
 
 def path_of(path: object) -> Path:
-    """The resolved path of a journal, which does not depend on the current folder or on links.
+    """Return the resolved path of a journal, which does not depend on the current folder or on links.
 
     Raises:
         LocalProtocolError: ``path`` is not a path.
@@ -135,7 +135,7 @@ def path_of(path: object) -> Path:
 
 
 def created_directory(path: object) -> Path:
-    """The directory at ``path``, created if it does not exist; raises ``LocalProtocolError`` if that fails."""
+    """Return the directory at ``path``, created if it does not exist; raises ``LocalProtocolError`` if that fails."""
     directory = path_of(path)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -158,21 +158,21 @@ class ServerPlace:
         require_threads(self.threads)
 
     def resumed(self, state: bytes, key: bytes) -> Aggregator:
-        """The machine that was sealed in ``state``."""
+        """Return the machine that was sealed in ``state``."""
         return protocol_of(self.parameters).machines.server.resume(
             state, key, parameters=self.parameters, roster=self.roster, identity=self.identity, threads=self.threads
         )
 
 
 def require_peer(machine: object) -> Peer:
-    """The client machine itself; raises ``LocalProtocolError`` for another value."""
+    """Return the client machine itself; raises ``LocalProtocolError`` for another value."""
     if not hasattr(machine, "answer"):
         raise LocalProtocolError(f"this journal keeps a client, got {type(machine).__name__}: give session.client(...)")
     return cast("Peer", machine)
 
 
 def require_aggregator(machine: object) -> Aggregator:
-    """The server machine itself; raises ``LocalProtocolError`` for another value."""
+    """Return the server machine itself; raises ``LocalProtocolError`` for another value."""
     if not hasattr(machine, "end_step"):
         raise LocalProtocolError(f"this journal keeps a server, got {type(machine).__name__}: give session.server(...)")
     return cast("Aggregator", machine)
@@ -199,7 +199,7 @@ def require_threads(threads: object) -> None:
 
 
 def require_member(parameters: object, identity: object) -> UploadParameters:
-    """The parameters; raises ``LocalProtocolError`` if their protocol has no panel, or without an identity."""
+    """Return the parameters; raises ``LocalProtocolError`` if their protocol has no panel, or without an identity."""
     protocol_of(cast("Masking", parameters))  # refuses a plan, for example
     require_identity(identity)
     if not isinstance(parameters, UploadParameters):

@@ -88,7 +88,7 @@ class JournaledClient(JournalBase):
                 not a client or not a function.
         """
         require_peer(client)
-        _require_told(on_upload)
+        _require_callback(on_upload)
         outside = client_outside(getattr(client, "session_id", b""), client.index)
         with ClientFile.held(path, key, outside) as file:
             if file.path.exists():
@@ -109,7 +109,7 @@ class JournaledClient(JournalBase):
         on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
-        """The client at the state of its last answer, which is in :attr:`answer` to be sent again.
+        """Return the client at the state of its last answer, which is in :attr:`answer` to be sent again.
 
         After the end :attr:`step` is ``"done"``, and the client repeats its last answer to the same message only.
         With ``restored=True`` its operator confirms that it was restored or copied, and that no other copy of it has
@@ -124,7 +124,7 @@ class JournaledClient(JournalBase):
                 place, or damage; or the journal could not be written before it continues.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
-        _require_told(on_upload)
+        _require_callback(on_upload)
         with ClientFile.held(path, key, machine.outside) as file, written(file.path):
             return cls._resumed(file, machine, on_upload, restored)
 
@@ -153,7 +153,7 @@ class JournaledClient(JournalBase):
             LocalProtocolError: as for :meth:`resume`, or ``make`` returned a client of another place or plan.
         """
         machine = _Machine(parameters, index, identity, roster, threads)
-        _require_told(on_upload)
+        _require_callback(on_upload)
         require_callable("make", make)
         with ClientFile.held(path, key, machine.outside) as file:
             if file.path.exists():
@@ -179,7 +179,7 @@ class JournaledClient(JournalBase):
     ) -> JournaledClient:
         saved = file.read()
         if saved.state and saved.ended:
-            file.replace(saved.kept())
+            file.replace(saved.permanent())
             raise SessionEndedError(f"the report at {file.path} is removed: the box keys that open it have ended")
         if not saved.state:
             file.catch_up()
@@ -397,7 +397,7 @@ class _Machine:
         return client
 
 
-def _require_told(on_upload: object) -> None:
+def _require_callback(on_upload: object) -> None:
     if on_upload is not None:
         require_callable("on_upload", on_upload)
 

@@ -29,10 +29,10 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without a state the client has ended, and its last answer may remain.
 
     ``receipt`` and ``agreement`` stay: neither is secret. A report that was sent is useless from ``until`` on, when the
-    box keys end that it is sealed to. ``charged`` marks a client whose ``on_upload``, of the machine or of
-    :meth:`JournaledClient.create`, must be called before an upload is sent; if an older privstats wrote the file, the
-    machine's own flag decides. ``mark`` identifies this copy. ``known_noise`` marks a vector whose noise others may
-    know, a simulation's.
+    box keys end that it is sealed to. ``charged`` marks a client with an ``on_upload``, of the machine or of
+    :meth:`JournaledClient.create`, that must be called before an upload is sent; if an older privstats wrote the file,
+    the machine's own flag decides. ``mark`` identifies this copy. ``known_noise`` marks a vector with noise that others
+    may know, as in a simulation.
     """
 
     state: bytes
@@ -50,8 +50,8 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
         """Whether only the permanent fields are still needed."""
         return not self.state or 0 < self.until <= time.time()
 
-    def kept(self) -> Saved:
-        """The permanent fields alone."""
+    def permanent(self) -> Saved:
+        """Return the permanent fields alone."""
         return Saved(b"", receipt=self.receipt, agreement=self.agreement)
 
 
@@ -84,7 +84,7 @@ class ClientFile:
             yield cls(place, key, lock, outside=outside)
 
     def read(self) -> Saved:
-        """The content of the file, without a rollback check.
+        """Return the content of the file, without a rollback check.
 
         Raises:
             NothingToResumeError: there is no journal.
@@ -143,7 +143,7 @@ def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
         file = ClientFile(place, key)
         saved = file.read()
         if saved.ended:
-            file.replace(saved.kept())
+            file.replace(saved.permanent())
 
 
 def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = None) -> None:
@@ -164,7 +164,7 @@ def never(path: str | os.PathLike[str], key: bytes, outside: Outside | None = No
             ClientFile(place, key, outside=outside).replace(Saved(b""))
 
 
-def left_by(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
+def receipt_and_agreement(path: str | os.PathLike[str], key: bytes) -> tuple[bytes, dict[int, bytes]]:
     """Receipt and agreement of a client that ended at any earlier time; both empty if it has not ended or has none.
 
     Raises:

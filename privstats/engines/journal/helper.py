@@ -135,7 +135,7 @@ class JournaledHelper(PanelMember):
         restored: bool = False,
         noise: Callable[[bytes], RingVector] | None = None,
     ) -> JournaledHelper:
-        """The helper at its last state; if its run has ended, it repeats its last message and refuses any other.
+        """Return the helper at its last state; if its run has ended, it repeats its last message and refuses any other.
 
         Args:
             home, key, identity, parameters, roster: as for :meth:`offer`.
@@ -195,8 +195,8 @@ class JournaledHelper(PanelMember):
             self.parameters, keys=keys, roster=self.roster, panel=panel, noise=self._noise, threads=self._threads
         )
         self._log = RecordLog(self._place / _LOG, box_key.sealing)
-        if self._counter.kept:  # the binding and each part are counted before anything leaves
-            self._log.mend(self._counter.kept - 1)
+        if self._counter.stored:  # the binding and each part are counted before anything leaves
+            self._log.mend(self._counter.stored - 1)
         for message in self._log.records():
             self._machine.take(message)
 
@@ -344,7 +344,7 @@ class JournaledHelper(PanelMember):
     def _close_run(self, end: _End) -> None:
         """Write the end first, because it takes precedence; then destroy the key."""
         if self._machine is not None:
-            end = msgspec.structs.replace(end, count=max(self._happened, self._counter.kept) + 1)
+            end = msgspec.structs.replace(end, count=max(self._happened, self._counter.stored) + 1)
         write_sealed(self._place / _END, self._key, msgspec.msgpack.encode(end))
         self._counter.catch_up(end.count)
         self._ended = end

@@ -97,7 +97,7 @@ class JournaledLeader(PanelMember):
         roster: Roster,
         restored: bool = False,
     ) -> JournaledLeader:
-        """The leader's place at its last state.
+        """Return the leader's place at its last state.
 
         Args:
             home, key, identity, parameters, roster: as for :meth:`offer`.

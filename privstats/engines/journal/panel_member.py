@@ -69,7 +69,7 @@ class HpkeKey:
 
     @staticmethod
     def there(run: Path) -> bool:
-        """Whether the directory holds a complete key, so that an offer may have been sent."""
+        """Return whether the directory holds a complete key, so that an offer may have been sent."""
         return (run / _KEYS).exists()
 
     @staticmethod
@@ -100,16 +100,17 @@ class HpkeKey:
         return Panel.of(self._keys.offers) if self._keys.offers and self._keys.until else None
 
     def offer(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> Offer:
-        """The public half, signed: the same bytes every time."""
+        """Return the public half, signed: identical bytes every time."""
         return Offer.make(self.place, identity, self._keys.private, parameters, roster, until=self._keys.until)
 
     def keys(self, identity: Identity, parameters: UploadParameters, roster: Roster) -> HelperKeys:
-        """The key for one machine."""
+        """Return the key for one machine."""
         private, until = self._keys.private, self._keys.until
         return HelperKeys.from_private(identity, self.place, parameters, roster, private, until=until)
 
     def bound(self, panel: Panel, offer: Offer) -> HpkeKey:
-        """The key, bound to a panel for good and on disk when this returns; unchanged if already bound to this panel.
+        """Return the key, bound to a panel for good and on disk when this returns; unchanged if already bound to this
+        panel.
 
         Raises:
             LocalProtocolError: it is bound to another panel, or the panel does not hold ``offer`` at its place.
@@ -129,7 +130,7 @@ class HpkeKey:
         return self._keys.folder
 
     def bound_here(self) -> HpkeKey:
-        """The key, bound to the folder it is in now: its operator confirms that no other copy has answered."""
+        """Return the key, bound to the folder it is in now: its operator confirms that no other copy has answered."""
         return self._replaced(folder=inode_of(self._run))
 
     def _replaced(self, **fields: object) -> HpkeKey:
@@ -142,7 +143,7 @@ class HpkeKey:
 
 
 def run_of(home: str | os.PathLike[str], roster: Roster) -> Path:
-    """The directory of one run in a member's home."""
+    """Return the directory of one run in a member's home."""
     return path_of(home) / require_roster(roster).digest.hex()
 
 

@@ -77,7 +77,7 @@ class Counter:
         return cls(folder, home.parent / f"{home.name}.counts" / name, outside)
 
     @property
-    def kept(self) -> int:
+    def stored(self) -> int:
         """The count when the machine last sent a message; 0 if no counter is there that can be read."""
         return max(self._beside, self._outside)
 
@@ -120,12 +120,13 @@ class Counter:
             raise OSError(error.errno, f"{error.strerror}: {self.path}") from None
 
     def after(self, mark: Mark) -> Mark:
-        """The mark for a journal that is written now: its count exceeds every earlier one."""
-        return Mark(max(mark.count, self.kept) + 1, inode_of(self.folder))
+        """Return the mark for a journal that is written now: its count exceeds every earlier one."""
+        return Mark(max(mark.count, self.stored) + 1, inode_of(self.folder))
 
     def is_older(self, mark: Mark) -> bool:
-        """Whether a journal with this mark has a smaller count than the counter, or was written in another folder."""
-        return mark.folder not in (0, inode_of(self.folder)) or mark.count < self.kept
+        """Return whether a journal with this mark has a smaller count than the counter, or was written in another
+        folder."""
+        return mark.folder not in (0, inode_of(self.folder)) or mark.count < self.stored
 
     def require_newest(self, mark: Mark, place: Path, role: str, since: str) -> None:
         """Refuse a journal that was restored or copied; write the count that a kill kept from being written.
@@ -192,5 +193,5 @@ def server_outside(parameters: Masking, roster: Roster) -> Outside | None:
 
 
 def inode_of(folder: Path) -> int:
-    """The folder's inode number; a copy has another."""
+    """Return the folder's inode number; a copy has another."""
     return folder.stat().st_ino

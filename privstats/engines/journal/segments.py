@@ -99,7 +99,7 @@ class Segments:
         self._unsynced = 0
 
     def path(self, number: int) -> Path:
-        """The file of a segment."""
+        """Return the file of a segment."""
         return self._directory / f"{_EARLIER if self.earlier else _SEGMENT}.{number}"
 
     @property
@@ -180,14 +180,14 @@ class Segments:
         self._require(number)
         log = RecordLog(self.path(number), self._key)
         try:
-            self._require_all(number, log.found(count), count)
+            self._require_all(number, log.present(count), count)
             for at, record in islice(log.located(), count):
                 yield self._packed(number, at), record
         finally:
             log.close()
 
     def read(self, place: bytes) -> bytes:
-        """The record at a place that :meth:`append_many` or :meth:`located` gave.
+        """Return the record at a place that :meth:`append_many` or :meth:`located` gave.
 
         Raises:
             LocalProtocolError: it is damaged or missing; the sentence names the segment.
@@ -232,7 +232,7 @@ class Segments:
 
 
 def files_of(directory: Path) -> Iterator[tuple[int, Path]]:
-    """The segments in a directory and their numbers; the logs of before segments too."""
+    """Yield the segments in a directory and their numbers; the logs of before segments too."""
     for path in sorted(directory.iterdir()):
         if named := _NAMED.fullmatch(path.name):
             yield int(named[1]), path

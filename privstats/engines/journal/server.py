@@ -177,7 +177,7 @@ class JournaledServer(PartSums):
     ) -> JournaledServer:
         snapshot = Snapshot.read(directory, key)
         server = place.resumed(snapshot.state, key)
-        files = ServerFiles.found(directory, key, counter, place.parameters.upload_bytes, snapshot)
+        files = ServerFiles.recovered(directory, key, counter, place.parameters.upload_bytes, snapshot)
         journaled = cls(directory, key, server, files, lock=lock)
         try:
             with journaled._acting():
@@ -198,7 +198,7 @@ class JournaledServer(PartSums):
 
     @exclusive
     def mark_known_noise(self, clients: Iterable[int]) -> None:
-        """Record clients whose noise others may know, so that a release of their sum is marked ``reproducible``.
+        """Record clients with noise that others may know, so that a release of their sum is marked ``reproducible``.
 
         The engine of one process calls it before the first step. No message has this mark: a server over a network
         cannot see its clients' generators.
@@ -262,7 +262,7 @@ class JournaledServer(PartSums):
 
     @exclusive
     def start(self) -> Outbox:
-        """The messages that opened this step: the session started when its journal was made."""
+        """Return the messages that opened this step: the session started when its journal was made."""
         with self._acting():
             return self.outbox
 

@@ -36,8 +36,8 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A server's sealed state, the seed of the release's noise, and the number of the segment that continues it.
 
     ``mark`` identifies this copy; ``closed`` are the segments to be read before that one, with their records' counts. A
-    snapshot of before segments is continued by the log of its generation. ``known_noise`` are the clients whose noise
-    others may know: a simulation's.
+    snapshot of before segments is continued by the log of its generation. ``known_noise`` are the clients with noise
+    that others may know, as in a simulation.
     """
 
     generation: int
@@ -96,7 +96,7 @@ class ServerFiles:
 
     @classmethod
     def new(cls, directory: Path, key: bytes, counter: Counter, largest: int) -> ServerFiles:
-        """The files of a new session, with a fresh seed; there is no journal before :meth:`replace` is called.
+        """Return the files of a new session, with a fresh seed; there is no journal before :meth:`replace` is called.
 
         Args:
             directory: the directory of the files.
@@ -110,8 +110,8 @@ class ServerFiles:
         return cls(directory, key, counter, Segments(directory, key, 0), seed=seed, mark=Mark(), largest=largest)
 
     @classmethod
-    def found(cls, directory: Path, key: bytes, counter: Counter, largest: int, snapshot: Snapshot) -> ServerFiles:
-        """The files of the session of ``snapshot``, once all that they show is on disk.
+    def recovered(cls, directory: Path, key: bytes, counter: Counter, largest: int, snapshot: Snapshot) -> ServerFiles:
+        """Return the files of the session of ``snapshot``, once all that they show is on disk.
 
         Raises:
             LocalProtocolError: the log is missing, or lacks records that were answered.
@@ -151,7 +151,7 @@ class ServerFiles:
             yield place, sender, record[_SENDER_BYTES:]
 
     def read(self, place: bytes) -> bytes:
-        """The message at a place; raises ``LocalProtocolError`` if it is damaged or missing."""
+        """Return the message at a place; raises ``LocalProtocolError`` if it is damaged or missing."""
         return self._segments.read(place)[_SENDER_BYTES:]
 
     def keep(self, needed: Iterable[bytes]) -> None:
@@ -215,7 +215,7 @@ class ServerFiles:
 
 
 def groups(items: Sequence[tuple[int, bytes | bytearray | memoryview]]) -> Iterator[list[tuple[int, bytes]]]:
-    """The items in their order, in groups that are short enough to be written at once."""
+    """Yield the items in their order, in groups that are short enough to be written at once."""
     group: list[tuple[int, bytes]] = []
     size = 0
     for sender, data in items:

@@ -85,7 +85,7 @@ class ServerView(JournalBase):
         return self._server.waiting_for
 
     def awaits(self, client: int) -> bool:
-        """Whether the client's answer to this step is still to come."""
+        """Return whether the client's answer to this step is still to come."""
         return self._server.awaits(client)
 
     @property
@@ -139,7 +139,7 @@ class ServerView(JournalBase):
 
     @exclusive
     def release(self, plan: Plan, charge: Charging = None) -> Release:
-        """The release of this session's sum: the same in every call, also after crashes.
+        """Return the release of this session's sum: the same in every call, also after crashes.
 
         Args:
             plan: the plan of the session.
@@ -167,7 +167,7 @@ class SessionOutputs:
     def __init__(self, server: Aggregator, files: ServerFiles) -> None:
         self._server, self._files = server, files
         self._handed_out = self._released = False  # handed out before a restart; released at any time
-        self._by_seed = False  # released by a version whose noise did not depend on the sum
+        self._by_seed = False  # released by a version with noise that did not depend on the sum
         self._settled = False  # the ledger has recorded the release, or the caller named no ledger
 
     def repeat(self, decision: int) -> None:
@@ -180,7 +180,7 @@ class SessionOutputs:
             self._settled = True
 
     def hand_out(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The exact sum; raises as :attr:`JournaledServer.result`."""
+        """Return the exact sum; raises as :attr:`JournaledServer.result`."""
         result = self._summed()
         if self._server.noise_due:
             if self._handed_out or self._released:
@@ -192,7 +192,7 @@ class SessionOutputs:
         return result
 
     def release(self, plan: Plan, charge: Charging) -> Release:
-        """The release; see :meth:`JournaledServer.release`, also for the errors."""
+        """Return the release; see :meth:`JournaledServer.release`, also for the errors."""
         if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
             raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
         self._refuse_second_draw(plan)
@@ -212,7 +212,7 @@ class SessionOutputs:
         return outcome
 
     def _summed(self) -> tuple[RingVector, tuple[int, ...]]:
-        """The sum and its survivors; the sum is marked where a survivor's noise is known."""
+        """Return the sum and its survivors; the sum is marked where a survivor's noise is known."""
         total, survivors = self._server.result
         known = not set(self._files.known_noise).isdisjoint(survivors)
         return replace(total, reproducible=True) if known else total, survivors
@@ -247,5 +247,5 @@ class SessionOutputs:
 
 
 def noise_of(seed: bytes, plan: Plan, run: bytes, total: RingVector, survivors: tuple[int, ...]) -> Generator:
-    """The generator of one release: the same for the same sum, run and clients, and unrelated for any others."""
+    """Return the generator of one release: the same for the same sum, run and clients, and unrelated for any others."""
     return bound_to(seed, _LABEL, msgspec.msgpack.encode((plan.digest, run, survivors)), total.pack())

@@ -41,7 +41,7 @@ from privstats.errors import RemoteProtocolError
 from privstats.secagg.machines import ENDS, Aggregator, StepStatus
 
 _GATHERING = "offer"
-_BUSY = "busy"  # a leader whose helpers are behind: no fault
+_BUSY = "busy"  # a leader that waits for its helpers: no fault
 
 Clock: TypeAlias = Callable[[], float]
 Sleep: TypeAlias = Callable[[float], None]
@@ -144,12 +144,12 @@ class SessionContext:
     def progress(
         self, step: str, answered: Sequence[int], missing: Mapping[int, str], queue: RequestQueue
     ) -> StepProgress:
-        """The state of a step, with the refusals of the whole session."""
+        """Return the state of a step, with the refusals of the whole session."""
         return StepProgress(step, tuple(answered), missing, queue.sent, queue.received, dict(self.refusals))
 
     def proved(self, node: int, asked: Request, reply: Reply, queue: RequestQueue) -> tuple[int | None, bytes]:
-        """The place that a reply proves, and its payload; None where it proves none, and then the node is asked again
-        or never."""
+        """Return the place that a reply proves, and its payload; None where it proves none, and then the node is asked
+        again or never."""
         signed = read_signed_reply(reply.data, asked.digest, reply.code, self.registry.publics)
         if signed is None:
             self.once(node, f"node {self.transport.name(node)}: malformed")
@@ -216,11 +216,11 @@ def gather(context: SessionContext, question: bytes, wanted: frozenset[int], sec
         for node in online:
             if context.registry.place_of(node) not in payloads:
                 queue.ask(node, "hello", lambda: question)
-        for node, asked, reply in queue.replies():
+        for node, request, reply in queue.replies():
             if reply.code != OK:
-                _refused(context, queue, node, asked, reply)
+                _refused(context, queue, node, request, reply)
                 continue
-            place, payload = context.proved(node, asked, reply, queue)
+            place, payload = context.proved(node, request, reply, queue)
             if place is not None:
                 payloads[place] = payload
                 queue.done(node)
@@ -243,10 +243,10 @@ def _refused(context: SessionContext, queue: RequestQueue, node: int, asked: Req
 
 
 def _line(report: StepReport, registry: NodeRegistry) -> str:
-    asked = len(report.answered) + len(report.missing)
+    requests = len(report.answered) + len(report.missing)
     missing = f"; missing: {registry.listed(report.missing)}" if report.missing else ""
     return (
-        f"step {report.step}: {len(report.answered)} of {asked} answered in {report.seconds:.1f} s, "
+        f"step {report.step}: {len(report.answered)} of {requests} answered in {report.seconds:.1f} s, "
         f"{report.received:,} bytes up, {report.sent:,} down{missing}"
     )
 
@@ -269,8 +269,8 @@ class _Step:
         passed."""
         while True:
             self._ask()
-            for node, asked, reply in self._queue.replies():
-                self._hear(node, asked, reply)
+            for node, request, reply in self._queue.replies():
+                self._hear(node, request, reply)
             missing = self._server.waiting_for
             self._look(missing)
             if not missing or self._context.clock() >= self._until or self._hopeless(missing):
@@ -278,7 +278,7 @@ class _Step:
             self._context.sleep(self._queue.pause)
 
     def report(self, step_status: StepStatus) -> StepReport:
-        """The step's report."""
+        """Return the step's report."""
         seconds, queue = self._context.clock() - self._began, self._queue
         return StepReport(
             step_status.step, step_status.answered, step_status.waiting_for, seconds, queue.sent, queue.received
@@ -296,8 +296,8 @@ class _Step:
 
     def _wanted(self) -> frozenset[int]:
         """All places with something to answer: those that the step waits for, and those asked in addition."""
-        asked = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
-        return self._server.waiting_for.union(asked)
+        awaited = (peer for peer in self._server.outbox.clients if self._server.awaits(peer))
+        return self._server.waiting_for.union(awaited)
 
     def _ask(self) -> None:
         wanted, registry = self._wanted(), self._context.registry
@@ -359,7 +359,7 @@ class _Step:
             self._queue.done(node)
 
     def _hopeless(self, missing: frozenset[int]) -> bool:
-        """Whether all missing parties have refused for good, each under its own signature.
+        """Return whether all missing parties have refused for good, each under its own signature.
 
         A refusal by a node that has proved no place does not count: otherwise any registered node could close the
         opening and exclude slow parties.

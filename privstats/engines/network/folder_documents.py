@@ -227,7 +227,7 @@ def _ledger_of(path: Path) -> Ledger:
             ledger = Ledger.create(path)
         except LedgerError as lost:
             cause = refusal if path.exists() else lost
-            raise cause from cause.__cause__  # which says whether it passes
+            raise cause from cause.__cause__  # the cause shows whether it passes
     for each in (path, head_path(path)):
         each.chmod(_OWNER_ONLY)
     return ledger

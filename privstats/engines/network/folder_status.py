@@ -216,7 +216,7 @@ FolderStatus = HostStatus | HomeStatus
 
 
 def status_of(home: str | os.PathLike[str]) -> FolderStatus:
-    """The standing of a folder, read from its files.
+    """Return the state of a folder, read from its files.
 
     Raises:
         LocalProtocolError: there is no such folder, or other accounts can read or change its files.
@@ -234,12 +234,12 @@ def status_of(home: str | os.PathLike[str]) -> FolderStatus:
 
 
 def _of_run(status: Any, documents: FolderDocuments) -> Any:
-    """The kept standing, where it is of the roster's run."""
+    """Return the stored state, where it is of the roster's run."""
     return status if status is not None and status.run == documents.roster.run.hex() else None
 
 
 def _ended(documents: FolderDocuments) -> Iterator[EndedSession]:
-    """The rounds that have ended, up to the first that has not."""
+    """Yield the rounds that have ended, up to the first that has not."""
     for place in documents.rounds:
         name = session_name(documents.plan(place), documents.session(place))
         ended = SessionHistory(documents.path(place)).of(name)
@@ -282,7 +282,7 @@ def _time(seconds: float) -> str:
 
 
 def _accepts(address: str) -> bool:
-    """Whether a TCP connection to ``HOST:PORT`` of this machine is taken."""
+    """Return whether a TCP connection to ``HOST:PORT`` of this machine is taken."""
     host, _, port = address.rpartition(":")
     here = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host.strip("[]"), host.strip("[]"))  # noqa: S104 - to be reached
     try:

@@ -105,17 +105,17 @@ class Host:
 
     def _run_course(self, carrying: Carrying) -> Ended | Waiting:
         releases: list[Release | None] = []
-        asked = False
+        checked = False
         for round_ in iter_rounds(self.folder.course, releases):
             if not self._ended(round_.place):
-                if asked and self.folder.kind.pauses(self.folder.course, round_.place):
+                if checked and self.folder.kind.pauses(self.folder.course, round_.place):
                     return Ended(tuple(releases), self._sentence(releases))
-                asked = True
+                checked = True
                 waiting = self._run_round(round_, releases, carrying)
                 if waiting is not None:
                     return waiting
             releases.append(self.folder.release(round_.place))
-        if not asked:
+        if not checked:
             with suppress(SessionEndedError):  # parties that missed the end of the last round are notified now
                 last = self.folder.round(len(releases) - 1)
                 self._run(last, carrying, say=self._prefixed(last.place, carrying.say))
@@ -148,7 +148,7 @@ class Host:
         return next(place for place in range(self.folder.course.most + 1) if not self._ended(place))
 
     def _ended(self, place: int) -> bool:
-        """Whether a round's outcome is on the disk."""
+        """Return whether a round's outcome is on the disk."""
         if place not in self.folder.rounds:
             return False
         begun = self.folder.round(place)
@@ -188,7 +188,8 @@ class Host:
         return self._host(folder).run(replace(carrying, transport=transport, say=say))
 
     def _round_folder(self, round_: Round, releases: Releases) -> RoundFolder:
-        """The round's folder, with the plan under which it began, which may differ from this machine's in rounding."""
+        """Return the round's folder, with the plan under which it began, which may differ from this machine's in
+        rounding."""
         if round_.place not in self.folder.rounds:
             return self.folder.keep(round_.place, round_.plan)
         folder = self.folder.round(round_.place)
@@ -196,7 +197,8 @@ class Host:
         return folder
 
     def _host(self, folder: RoundFolder) -> RoundHost:
-        """The host of one round's session; the seed of noise that all rounds share is on the disk before the first."""
+        """Return the host of one round's session; the seed of noise that all rounds share is on the disk before the
+        first."""
         if folder.totals is not None and self.folder.rounds == (0,):
             folder.totals.seed()
         return RoundHost(folder)
@@ -212,7 +214,7 @@ class Host:
         return folder.begun and not (folder.home / "journal" / "snapshot").exists()
 
     def _announcing(self, folder: RoundFolder) -> OutgoingAnnouncement:
-        """The announcement of a round; of a plan alone, which all parties have, only its digest."""
+        """Return the announcement of a round; of a plan alone, which all parties have, only its digest."""
         above, kind = self.folder, self.folder.kind
         files = {place: above.outcome_bytes(place) for place in range(folder.place)}
         values = {} if kind.single or folder.plan.published is None else folder.plan.published.read()
@@ -249,7 +251,7 @@ def _file_of(values: Mapping[str, Values]) -> bytes:
 
 
 def _at(place: int) -> str:
-    """The beginning of a line about one round of the course."""
+    """Return the beginning of a line about one round of the course."""
     return f"course, round {place}: "
 
 
@@ -294,7 +296,7 @@ def run_releases(
 
 
 def named_home(home: str | os.PathLike[str] | None, environment: Mapping[str, str], variable: str) -> Path:
-    """The folder that a program names, or its environment where the program names none.
+    """Return the folder that a program names, or its environment where the program names none.
 
     Raises:
         PrivstatsError: neither names one, or its path is relative: a carrier runs a program in a folder of its own.

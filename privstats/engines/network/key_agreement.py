@@ -58,7 +58,8 @@ def offered() -> KeyAgreement:
 
 
 def first_share(hello: bytes) -> int | None:
-    """The group of the first key share in a ClientHello (RFC 8446, 4.1.2), in one record; None where it has none."""
+    """Return the group of the first key share in a ClientHello (RFC 8446, 4.1.2), in one record; None where it has
+    none."""
     at = 5 + 4 + 2 + 32  # the record's header, the handshake's, the version, the random number
     for length in (">B", ">H", ">B"):  # session, cipher suites, compression methods
         at += struct.calcsize(length) + struct.unpack_from(length, hello, at)[0]

@@ -97,7 +97,7 @@ class _Stored(HiddenRepr, msgspec.Struct, frozen=True):
             expected = tuple(each.open for each in moments.schema.variables if isinstance(each, Bins))
             more["edge_report"] = EdgeReport(tuple(Beyond(*each) for each in self.edges), expected)
         moments = replace(moments, **more)
-        if moments.records is None:  # of a kind whose sums and report do not give their number of records
+        if moments.records is None:  # the sums and the report of this kind do not give their number of records
             moments = replace(moments, records=self.records)
         restored: Moments = moments
         return restored
@@ -305,8 +305,8 @@ def sums_of_persons(plan: Plan, loaded: Any) -> Moments:
         DataError: something else, or records that do not fit the plan.
     """
     X, y, ids = _with_ids(plan, loaded)
-    given: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **given)
+    options: Any = {"published": plan.published, "unreadable": plan.unreadable}
+    return exact_moments(plan.schema, X, y, persons=ids, person_clip=plan.person_clip, **options)
 
 
 def admit_persons(course: Course, loaded: Any) -> None:

@@ -32,7 +32,7 @@ _HOSTS = frozenset({_LOOPBACK, "localhost"})
 
 
 def exposition(home: Path, now: Callable[[], float] = time.time) -> str:
-    """A folder's standing in Prometheus' text format, version 0.0.4; labels hold steps, places and codes.
+    """Return a folder's state in Prometheus' text format, version 0.0.4; labels hold steps, places and codes.
 
     Raises:
         PrivstatsError: as for :func:`status_of`.
@@ -80,7 +80,7 @@ def _home(home: HomeStatus, now: float) -> Iterator[str]:
 
 
 def certificate_days(held: Supervision | None, now: float) -> Iterator[str]:
-    """The gauge of a process that shows a certificate."""
+    """Yield the gauge of a process that shows a certificate."""
     if held is not None and held.certificate_ends:
         days = (held.certificate_ends - now) / 86_400
         yield from gauge("certificate_days_left", "Days until the TLS certificates of this process end.", days)
@@ -95,12 +95,12 @@ def _both(status: ServerStatus | PartyStatus, received: int, sent: int) -> Itera
 
 
 def gauge(name: str, text: str, value: float) -> Iterator[str]:
-    """The lines of one number."""
+    """Yield the lines of one number."""
     yield from family(name, "gauge", text, {"": value})
 
 
 def family(name: str, kind: str, text: str, values: Mapping[str, float]) -> Iterator[str]:
-    """A family of numbers by their labels; one without numbers is left out."""
+    """Yield a family of numbers by their labels; one without numbers is left out."""
     if values:
         yield f"# HELP privstats_{name} {text}"
         yield f"# TYPE privstats_{name} {kind}"
@@ -161,7 +161,7 @@ class _Server(ThreadingHTTPServer):
 
 
 def _host_in(header: str) -> str:
-    """The name in a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     return header.partition(":")[0].lower()
 
 

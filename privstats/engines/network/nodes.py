@@ -69,32 +69,32 @@ class RequestQueue:
 
     def ask(self, node: int, kind: MessageKind, make: Callable[[], bytes]) -> None:
         """Send the result of ``make``, unless the node has that request already and it is too early to repeat it."""
-        asked, now = self._asked.get(node), self._clock()
-        if asked is not None and (asked.again is None or now < asked.again):
+        request, now = self._asked.get(node), self._clock()
+        if request is not None and (request.again is None or now < request.again):
             return
         data = make()
-        if asked is None:
-            asked = self._asked[node] = Request(kind, sha256(data).digest(), None)
-        asked.again = now + SILENT
+        if request is None:
+            request = self._asked[node] = Request(kind, sha256(data).digest(), None)
+        request.again = now + SILENT
         name = self._transport.push(node, kind, data, ttl=max(1.0, self._until - now))
         self.sent += len(data)
         if name:
-            asked.messages.append(name)
+            request.messages.append(name)
 
     def replies(self) -> Iterator[tuple[int, Request, Reply]]:
         """Replies, node by node, one at a time; the carrier's own errors are handled here."""
-        waiting = {name: (node, asked) for node, asked in self._asked.items() for name in asked.messages}
+        waiting = {name: (node, request) for node, request in self._asked.items() for name in request.messages}
         for name, reply in pulled(self._transport, list(waiting), self._most):
-            node, asked = waiting[name]
-            asked.messages.remove(name)
+            node, request = waiting[name]
+            request.messages.remove(name)
             self.received += len(reply.data)
             self._heard = self._clock()
             if reply.code.startswith(_CARRIER):
-                asked.again = self._soon(asked)
-            elif self._asked.get(node) is asked:
+                request.again = self._soon(request)
+            elif self._asked.get(node) is request:
                 if reply.code != OK:
-                    self._note(asked, reply.code)
-                yield node, asked, reply
+                    self._note(request, reply.code)
+                yield node, request, reply
 
     @property
     def pause(self) -> float:
@@ -121,20 +121,20 @@ class RequestQueue:
 
     def returns(self, node: int) -> None:
         """The node went offline, perhaps with its request: repeat it as soon as the node is back."""
-        asked = self._asked.get(node)
-        if asked is not None and asked.again is not None:
-            asked.again = self._clock()
+        request = self._asked.get(node)
+        if request is not None and request.again is not None:
+            request.again = self._clock()
 
     def never(self, node: int) -> None:
         """Send this node no more requests in this step."""
         self._asked[node].again = None
 
     def refusal(self, node: int) -> str:
-        """The code of the node's last refusal; empty where it has sent none to the current request."""
+        """Return the code of the node's last refusal; empty where it has sent none to the current request."""
         return self._asked[node].code if node in self._asked else ""
 
     def final(self, node: int) -> bool:
-        """Whether the node's refusal is final."""
+        """Return whether the node's refusal is final."""
         return node in self._asked and self._asked[node].final
 
 
@@ -164,11 +164,11 @@ class NodeRegistry:
         self._nodes = {place: node for node, place in self._places.items()}
 
     def place_of(self, node: int) -> int | None:
-        """The node's place; None where it has proved none."""
+        """Return the node's place; None where it has proved none."""
         return self._places.get(node)
 
     def node_of(self, place: int) -> int | None:
-        """The node at a place; None while no node has proved it."""
+        """Return the node at a place; None while no node has proved it."""
         return self._nodes.get(place)
 
     def claim(self, node: int, place: int) -> bool:
@@ -182,7 +182,7 @@ class NodeRegistry:
         return True
 
     def title(self, place: int) -> str:
-        """A party's name in sentences: ``party 3``, ``helper 1``."""
+        """Return a party's name in sentences: ``party 3``, ``helper 1``."""
         return f"party {place}" if place < self.clients else f"helper {place - self.clients + 1}"
 
     def listed(self, places: Sequence[int]) -> str:

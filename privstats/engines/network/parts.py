@@ -14,7 +14,7 @@ import msgspec
 
 from privstats import session
 from privstats.dp import Spend
-from privstats.engines.journal.client_file import left_by
+from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.measuring import Records, charge_of, records_of
 from privstats.engines.network.statements import EndStatements
@@ -44,7 +44,7 @@ class RecordsPart:
         return records.moments, records.charge
 
     def on_upload(self) -> OnUpload:
-        """The ledger's, without measuring."""
+        """Return the ledger's, without measuring."""
         return session.on_upload(self._folder.plan, self._folder.roster, charge_of(self._folder))
 
     def settle(self, beside: bytes) -> None:
@@ -63,7 +63,7 @@ class RecordsPart:
 
     def _free(self, beside: bytes) -> None:
         folder = self._folder
-        receipt, _ = left_by(client_file(folder), folder.key)
+        receipt, _ = receipt_and_agreement(client_file(folder), folder.key)
         if not receipt:  # nothing was sent, so there is nothing to prove
             return
         try:
@@ -71,8 +71,8 @@ class RecordsPart:
         except (msgspec.DecodeError, RecursionError):
             raise Declined("damaged", "what helpers are said to have signed is nothing that they sign") from None
         panel, charge = panel_of(folder.plan, b"".join(ended.offers)), charge_of(folder)
-        given: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
-        session.free(folder.plan, receipt, ended.statements, **given)
+        arguments: dict[str, Any] = {"roster": folder.roster, "panel": panel, "charge": charge}
+        session.free(folder.plan, receipt, ended.statements, **arguments)
 
 
 class Part(Protocol):
@@ -82,7 +82,7 @@ class Part(Protocol):
         """Measure what is measured before the session."""
 
     def contribution(self) -> tuple[Moments, Charge | RoundCharge]:
-        """The sums to send, and what pays for them."""
+        """Return the sums to send, and what pays for them."""
 
     def on_upload(self) -> OnUpload:
         """Return the function to call with the upload before it leaves; nothing is measured for it."""
@@ -95,12 +95,12 @@ class Contribution(Protocol):
     """Clients' contributions to the rounds of a course, and their work between two rounds."""
 
     def part(self, folder: RoundFolder) -> Part:
-        """The part of a client in a folder's session."""
+        """Return the part of a client in a folder's session."""
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Settle the fate of what was sent, by :class:`EndStatements` of rounds that have ended, encoded."""
 
-    def left_over(self, folder: Folder, place: int) -> Collection[int]:
+    def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """Return rounds with sessions to give up as this one begins."""
 
 
@@ -114,7 +114,7 @@ class _AllRecords:
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
         """Do nothing."""
 
-    def left_over(self, folder: Folder, place: int) -> Collection[int]:
+    def obsolete_rounds(self, folder: Folder, place: int) -> Collection[int]:
         """All others."""
         return [each for each in folder.rounds if each != place]
 
@@ -127,24 +127,25 @@ CONTRIBUTIONS: Mapping[str, Callable[[], Contribution]] = {
 
 
 def part_of(folder: RoundFolder) -> Part:
-    """The part of a client in a folder's session."""
+    """Return the part of a client in a folder's session."""
     return CONTRIBUTIONS[folder.kind.part]().part(folder)
 
 
 def client_file(folder: RoundFolder) -> Path:
-    """The file with the client's machine of a folder's session."""
+    """Return the file with the client's machine of a folder's session."""
     return folder.home / "sessions" / folder.session
 
 
 def spends_of(folder: RoundFolder) -> dict[str, Spend]:
-    """The spends of a folder's session, by account."""
+    """Return the spends of a folder's session, by account."""
     run, digest = folder.roster.run, folder.plan.digest
     spends = {account.dataset: account.of_run(run) for account in folder.ledger.accounts()}
     return {name: each for name, each in spends.items() if each is not None and each.plan == digest}
 
 
 def panel_of(plan: Plan, offers: bytes) -> Panel | None:
-    """The panel of a session, from the offers in its opening and the identities in the plan; None without a panel.
+    """Return the panel of a session, from the offers in its opening and the identities in the plan; None without a
+    panel.
 
     Raises:
         Declined: the bytes are no offers of the plan's panel.
@@ -153,7 +154,7 @@ def panel_of(plan: Plan, offers: bytes) -> Panel | None:
 
 
 def offered_panel(plan: Plan, offers: bytes) -> Panel:
-    """The panel of a plan that has one; raises as :func:`panel_of` does."""
+    """Return the panel of a plan that has one; raises as :func:`panel_of` does."""
     size = len(offers) // len(plan.panel)
     cut = [offers[size * place : size * (place + 1)] for place in range(len(plan.panel))]
     try:

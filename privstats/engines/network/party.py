@@ -144,14 +144,14 @@ class Party:
         return RoundParty(folder, self.say)
 
     def _signed(self, code: str, question: bytes) -> bytes:
-        """The party's signature over a code, where it is on this roster."""
+        """Return the party's signature over a code, where it is on this roster."""
         public, publics = self.folder.identity.public, self.folder.publics
         if public not in publics or code == BEHIND:
             return b""
         return statements.sign_reply(self.folder.identity, publics.index(public), question, code)
 
     def _round(self, envelope: Envelope) -> RoundFolder:
-        """The folder of a message's round, after its plan was verified to follow."""
+        """Return the folder of a message's round, after its plan was verified to follow."""
         if envelope.signed is not None:
             return self._admitted(envelope, envelope.signed)
         if envelope.kind in ANNOUNCED:
@@ -203,7 +203,7 @@ class Party:
         if announcement.place in folder.rounds:
             raise Declined("not_next", f"the server sent another plan for round {announcement.place} before; {_LOOK}")
         round_folder = folder.keep(announcement.place, plan)
-        for place in between.left_over(folder, round_folder.place):
+        for place in between.obsolete_rounds(folder, round_folder.place):
             with suppress(PrivstatsError):  # one that another process answers now is given up with the next round
                 self.at(folder.round(place)).role.session_ended()
         return round_folder
@@ -237,7 +237,8 @@ class Party:
         return plan if plan.published is None else plan.with_values(self._values(announcement, signed))
 
     def _values(self, announcement: RoundAnnouncement, signed: SignedAnnouncement) -> dict[str, Values]:
-        """The published values that the server named: those that came with the message, and others of earlier rounds.
+        """Return the published values that the server named: those that came with the message, and others of earlier
+        rounds.
 
         Raises:
             Declined: other values came than those that were named, or one has neither come nor is here.
@@ -393,7 +394,7 @@ class RoundParty:
     }
 
     def _checked(self, data: bytes) -> bytes:
-        """The opening without its header, which must be that of this folder's session."""
+        """Return the opening without its header, which must be that of this folder's session."""
         try:
             theirs, rest = statements.Header.read(data)
         except LocalProtocolError as error:
@@ -412,7 +413,7 @@ class RoundParty:
         return statements.sign_reply(self.folder.identity, place, question, code, payload)
 
     def _signed(self, code: str, question: bytes) -> bytes:
-        """The party's signature over a code, where it is on this roster."""
+        """Return the party's signature over a code, where it is on this roster."""
         role = role_of(self.folder)
         return b"" if role is None else self._reply(role.place, question, code)
 
@@ -445,7 +446,7 @@ class RoundParty:
 
 
 def code_of_error(error: Exception) -> str:
-    """The code of an error; only the code is sent."""
+    """Return the code of an error; only the code is sent."""
     if isinstance(error, Declined):
         return error.code
     if passing := passing_code(error):
@@ -463,14 +464,14 @@ def code_of_error(error: Exception) -> str:
 
 
 def passing_code(error: Exception) -> str:
-    """The code for a ledger that is locked or cannot grow, after which the server asks again; empty for other
+    """Return the code for a ledger that is locked or cannot grow, after which the server asks again; empty for other
     errors."""
     cause = error.__cause__ if isinstance(error, LedgerError) else None
     return _PASSING.get(cause.sqlite_errorcode & 0xFF, "") if isinstance(cause, sqlite3.Error) else ""
 
 
 def _os_error(error: BaseException) -> OSError | None:
-    """The system's error behind a journal that could not be written."""
+    """Return the system's error behind a journal that could not be written."""
     cause = error.__cause__ if isinstance(error, LocalProtocolError) else error
     return cause if isinstance(cause, OSError) else None
 

@@ -80,7 +80,7 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
     require_unseen(folder, plan, file)
     _require_admitted(folder.course, file)
     moments = _summed(plan, file)
-    remarks = remarks_on(moments)  # beside its refusals all that is kept of the sums
+    remarks = remarks_on(moments)  # apart from refusals, the only use of these sums
     believed = bind_split(folder, file)
     forget_moments(folder)  # of an earlier file of this name
     atomic_write(script, f"{_BEFORE}{_arguments(file, folder.home)}{_BEHIND}".encode())
@@ -107,8 +107,8 @@ def _summed(plan: Plan, file: RecordFile) -> Moments:
             "the plan promises no persons, so no column of ids is read but for a split that keeps their rows together: "
             "leave --persons out, or add --split"
         )
-    given: Any = {"published": plan.published, "unreadable": plan.unreadable}
-    return exact_moments(plan.schema, *records_in(file, plan.schema, plan.unreadable), **given)
+    options: Any = {"published": plan.published, "unreadable": plan.unreadable}
+    return exact_moments(plan.schema, *records_in(file, plan.schema, plan.unreadable), **options)
 
 
 def _rows(file: RecordFile, plan: Plan) -> int:
@@ -127,9 +127,9 @@ def _arguments(file: RecordFile, home: Path) -> str:
     """The call's, with the path as it is found from the party's folder."""
     path = Path(file.path).absolute()
     near = path.relative_to(home) if path.is_relative_to(home) else path
-    given: dict[str, object] = {"target": file.target, "split": file.split}
-    given["seed"] = file.seed if file.split is not None else None
-    given["kept_out"], given["persons"] = file.kept_out or None, file.persons
-    given |= {name: value for name, value in asdict(file.dialect).items() if value != getattr(Dialect, name)}
-    named = [f"{name}={value!r}" for name, value in given.items() if value is not None]
+    arguments: dict[str, object] = {"target": file.target, "split": file.split}
+    arguments["seed"] = file.seed if file.split is not None else None
+    arguments["kept_out"], arguments["persons"] = file.kept_out or None, file.persons
+    arguments |= {name: value for name, value in asdict(file.dialect).items() if value != getattr(Dialect, name)}
+    named = [f"{name}={value!r}" for name, value in arguments.items() if value is not None]
     return ", ".join([repr(os.fspath(near)), *named])

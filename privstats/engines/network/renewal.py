@@ -142,7 +142,7 @@ def _ended(documents: FolderDocuments) -> bool:
         roster = documents.session(place)
         path = home / session_name(documents.plan(place), roster)
         if (home / roster.digest.hex()).exists():
-            return False  # a helper's, whose end the server tells
+            return False  # a helper's; the server reports its end
         with suppress(NothingToResumeError):
             key = read_bounded(documents.home / _KEY, LocalProtocolError, "privstats flower")
             if path.exists() and not ClientFile(path, key).read().ended:

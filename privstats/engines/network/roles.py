@@ -63,7 +63,7 @@ class ClientRole:
             return answer
 
     def stepped(self, message: bytes) -> bytes:
-        """The client's answer."""
+        """Return the client's answer."""
         if not self.there:
             self._lost()
         with self._journal(self._lost) as client:
@@ -170,7 +170,7 @@ class HelperRole:
         self.reached = ""
 
     def greeting(self) -> bytes:
-        """The offer of this run's box key, which is created now if there is none."""
+        """Return the offer of this run's box key, which is created now if there is none."""
         folder = self._folder
         try:
             helper = self._resumed()
@@ -191,7 +191,7 @@ class HelperRole:
         raise Declined("refused", f"the server takes this helper for a client ({len(message)} bytes)")
 
     def helped(self, opening: bytes, message: bytes) -> bytes:
-        """The helper's answer, bound permanently to the panel of the opening."""
+        """Return the helper's answer, bound permanently to the panel of the opening."""
         try:
             helper = self._resumed()
         except NothingToResumeError:
@@ -234,7 +234,7 @@ Role: TypeAlias = ClientRole | HelperRole
 
 
 def helper_home(folder: RoundFolder) -> dict[str, Any]:
-    """The arguments by which a helper's journal is found in a folder."""
+    """Return the arguments by which a helper's journal is found in a folder."""
     return {
         "home": folder.home / "sessions",
         "key": folder.key,
@@ -246,7 +246,7 @@ def helper_home(folder: RoundFolder) -> dict[str, Any]:
 
 
 def role_of(folder: RoundFolder) -> Role | None:
-    """The role of a folder's identity; None where it is neither on the roster nor on the panel."""
+    """Return the role of a folder's identity; None where it is neither on the roster nor on the panel."""
     public = folder.identity.public
     if public not in folder.publics:
         return None
@@ -255,7 +255,7 @@ def role_of(folder: RoundFolder) -> Role | None:
 
 
 def require_role(folder: RoundFolder) -> Role:
-    """The role of a folder's identity.
+    """Return the role of a folder's identity.
 
     Raises:
         Declined: its identity is neither on the roster nor on the panel.
@@ -272,7 +272,8 @@ def _require_running(machine: Peer) -> None:
 
 
 def answered(machine: Peer, message: bytes, *, begins: bool = False) -> bytes:
-    """The machine's message: its first, where the protocol begins with it, or its answer; empty where it has none."""
+    """Return the machine's message: its first, where the protocol begins with it, or its answer; empty where it has
+    none."""
     before = machine.step
     try:
         sent = (machine.start() if begins else []) or machine.receive(message)

@@ -197,7 +197,7 @@ class RoundHost:
             nodes.store({})
 
     def _server(self, make: Callable[[], Aggregator], *, restored: bool = False) -> JournaledServer:
-        """The journaled session, locked; ``make`` creates it where there is none."""
+        """Return the journaled session, locked; ``make`` creates it where there is none."""
         folder = self.folder
         try:
             return JournaledServer.resume_or_create(
@@ -219,7 +219,7 @@ class RoundHost:
             ) from None
 
     def _fresh(self, context: SessionContext, deadlines: Deadlines) -> Aggregator:
-        """A fresh machine; with a panel, after all its helpers have offered their keys for this run."""
+        """Return a fresh machine; with a panel, after all its helpers have offered their keys for this run."""
         folder = self.folder
         ended_session = SessionHistory(folder.home).of(self._session)
         if ended_session is not None:  # by a run that ended between the first check and the lock
@@ -238,14 +238,15 @@ class RoundHost:
         return self._machine(keys=keys, panel=panel)
 
     def _machine(self, **named: Any) -> Aggregator:
-        """The server's machine, fresh; where sums are weighed first, one that draws no noise and keeps its sum."""
+        """Return the server's machine, fresh; where sums are weighed first, one that draws no noise and keeps its
+        sum."""
         plan, roster = self.folder.plan, self.folder.roster
         if self.folder.totals is None:
             return session.server(plan, roster, **named)
         return protocol_of(plan.masking).machines.server(plan.masking, roster=roster, noise_due=False, **named)
 
     def _opening(self, server: JournaledServer) -> bytes:
-        """The first message to every client: the panel's offers, or else the one that is the same for all."""
+        """Return the first message to every client: the panel's offers, or else the one that is the same for all."""
         head = self.folder.header.encode()
         if server.panel is not None:
             return head + b"".join(offer.encode() for offer in server.panel.offers)
@@ -284,13 +285,13 @@ class RoundHost:
 
     def _short(self, step_status: StepStatus, registry: NodeRegistry) -> str:
         cohort = self.folder.plan.cohort
-        asked = len(step_status.answered) + len(step_status.waiting_for)
+        requests = len(step_status.answered) + len(step_status.waiting_for)
         helpers = min(step_status.waiting_for) >= cohort.clients
-        needs = f"the plan needs {asked if helpers else cohort.min_survivors}"
+        needs = f"the plan needs {requests if helpers else cohort.min_survivors}"
         if step_status.abort is not None and step_status.abort.code not in ("too_few_clients", "too_few_helpers"):
             needs = f"which is not enough ({step_status.abort.code.replace('_', ' ')})"
         return (
-            f"step {step_status.step}: {len(step_status.answered)} of {asked} answered, {needs}; missing: "
+            f"step {step_status.step}: {len(step_status.answered)} of {requests} answered, {needs}; missing: "
             f"{registry.listed(step_status.waiting_for)}"
         )
 

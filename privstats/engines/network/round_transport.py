@@ -46,8 +46,8 @@ class OutgoingAnnouncement:
     ended: Mapping[int, bytes] = field(default_factory=dict)
 
     def signed(self, *, whole: bool) -> SignedAnnouncement:
-        """The signed announcement, with statements and what every party lacks, the last release and fresh values; or
-        with all releases and values.
+        """Return the signed announcement, with statements and what every party lacks, the last release and fresh
+        values; or with all releases and values.
 
         A party cannot notice that it lacks the outcome of a round without a sum, so statements about such rounds are
         always sent.
@@ -62,7 +62,8 @@ class OutgoingAnnouncement:
         return SignedAnnouncement.of(self.announcement, self.identity, self.fresh, releases, ended)
 
     def repeated(self) -> SignedAnnouncement:
-        """The signed announcement alone, for a party that has taken one of this round with all that came with it."""
+        """Return the signed announcement alone, for a party that has taken one of this round with all that came with
+        it."""
         return SignedAnnouncement.of(self.announcement, self.identity, b"", {})
 
 
@@ -103,7 +104,7 @@ class RoundTransport:
         return self._pushed(_Sent(node, kind, data, ttl), whole=False)
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The reply; a party that lacks releases is sent all of them, and its reply to that counts."""
+        """Return the reply; a party that lacks releases is sent all of them, and its reply to that counts."""
         return next((reply for _, reply in self.pull_many([message], most)), None)
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
@@ -126,7 +127,7 @@ class RoundTransport:
         return Reply(VERSION) if self._is_old(sent, reply) else reply
 
     def _is_old(self, sent: _Sent, reply: Reply) -> bool:
-        """Whether a party signed its failure over the envelope: an older version, which has no envelopes."""
+        """Return whether a party signed its failure over the envelope: an older version, which has no envelopes."""
         return reply.code == FAILED and bool(read_signed_reply(reply.data, sent.digest, FAILED, self._publics))
 
     def _pushed(self, sent: _Sent, *, whole: bool) -> str:

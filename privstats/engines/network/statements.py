@@ -8,7 +8,7 @@ message that a round's session has for a party, so that it costs no round trip o
 
 A published value is named by its own digest where it travels, and with all others in the plan. The announcement of a
 round names each value, so that the map of a refinement, which is one for the course, goes with the first round alone.
-The digest in the plan stands for all together, as in every version: with a digest per value there, every plan,
+The digest in the plan covers all together, as in every version: with a digest per value there, every plan,
 release and transform with published values would have another name. The server sends what no earlier round has
 published, and everything to a party that answers ``behind``; it stores no list of who has what, because a party's
 folder may have been replaced. Announcements and envelopes so changed are sent as ``round``; earlier versions send
@@ -63,12 +63,12 @@ class Header:
 
     @classmethod
     def of(cls, plan: Plan, roster: Roster) -> Header:
-        """The header of a session."""
+        """Return the header of a session."""
         return cls(bytes.fromhex(plan.digest), roster.digest)
 
     @classmethod
     def read(cls, data: bytes) -> tuple[Header, bytes]:
-        """The header that ``data`` begins with, and the rest.
+        """Return the header that ``data`` begins with, and the rest.
 
         Raises:
             LocalProtocolError: too short for one.
@@ -91,12 +91,13 @@ class SignedReply:
 
 
 def most_bytes(plan: Plan) -> int:
-    """The most bytes of a party's answer under a plan: its machine's message, and the signed reply around it."""
+    """Return the maximum size in bytes of a party's answer under a plan: its machine's message, and the signed reply
+    around it."""
     return REPLY_HEAD_BYTES + protocol_of(plan.masking).machines.largest_answer(plan.masking)
 
 
 def sign_reply(identity: Identity, place: int, question: bytes, code: str, payload: bytes = b"") -> bytes:
-    """A party's signed answer: ``u32 place || signature || payload``.
+    """Return a party's signed answer: ``u32 place || signature || payload``.
 
     Args:
         identity: the party's.
@@ -127,7 +128,7 @@ def read_signed_reply(data: bytes, question: bytes, code: str, publics: Sequence
 
 
 def reply_signer(head: bytes, payload: bytes, question: bytes, code: str, publics: Sequence[bytes]) -> int | None:
-    """The place of who signed an answer, from its first bytes alone; None where no listed key did.
+    """Return the index of an answer's signer, from its first bytes alone; None where no listed key did.
 
     Args:
         head: the first :data:`REPLY_HEAD_BYTES` of the answer.
@@ -162,7 +163,7 @@ def session_ended(
 
 
 def read_session_ended(data: bytes, header: Header, server: bytes) -> bytes | None:
-    """The attachment of the server's signed end; None where the server did not sign it for this session."""
+    """Return the attachment of the server's signed end; None where the server did not sign it for this session."""
     end = HEADER_BYTES + _DIGEST_BYTES
     statement, signature, beside = data[:end], data[end : end + _SIGNATURE_BYTES], data[end + _SIGNATURE_BYTES :]
     if statement[:HEADER_BYTES] != header.encode() or not verify(server, signature, _ENDED + statement + beside):
@@ -183,7 +184,7 @@ class EndStatements(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
 
 
 def to_helper(opening: bytes, message: bytes) -> bytes:
-    """A message to a helper: the opening, so that its key is bound even if earlier messages were lost, and the
+    """Return a message to a helper: the opening, so that its key is bound even if earlier messages were lost, and the
     message."""
     return len(opening).to_bytes(4, "big") + opening + message
 
@@ -277,7 +278,7 @@ class Envelope(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     signed: SignedAnnouncement | None = None
 
     def encode(self) -> bytes:
-        """The bytes that travel."""
+        """Return the bytes that travel."""
         return msgspec.msgpack.encode(self)
 
     @classmethod

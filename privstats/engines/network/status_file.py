@@ -332,7 +332,7 @@ def _lock_of(home: Path, task: Task) -> Path:
 
 
 def _file_of(home: Path, task: Task) -> Path:
-    return home / f".{task}"  # a file of its own: Windows lets nobody read what another process has locked
+    return home / f".{task}"  # a separate file: on Windows no process can read a file that another has locked
 
 
 def _keep_standing(home: Path, task: Task, held: Supervision) -> None:

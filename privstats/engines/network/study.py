@@ -53,14 +53,14 @@ def write_study(
         DataError: an upload is larger than this engine carries.
         PrivstatsError: the folder exists, or cannot be written.
     """
-    course, given = _given(plan)
+    course, documents = _read(plan)
     check_course(course, Roster.load(roster))
     if study.exists():
         raise PrivstatsError(f"{study} exists; name another folder, or move that one away first")
-    given["roster.toml"] = read_bounded(roster, LocalProtocolError, "privstats roster make")
+    documents["roster.toml"] = read_bounded(roster, LocalProtocolError, "privstats roster make")
     homes = ("host", "party", *(("helper",) if course.first.panel else ()))
     contents = {f"app/{name}": data for name, data in _tree(template.joinpath("app"))}
-    contents |= {f"{home}/{name}": data for home in homes for name, data in given.items()}
+    contents |= {f"{home}/{name}": data for home in homes for name, data in documents.items()}
     if course_kind(course).part == "records":  # a stream's parties bring changes, epoch by epoch
         contents |= {f"party/{name}": data for name, data in _tree(template.joinpath("party"))}
     for name, data in contents.items():
@@ -69,7 +69,7 @@ def write_study(
     return tuple(study / name for name in ("app", *homes))
 
 
-def _given(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
+def _read(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
     """The plan or course in a file, and the files of it that all folders get."""
     if document.is_course(path):
         course = document.read(path)
@@ -77,10 +77,10 @@ def _given(path: str | os.PathLike[str]) -> tuple[Course, dict[str, bytes]]:
     plan = Plan.read(path)
     if plan.schema.open_columns and (cells := cells_of(plan.schema)) is not None:
         cells.require_closed()
-    given = {"plan.toml": read_bounded(path, LocalProtocolError, "privstats plan init")}
-    if beside(path).exists():  # values that a schema reads beside the records
-        given["plan.values"] = read_bounded(beside(path), LocalProtocolError, "Published.save")
-    return Single(plan), given
+    documents = {"plan.toml": read_bounded(path, LocalProtocolError, "privstats plan init")}
+    if beside(path).exists():  # values that a schema reads in addition to the records
+        documents["plan.values"] = read_bounded(beside(path), LocalProtocolError, "Published.save")
+    return Single(plan), documents
 
 
 def _folder(study: Path, folder: Path) -> None:
@@ -97,7 +97,7 @@ def _tree(folder: Traversable, above: str = "") -> Iterator[tuple[str, bytes]]:
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         if entry.is_file():
             yield f"{above}{entry.name}", entry.read_bytes()
-        elif entry.name != "__pycache__":  # which installers make beside every module
+        elif entry.name != "__pycache__":  # installers make these folders for every module
             yield from _tree(entry, f"{above}{entry.name}/")
 
 
@@ -137,12 +137,12 @@ def simulated_study(
     server, *parties = (Identity.generate(os.urandom) for _ in range(1 + len(called)))
     roster = Roster.numbered((each.public for each in parties), server=server.public, label=SIMULATION, counter=0)
     check_course(course, roster)
-    given = {PLAN: plan.to_toml().encode()} if isinstance(plan, Plan) else document.texts(COURSE, plan)  # type: ignore[arg-type]
+    documents = {PLAN: plan.to_toml().encode()} if isinstance(plan, Plan) else document.texts(COURSE, plan)  # type: ignore[arg-type]
     homes = {place / "host": server}
     homes |= {place / "parties" / name: each for name, each in zip(called, parties, strict=True)}
     _make((place, place / "parties", *homes))
     for home, identity in homes.items():
-        for name, text in given.items():
+        for name, text in documents.items():
             write_new(home / name, text)
         roster.save(home / "roster.toml")
         identity.save(home / "identity.pem")

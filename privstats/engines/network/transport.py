@@ -58,7 +58,7 @@ class Transport(Protocol):
     """Nodes by their numbers; one message down, at most one reply to it."""
 
     def online(self) -> Sequence[int]:
-        """The nodes that are connected now."""
+        """Return the nodes that are connected now."""
         ...
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
@@ -70,7 +70,7 @@ class Transport(Protocol):
         ...
 
     def name(self, node: int) -> str:
-        """The node's name for people: the one that it is registered under, else its number in decimal."""
+        """Return the node's name for people: the one that it is registered under, else its number in decimal."""
         ...
 
 
@@ -79,12 +79,13 @@ class BatchTransport(Protocol):
     """A transport that asks its carrier for many replies at once."""
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """The replies that are there, each once, with their messages; it holds a bounded number of bytes at a time."""
+        """Yield the replies that are there, each once, with their messages; it holds a bounded number of bytes at a
+        time."""
         ...
 
 
 def pulled(transport: Transport, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-    """The replies to these messages that are there: in batches where the transport has them, else one by one."""
+    """Yield the replies to these messages that are there: in batches where the transport has them, else one by one."""
     if isinstance(transport, BatchTransport):
         yield from transport.pull_many(messages, most)
         return
@@ -173,10 +174,10 @@ class Declined(PrivstatsError):  # noqa: N818 - an answer, not a mistake
 
 
 def code_of(code: str) -> str:
-    """The code itself, or ``"failed"`` for an unknown one."""
+    """Return the code itself, or ``"failed"`` for an unknown one."""
     return code if code in CODES else FAILED
 
 
 def short(digest: str) -> str:
-    """The beginning of a digest in hex, for people who compare two."""
+    """Return the beginning of a digest in hex, for people who compare two."""
     return f"{digest[:_SHOWN]}..."

@@ -90,7 +90,7 @@ class CentredSums:
         return float(max(0.0, self.sums.q + fit) / (self.records * weights.shape[1]))
 
     def risk(self, gains: Array, slopes: Array) -> float:
-        """An unbiased estimate of ``w' G w - 2 h' w`` without noise, for ``w = gains * h`` in the basis.
+        """Return an unbiased estimate of ``w' G w - 2 h' w`` without noise, for ``w = gains * h`` in the basis.
 
         That is the squared error of the records less a constant. With F the matrix of the gains, N = I + m m'
         what centring makes of the noise, u the weights with their intercept, v = w - m intercept, and D the divided

@@ -204,7 +204,7 @@ def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, Ar
 
 
 def _blended(pooled: Array, difference: Array, level: float, pooled_weight: float) -> Array:
-    """A class's covariance pulled toward the pooled one, then denoised at the level that is left, ``(d, d)``.
+    """Return a class's covariance pulled toward the pooled one, then denoised at the remaining level, ``(d, d)``.
 
     An eigenvalue that noise hides counts as the mean of what it may be, never as 0: a class with a direction of almost
     no variance would be lost to every record that is off by a little there.

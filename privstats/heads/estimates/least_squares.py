@@ -63,7 +63,7 @@ def solve(evidence: GramEvidence, solver: Solver, penalty: Penalty) -> Solution:
 
 
 def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, noisy: bool) -> float | None:
-    """The penalty as a number; None where the marginal likelihood of h alone must give it."""
+    """Return the penalty as a number; None where the marginal likelihood of h alone must give it."""
     if not isinstance(penalty, str):
         return float(penalty)
     if penalty == "auto":
@@ -221,13 +221,13 @@ class GramSpectrum:
 
     @classmethod
     def of(cls, G: Array, h: Array) -> GramSpectrum:
-        """The spectrum of a symmetric G."""
+        """Return the spectrum of a symmetric G."""
         values, vectors = np.linalg.eigh(G)
         return cls(np.maximum(values, 0.0), values, vectors, vectors.T @ h)
 
     @classmethod
     def denoised(cls, G: Array, h: Array, sigma: float) -> GramSpectrum:
-        """The denoised spectrum of a symmetric G with noise; :meth:`of` where there is none."""
+        """Return the denoised spectrum of a symmetric G with noise; :meth:`of` where there is none."""
         result = denoise_spectrum(G, sigma, pull=False)
         return cls(result.values, result.values, result.vectors, result.vectors.T @ h)
 
@@ -250,15 +250,15 @@ def penalty_grid(values: Array) -> Array:
 
 
 def gcv_penalty(spectrum: GramSpectrum, q: float, n: float, intercept: bool) -> float:
-    """The penalty that minimises ``n RSS / (n - df)^2`` (Golub, Heath and Wahba 1979), from (G, h, q) and n."""
+    """Return the penalty that minimises ``n RSS / (n - df)^2`` (Golub, Heath and Wahba 1979), from (G, h, q) and n."""
     grid = penalty_grid(spectrum.values)
     residual, freedom = _residual_and_freedom(spectrum, q, grid)
-    left = np.maximum(n - freedom - intercept, 1e-3)
-    return float(grid[int((np.log(residual) - 2 * np.log(left)).argmin())])
+    remaining = np.maximum(n - freedom - intercept, 1e-3)
+    return float(grid[int((np.log(residual) - 2 * np.log(remaining)).argmin())])
 
 
 def likelihood_penalty(spectrum: GramSpectrum, q: float, n: float) -> float:
-    """The penalty s_noise^2 / s_w^2 that maximises the marginal likelihood of the targets, from (G, h, q) and n.
+    """Return the penalty s_noise^2 / s_w^2 that maximises the marginal likelihood of the targets, from (G, h, q) and n.
 
     ``log p = -T/2 (sum_i log(1 + g_i / lambda) + n log s^2)``, s^2 = (q - sum_i |q_i^T h|^2 / (g_i + lambda)) / (n T).
     """

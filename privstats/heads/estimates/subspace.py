@@ -44,7 +44,7 @@ class Fisher:
 
 
 def fisher_subspace(release: Released, dimension: Subspace = "auto") -> Fisher:
-    """The Fisher subspace of a release of class moments with B or S, noise-aware; see :class:`Fisher`.
+    """Return the Fisher subspace of a release of class moments with B or S, noise-aware; see :class:`Fisher`.
 
     Args:
         release: a ``Release``.

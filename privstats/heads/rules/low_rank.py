@@ -32,7 +32,7 @@ class DiagonalRule(Rule):
     kind: ClassVar[str] = "diagonal"
 
     def lifted(self, basis: Array) -> LowRankRule:
-        """A diagonal rule in other coordinates: rank 0, behind a projection."""
+        """Return a diagonal rule in other coordinates: rank 0, behind a projection."""
         k, precision = self.linear.shape[1], 2 * self.quadratic
         constant = (np.square(self.linear) / precision).sum(axis=1)
         return LowRankRule(

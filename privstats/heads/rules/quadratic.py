@@ -64,7 +64,7 @@ class QuadraticRule(Rule):
         degrees: float,
         screened: int = 0,
     ) -> QuadraticRule:
-        """The rule of covariances V_c diag(values_c) V_c^T and means, in the projected basis.
+        """Return the rule of covariances V_c diag(values_c) V_c^T and means, in the projected basis.
 
         Args:
             values, vectors: ``(C, k)`` and ``(C, k, k)``.
@@ -204,5 +204,6 @@ def _distances(Z: NDArray[Any], packed: NDArray[Any], linear: NDArray[Any], cons
 
 
 def _slack(scores: Array, rounding: Array) -> Array:
-    """A generous bound on the float32 error of a score, from its own size and from the terms that cancel in it."""
+    """Return a generous bound on the float32 error of a score, from its own size and from the terms that cancel in
+    it."""
     return _DOUBT * (2 * np.abs(scores) + 1) + rounding

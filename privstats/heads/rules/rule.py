@@ -311,10 +311,10 @@ class Preprocessing:
         Raises:
             DataError: not a finite matrix of real numbers, or the wrong number of columns.
         """
-        given = np.asarray(X)
-        if np.iscomplexobj(given):
-            raise DataError(f"X must hold real numbers, got dtype {given.dtype}; convert it to float64")
-        rows = np.asarray(given, dtype=np.float64)
+        array = np.asarray(X)
+        if np.iscomplexobj(array):
+            raise DataError(f"X must hold real numbers, got dtype {array.dtype}; convert it to float64")
+        rows = np.asarray(array, dtype=np.float64)
         if self.transform and self.cells is None and (rows.ndim != 2 or not np.isfinite(rows).all()):
             raise DataError("X must be a finite matrix of shape (n, features); drop or impute missing values")
         if rows.shape[1] != self.inputs:

@@ -71,7 +71,7 @@ class RisksAt(RowTable):
         return [{**dict(zip(names, row, strict=True)), "time": self.at} for row in rows]
 
     def summary(self) -> Summary:
-        """The table for publication."""
+        """Return the table for publication."""
         first, second = self.risks
         rows = [(group, *map(number_of, each)) for group, each in self.risks.items()]
         rows += [(f"{second} less {first}", *map(number_of, self.difference))]
@@ -116,8 +116,8 @@ def risks_at(curves: SurvivalCurves | SurvivalCurve, at: float) -> RisksAt:
 def _risk(group: str, curve: SurvivalCurve, at: float) -> tuple[float, float, float]:
     places = np.flatnonzero(np.isclose(curve.timeline, at))
     if not len(places):
-        told = ", ".join(f"{each:g}" for each in curve.timeline) or "none"
-        raise ReleaseError(f"the curve of {group!r} is told at {told}, and not at {at:g}: name such a time")
+        times = ", ".join(f"{each:g}" for each in curve.timeline) or "none"
+        raise ReleaseError(f"the curve of {group!r} is told at {times}, and not at {at:g}: name such a time")
     place = int(places[0])
     low, high = curve.confidence_interval_[place]
     return 1 - float(curve.survival_function_[place]), 1 - float(high), 1 - float(low)
@@ -137,7 +137,7 @@ def contrasts(
 
 
 def _ratio_end(product: float, above: float, below: float, side: int) -> float:
-    """A root t of ``below t^2 - 2 product t + above``: where zero is an end of the difference p - t q."""
+    """Return a root t of ``below t^2 - 2 product t + above``: where zero is an end of the difference p - t q."""
     inside = max(product**2 - above * below, 0.0)
     return (product + side * math.sqrt(inside)) / below if below > 0 else (math.inf if side > 0 else 0.0)
 
@@ -187,7 +187,7 @@ class Incidence(RowTable):
         ]
 
     def summary(self) -> Summary:
-        """The table for publication."""
+        """Return the table for publication."""
         rows = [
             (
                 f"{row['group']} {row['cause']}".strip(),
@@ -249,12 +249,12 @@ def cumulative_incidence(
     events: dict[tuple[str, str], Array] = {}
     timeline = {}
     for group, counts in groups.items():
-        several = math.sqrt(len(outcome.values) / 2)  # cells of a bin, whose noise is in the number at risk
-        whole = CountTable((clock, outcome), _collapsed(counts), table.sigma * several)
-        told = told_bins(whole)
+        several = math.sqrt(len(outcome.values) / 2)  # the noise of a bin's cells is in the number at risk
+        collapsed = CountTable((clock, outcome), _collapsed(counts), table.sigma * several)
+        told = told_bins(collapsed)
         timeline[group] = np.array(ends)[:told]
         for place, cause in enumerate(map(str, outcome.values[1:]), start=1):
-            curves[group, cause] = _curve(counts, place, whole, table.sigma, told, times, z)
+            curves[group, cause] = _curve(counts, place, collapsed, table.sigma, told, times, z)
             events[group, cause] = counts[:told, place]
     return Incidence(curves, events, timeline, release, alpha, times)
 
@@ -263,9 +263,9 @@ def _curve(counts: Array, place: int, whole: CountTable, sigma: float, told: int
     """Return the incidence of a cause and the ends of its interval, ``(told, 3)``."""
     rises = partial(_incidence, place=place, shape=counts.shape, times=times)
     noise = sigma * np.linalg.norm(gradients(rises, counts.reshape(-1)), axis=0)[:told]
-    found = np.real(rises(counts.reshape(-1)))[:told]
-    low, high = ends_of_share(found, worth_of(whole, times, told), noise, z)
-    return np.stack([np.clip(np.maximum.accumulate(found), 0.0, 1.0), low, high], axis=1)
+    estimate = np.real(rises(counts.reshape(-1)))[:told]
+    low, high = ends_of_share(estimate, worth_of(whole, times, told), noise, z)
+    return np.stack([np.clip(np.maximum.accumulate(estimate), 0.0, 1.0), low, high], axis=1)
 
 
 def _collapsed(counts: Array) -> Array:

@@ -119,7 +119,7 @@ def histogram(release: Release, *names: str, alpha: float = 0.05) -> Histogram:
 
 
 def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str, Interval]:
-    """The share of every cell of one variable, with intervals for the population.
+    """Return the share of every cell of one variable, with intervals for the population.
 
     Without noise these are Wilson's intervals.
 
@@ -165,7 +165,7 @@ def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> I
 
 
 def quantile_of(table: CountTable, q: float, z: float) -> Interval:
-    """The quantile of one binned variable; z is the normal quantile of its level."""
+    """Return the quantile of one binned variable; z is the normal quantile of its level."""
     variable, known = table.variables[0], table.known()
     assert isinstance(variable, Bins)  # noqa: S101  refused before
     k, edges = len(known.counts), np.array(variable.edges)
@@ -174,8 +174,8 @@ def quantile_of(table: CountTable, q: float, z: float) -> Interval:
     value = _crossing(edges, np.array([0.0, *(share.value for share in shares), 1.0]), q)
     low = _crossing(edges, np.array([0.0, *(share.high for share in shares), 1.0]), q)
     high = _crossing(edges, np.array([0.0, *(share.low for share in shares), 1.0]), q, last=True)
-    told = all(share.told for share in shares)
-    return Interval(value, low if told else -math.inf, high if told else math.inf, told)
+    reported = all(share.told for share in shares)
+    return Interval(value, low if reported else -math.inf, high if reported else math.inf, reported)
 
 
 def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
@@ -267,8 +267,8 @@ def _balanced(table: CountTable, z: float, told: bool) -> Interval:
 
 
 def _crossing(edges: Array, shares: Array, q: float, *, last: bool = False) -> float:
-    """The first point at which a piecewise linear function over the edges reaches q, or the last at which it is at most
-    q."""
+    """Return the first point at which a piecewise linear function over the edges reaches q, or the last at which it is
+    at most q."""
     below = int(np.flatnonzero(shares <= q)[-1]) if last else int(np.flatnonzero(shares >= q)[0]) - 1
     rise = shares[below + 1] - shares[below]
     inside = (q - shares[below]) / rise if rise else 0.0

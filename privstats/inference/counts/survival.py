@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 Times: TypeAlias = Literal["discrete", "continuous"]
 
-_SURE = 8.0  # standard deviations of noise in the number at risk up to which a curve is told
+_SURE = 8.0  # a curve is reported while the number at risk exceeds this many standard deviations of its noise
 _FEWEST_AT_RISK = 20.0
 _CROWDED = 0.9  # of who is at risk that may leave a bin for their time in it to be that of even rates
 _SMALL = 1e-3
@@ -44,16 +44,16 @@ _NAMES = ("time", "n_risk", "n_event", "survival", "conf_low", "conf_high")
 
 @dataclass(frozen=True, eq=False)
 class SurvivalCurve(RowTable):
-    """An estimate of survival; arrays have one entry per bin that is told.
+    """An estimate of survival; arrays have one entry per reported bin.
 
     Attributes:
-        timeline: where the curve stands: a bin's own time, or its right end where times are continuous.
+        timeline: the times of the points: a bin's own time, or its right end where times are continuous.
         survival_function_: the estimate, made decreasing and cut to 0..1 for reading.
         confidence_interval_: ``(k, 2)``. Log-log without noise, as lifelines has it; under noise every p = 1 - S with
             abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2): tau the noise, n persons that Greenwood's formula is worth.
-        at_risk, events: noisy numbers behind the estimate, of who is at risk when the bin begins.
-        told_to: the time up to which the curve is told; 0 where no part of it is.
-        release: the one that it was read from.
+        at_risk, events: noisy numbers behind the estimate; those at risk when the bin begins.
+        told_to: the time up to which the curve is reported; 0 where no part of it is.
+        release: the release behind the curve.
         alpha: level of the intervals.
 
     Example:
@@ -96,10 +96,10 @@ class SurvivalCurve(RowTable):
         return Interval(float(value[0]), float(low), float(high), True)
 
     def median(self) -> Interval:
-        """The time at which half have had the event; infinite where the curve stays above one half.
+        """Return the time at which half have had the event; infinite where the curve stays above one half.
 
         Ends are where the interval of the curve first falls to one half and where it last leaves it; an end that the
-        told part does not reach is the end of the told part below, and infinite above.
+        reported part does not reach is the end of the reported part below, and infinite above.
         """
         low, high = self.confidence_interval_.T
         value = self._first_at_half(self.survival_function_)
@@ -115,7 +115,8 @@ class SurvivalCurve(RowTable):
         return self.median().value
 
     def risk_table(self) -> tuple[Array, Array, Array]:
-        """The beginnings of the bins that are told, who is at risk there, and the noise's standard deviation in it."""
+        """Return the beginnings of the reported bins, the numbers at risk there, and the standard deviation of their
+        noise."""
         told, bins = len(self.timeline), len(self._counts)
         return self._edges[:told], self.at_risk, self._sigma * np.sqrt(2 * np.arange(bins, bins - told, -1))
 
@@ -137,14 +138,15 @@ class SurvivalCurve(RowTable):
         return steps, survival, lower, upper
 
     def to_rows(self) -> list[dict[str, float]]:
-        """The curve as it is printed: ``time``, ``n_risk``, ``n_event``, ``survival`` and its interval.
+        """Return the curve as printed: ``time``, ``n_risk``, ``n_event``, ``survival`` and its interval.
 
-        It begins at time 0, where nobody has had the event and survival is 1 by definition.
+        It begins at time 0, before any event, where survival is 1 by definition.
         """
         return rows_of(self)
 
     def summary(self) -> Summary:
-        """The table for publication: ``print(curve.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        """Return the table for publication: ``print(curve.summary())``, or its ``as_html``, ``as_latex``,
+        ``as_csv``."""
         return SurvivalCurves({"": self}).summary()
 
     def _first_at_half(self, curve: Array) -> float:
@@ -175,7 +177,7 @@ class SurvivalCurve(RowTable):
         first = min(float(edges[0]), tau)
 
         def below(flat: Array) -> Array:
-            """Of an exponential in every bin, up to tau."""
+            """Return the area below an exponential in every bin, up to tau."""
             after = _survival(flat, times)
             before = np.concatenate([np.ones_like(after[..., :1]), after[..., :-1]], axis=-1)
             rate = np.log(before) - np.log(after)
@@ -204,7 +206,8 @@ class SurvivalCurves(RowTable, dict[str, SurvivalCurve]):
         return [{"group": group, **row} for group, curve in self.items() for row in curve.to_rows()]
 
     def summary(self) -> Summary:
-        """The table for publication: ``print(curves.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        """Return the table for publication: ``print(curves.summary())``, or its ``as_html``, ``as_latex``,
+        ``as_csv``."""
         return curve_summary(self)
 
 
@@ -217,7 +220,7 @@ def kaplan_meier(
     times: Times | None = None,
     alpha: float = 0.05,
 ) -> SurvivalCurve | SurvivalCurves:
-    """Survival curves from counts of time against event; post-processing, so it costs no privacy.
+    """Return survival curves from counts of time against event; post-processing, so it costs no privacy.
 
     Args:
         release: of a ``CountSchema`` with a table that crosses these variables.
@@ -226,12 +229,12 @@ def kaplan_meier(
         by: a variable of groups; then a curve for every group.
         times: ``"discrete"``: a bin is one time, who is censored in it is at risk, S = prod (1 - d / r) (Kaplan and
             Meier). ``"continuous"``: a bin is a span, S = exp(-sum d / e) with e = r q / -log(1 - q), q = (d + c) / r:
-            person-time where d events and c censored of r leave at even rates inside the bin. Must be said.
+            person-time where d events and c censored of r leave at even rates inside the bin. Required.
         alpha: level of the intervals.
 
-    A curve is told up to the first bin where the number at risk is below 20 or 8 standard deviations of its noise;
-    without noise up to the last bin in which a record is at risk. A last bin that is open above is never told: it holds
-    whoever is seen beyond it.
+    A curve is reported up to the first bin where the number at risk is below 20 or 8 standard deviations of its noise;
+    without noise up to the last bin in which a record is at risk. A last bin that is open above is never reported: it
+    holds everyone seen beyond it.
 
     Raises:
         ReleaseError: other kinds of variables, no table that crosses them, or no ``times``.
@@ -256,7 +259,7 @@ def kaplan_meier(
 def event_tables(
     release: Release, time: str, event: str, by: str | None, times: Times | None, *, causes: bool = False
 ) -> dict[str, CountTable]:
-    """A table of time against event for every group; one without a name where there are no groups.
+    """Return a table of time against event for every group; one without a name where there are no groups.
 
     ``causes`` admits further values of the event, for readers to which other causes are a censoring.
 
@@ -282,10 +285,10 @@ def event_tables(
 
 
 def checked_times(times: Times | None) -> Times:
-    """Whether bins are times or spans of time, which must be said.
+    """Return ``times``: bins are times or spans of time, which the caller must state.
 
     Raises:
-        ReleaseError: it is not.
+        ReleaseError: it is neither.
     """
     if times not in ("discrete", "continuous"):
         raise ReleaseError(
@@ -301,7 +304,7 @@ def at_risk_in(counts: Array) -> Array:
 
 
 def exposure_in(counts: Array, times: Times) -> Array:
-    """What events of a bin are divided by: who is at risk, or at continuous times their time in it, in bins.
+    """Return the divisor of a bin's events: the number at risk, or at continuous times their time in the bin, in bins.
 
     That is r q / -log(1 - q), where q = (d + c) / r leave at even rates; half of them where nearly all leave.
     """
@@ -324,7 +327,7 @@ def _survival(flat: Array, times: Times) -> Array:
 
 
 def told_bins(table: CountTable) -> int:
-    """Number of bins that are told; one that is open above is not, because it has no end."""
+    """Return the number of reported bins; a bin that is open above is not reported, because it has no end."""
     clock, bins = table.variables[0], len(table.counts)
     assert isinstance(clock, Bins)  # noqa: S101  refused before
     at_risk = at_risk_in(table.counts)[: bins - (clock.open in ("above", "both"))]
@@ -362,7 +365,8 @@ def _curve(table: CountTable, times: Times, release: Release, alpha: float, z: f
 
 
 def _inverted(table: CountTable, times: Times, told: int, z: float) -> Array:
-    """Every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2), ``(told, 2)``: a quadratic, as in ``ratio``.
+    """Return every p = 1 - S with abs(p^ - p) <= z sqrt(p (1 - p) / n + tau^2), ``(told, 2)``: a quadratic, as in
+    ``ratio``.
 
     tau is the noise alone. n = (e^H - 1) / sum (e^h - 1) / r is what Greenwood's formula is worth at hazards shrunk to
     their mean, so that a noisy count of few events does not decide its own width.
@@ -374,14 +378,15 @@ def _inverted(table: CountTable, times: Times, told: int, z: float) -> Array:
 
 
 def worth_of(table: CountTable, times: Times, told: int) -> Array:
-    """How many persons Greenwood's formula is worth in every bin that is told, at hazards shrunk to their mean."""
+    """Return the effective number of persons of Greenwood's formula in every reported bin, at hazards shrunk to their
+    mean."""
     exposure = np.maximum(exposure_in(table.counts, times)[:told], 1.0)
     hazards = shrunk_hazards(table.counts[:told, 1], exposure, table.sigma) if told else exposure
     return np.asarray(np.expm1(np.cumsum(hazards)) / np.cumsum(np.expm1(hazards) / exposure))
 
 
 def ends_of_share(share: Array, n: Array, noise: Array, z: float) -> tuple[Array, Array]:
-    """The ends of every p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``, within 0..1."""
+    """Return the ends of every p with ``abs(share - p) <= z sqrt(p (1 - p) / n + noise^2)``, within 0..1."""
     k = z * z / n
     root = np.sqrt(np.maximum(k * k + 4 * k * share * (1 - share) + 4 * (1 + k) * (z * noise) ** 2, 0.0))
     low, high = ((2 * share + k + sign * root) / (2 * (1 + k)) for sign in (-1, 1))
@@ -398,10 +403,10 @@ def _log_log(values: Array, errors: Array, z: float) -> Array:
 
 
 def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
-    """A curve by time; the first row is that of time 0, where survival is 1 by definition.
+    """Return a curve by time; the first row is that of time 0, where survival is 1 by definition.
 
-    A bin of time 0, in which somebody may have had the event, is a row of its own behind it. Where no bin is told, the
-    number at risk is NaN.
+    A bin of time 0, which may contain events, is a separate row after it. Where no bin is reported, the number at risk
+    is NaN.
     """
     known = (curve.timeline, curve.at_risk, curve.events, curve.survival_function_, *curve.confidence_interval_.T)
     at_risk = float(curve.at_risk[0]) if len(curve.at_risk) else math.nan
@@ -410,14 +415,14 @@ def rows_of(curve: SurvivalCurve) -> list[dict[str, float]]:
 
 
 def curve_source(curves: Mapping[str, SurvivalCurve]) -> Source:
-    """The release behind curves, and what their intervals rest on."""
+    """Return the release behind curves, and what their intervals rest on."""
     first = next(iter(curves.values()))
     assumed = "independent records, censoring that says nothing of the event"
     return Source(first.release, first.alpha, assumed if first._times == "discrete" else f"{assumed}, {EVEN}")
 
 
 def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
-    """Survival curves, one row per group and time that is told."""
+    """Return the survival curves as a table, one row per group and reported time."""
     rows = []
     for group, curve in curves.items():
         for row in rows_of(curve):
@@ -437,6 +442,6 @@ def curve_summary(curves: Mapping[str, SurvivalCurve]) -> Summary:
 
 
 def _reached(median: Interval) -> str:
-    """A median and its interval, in words where the curve does not fall to one half."""
+    """Return a median and its interval, in words where the curve does not fall to one half."""
     value, low, high = ("not reached" if math.isinf(each) else f"{each:g}" for each in median[:3])
     return f"{value} ({low} to {high})"

@@ -68,22 +68,23 @@ class CountTable:
         return float(self.counts.sum())
 
     def known(self) -> CountTable:
-        """The table without the cells of missing values."""
-        kept = self.counts
+        """Return the table without the cells of missing values."""
+        counts = self.counts
         for axis, variable in enumerate(self.variables):
             if variable.missing:
-                kept = np.delete(kept, -1, axis=axis)
-        return CountTable(self.variables, kept, self.sigma)
+                counts = np.delete(counts, -1, axis=axis)
+        return CountTable(self.variables, counts, self.sigma)
 
 
 def count_table(release: Release, *names: str) -> CountTable:
-    """The counts of the named variables, from the smallest released table that holds them; others are summed over.
+    """Return the counts of the named variables, from the smallest released table that holds them; others are summed
+    over.
 
     Raises:
         ReleaseError: not a release of count tables, or no table holds all names.
     """
-    given = type(require_records(release).plan.schema).__name__
-    refusal = f"this reader takes count tables, and the release measures a {given}; measure a CountSchema"
+    kind = type(require_records(release).plan.schema).__name__
+    refusal = f"this reader takes count tables, and the release measures a {kind}; measure a CountSchema"
     schema = narrowed(release.plan.schema, CountSchema, ReleaseError(refusal))
     require_gaussian(release)
     holding = [table for table in schema.tables if set(names) <= set(table)]
@@ -94,8 +95,8 @@ def count_table(release: Release, *names: str) -> CountTable:
     cells = np.asarray(release.moments.T[schema.place(table)]).reshape(schema.shape(table))
     summed = tuple(axis for axis, name in enumerate(table) if name not in names)
     merged = math.prod(cells.shape[axis] for axis in summed)
-    left = [name for name in table if name in names]
-    counts = cells.sum(axis=summed).transpose([left.index(name) for name in names])
+    chosen = [name for name in table if name in names]
+    counts = cells.sum(axis=summed).transpose([chosen.index(name) for name in names])
     sigma = reckoned_sigma(release)["T"] * math.sqrt(merged)
     return CountTable(tuple(schema.variable(name) for name in names), counts, sigma)
 
@@ -159,7 +160,7 @@ def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: fl
 
 
 def spread(function: Callable[[Array], Array], counts: Array, sigma: float) -> tuple[Array, Array]:
-    """A smooth function of counts and its standard errors, by the delta method.
+    """Return a smooth function of counts and its standard errors, by the delta method.
 
     Cov(counts) = diag(max(counts, 0)) + sigma^2 I. The function must be analytic: no absolute values, maxima or cuts
     inside.

@@ -214,21 +214,21 @@ def proportionality_test(
         >>> found.rises, found.p_value < 0.001
         (True, True)
     """
-    counts, sigma, told = _groups(release, time, event, by, times, strata, "a hazard ratio")
-    told = min(told, bins or counts.shape[2])
-    at_risk, died = at_risk_in(counts)[..., :told], counts[..., :told, 1]
+    counts, sigma, reported = _groups(release, time, event, by, times, strata, "a hazard ratio")
+    reported = min(reported, bins or counts.shape[2])
+    at_risk, died = at_risk_in(counts)[..., :reported], counts[..., :reported, 1]
     crowded = (died > _MOST_SHARE * at_risk).any(axis=(0, 1))
-    told = int(np.argmax(crowded)) if crowded.any() else told
-    least = max(_SURE * sigma * math.sqrt(max(told, 1) * counts.shape[1]), 1.0)
-    if told < _FEWEST_BINS or (died[..., :told].sum(axis=(1, 2)) < least).any():
-        return Proportionality(math.nan, 1.0, False, told)
+    reported = int(np.argmax(crowded)) if crowded.any() else reported
+    least = max(_SURE * sigma * math.sqrt(max(reported, 1) * counts.shape[1]), 1.0)
+    if reported < _FEWEST_BINS or (died[..., :reported].sum(axis=(1, 2)) < least).any():
+        return Proportionality(math.nan, 1.0, False, reported)
     assert times is not None  # noqa: S101  refused before
-    trend = partial(_trend, shape=counts.shape, bins=told, times=times)
+    trend = partial(_trend, shape=counts.shape, bins=reported, times=times)
     (value,), (error,) = spread(trend, counts.reshape(-1), sigma)
     statistic = float(value / error) ** 2 if error > 0 else math.nan
     if math.isnan(statistic):
-        return Proportionality(math.nan, 1.0, False, told)
-    return Proportionality(statistic, float(chdtrc(1, statistic)), bool(value > 0), told)
+        return Proportionality(math.nan, 1.0, False, reported)
+    return Proportionality(statistic, float(chdtrc(1, statistic)), bool(value > 0), reported)
 
 
 def _trend(flat: Array, shape: tuple[int, ...], bins: int, times: Times) -> Array:

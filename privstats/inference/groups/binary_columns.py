@@ -86,9 +86,9 @@ class BinaryColumn:
         middle = (C * N + z2 * N / 2 + noise * self.shift * per) / safe
         last = (C**2 - z2 * self.sigma["A"] ** 2 * per**2 - noise * self.shift**2 * per**2) / safe
         root = np.sqrt(np.maximum(middle**2 - last, 0.0))
-        told = (square > 0) & (N > 0)
+        reported = (square > 0) & (N > 0)
         low, high = np.clip(middle - root, 0.0, 1.0), np.clip(middle + root, 0.0, 1.0)
-        return np.where(told, low, 0.0), np.where(told, high, 1.0)
+        return np.where(reported, low, 0.0), np.where(reported, high, 1.0)
 
     def pvalue(self) -> float:
         """Two-sided, of one share in both groups: the score test, without noise the chi-squared test."""

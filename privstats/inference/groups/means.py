@@ -27,7 +27,7 @@ from privstats.inference.treatment_effects.balance import standardised_differenc
 from privstats.release import Release
 from privstats.schema import ClassSchema, CountSchema, narrowed
 
-_SURE = 10.0  # standard deviations of its noise that a group's count must exceed to be told
+_SURE = 10.0  # a group is reported where its count exceeds this many standard deviations of its noise
 _CLEAR = 3.0  # likewise the variance of a column in a group, for a standardised difference
 _LEAST = 1e-4  # of clip_norm squared: a variance below that is noise
 _SMD = (
@@ -96,7 +96,8 @@ class GroupMeans(RowTable):
         return rows_of(self)
 
     def summary(self) -> Summary:
-        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        """Return the table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``,
+        ``as_csv``."""
         return means_summary(self)
 
 
@@ -189,28 +190,28 @@ def table_one(
 def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alpha: float) -> GroupMeans:
     """Means, deviations, tests and differences of all columns."""
     names = schema.class_names or tuple(map(str, range(schema.classes)))
-    kept = _kept(release, schema)
-    N, A, D = (np.asarray(getattr(release.moments, letter))[kept] for letter in "NAD")
+    released = _released_classes(release, schema)
+    N, A, D = (np.asarray(getattr(release.moments, letter))[released] for letter in "NAD")
     sigma = reckoned_sigma(release)
-    told = np.maximum(_SURE * sigma["N"], 1.0) < N
-    safe = np.where(told, N, 2.0)[:, None]
+    reported = np.maximum(_SURE * sigma["N"], 1.0) < N
+    safe = np.where(reported, N, 2.0)[:, None]
     means = A / safe
     variances = np.clip(D / safe - means**2, _LEAST * schema.clip_norm**2 if sigma["D"] else 0.0, None)
     sampling, unsure = _sampling(variances, means, safe, sigma)
     noise = (sigma["A"] ** 2 + means**2 * sigma["N"] ** 2) / safe**2
     scale, shift = map_columns(schema.transform, schema.features)
     reach = stdtrit(_degrees(sampling, noise, safe - 1, unsure), 1 - alpha / 2)
-    margin = np.where(told[:, None], reach * np.sqrt(sampling + noise), np.inf)
-    raw, two = (means - shift) / scale, told.sum() == len(told) == 2
+    margin = np.where(reported[:, None], reach * np.sqrt(sampling + noise), np.inf)
+    raw, two = (means - shift) / scale, reported.sum() == len(reported) == 2
     return GroupMeans(
-        groups=tuple(names[place] for place in kept),
+        groups=tuple(names[place] for place in released),
         columns=columns,
         counts=N,
-        means=np.where(told[:, None], raw, np.nan),
+        means=np.where(reported[:, None], raw, np.nan),
         low=raw - margin / scale,
         high=raw + margin / scale,
-        deviations=np.where(told[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
-        told=told,
+        deviations=np.where(reported[:, None], np.sqrt(variances * safe / (safe - 1)) / scale, np.nan),
+        told=reported,
         pvalues=_welch(means, sampling, noise, safe, unsure) if two else None,
         differences=_differences(N, A, D, release, alpha) if two else None,
         release=release,
@@ -219,18 +220,18 @@ def _means(release: Release, schema: ClassSchema, columns: tuple[str, ...], alph
     )
 
 
-def _kept(release: Release, schema: ClassSchema) -> list[int]:
+def _released_classes(release: Release, schema: ClassSchema) -> list[int]:
     return [place for place in range(schema.classes) if place not in release.suppressed]
 
 
 def _with_shares(found: GroupMeans, schema: ClassSchema) -> GroupMeans:
     """Columns of 0 and 1 with their shares, the intervals, tests and differences of these."""
-    release, kept = found.release, _kept(found.release, schema)
+    release, released = found.release, _released_classes(found.release, schema)
     scale, shift = map_columns(schema.transform, schema.features)
     means, low, high, deviations = (each.copy() for each in (found.means, found.low, found.high, found.deviations))
     pvalues, differences = (None if each is None else each.copy() for each in (found.pvalues, found.differences))
     for j in (j for j, level in enumerate(found.levels) if level):
-        A, D = (np.asarray(getattr(release.moments, letter))[kept, j] for letter in "AD")
+        A, D = (np.asarray(getattr(release.moments, letter))[released, j] for letter in "AD")
         column = BinaryColumn(found.counts, A, D, reckoned_sigma(release), float(scale[j]), float(shift[j]))
         column.require_zeros_and_ones(found.columns[j], found.told)
         seen = np.where(found.told, column.shares, np.nan)
@@ -265,8 +266,8 @@ def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -
     sigma = reckoned_sigma(release)
     deviations = np.repeat([sigma[letter] for letter in "NAD"], 2)
     spreads = D / N[:, None] - (A / N[:, None]) ** 2
-    told = np.asarray((spreads > _CLEAR * sigma["D"] / N[:, None]).all(axis=0))
-    values, errors = standardised_differences(entries, deviations, told)
+    reported = np.asarray((spreads > _CLEAR * sigma["D"] / N[:, None]).all(axis=0))
+    values, errors = standardised_differences(entries, deviations, reported)
     reach = quantile(alpha, np.inf) * errors
     return np.stack([values, values - reach, values + reach], axis=1)
 

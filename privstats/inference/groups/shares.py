@@ -122,7 +122,8 @@ class GroupShares(RowTable):
         ]
 
     def summary(self) -> Summary:
-        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``."""
+        """Return the table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``,
+        ``as_csv``."""
         rows: list[tuple[str, ...]] = []
         for name, each in self.variables.items():
             compared = (_or_hidden(each.pvalue, chance_of), _smd(each))
@@ -187,7 +188,7 @@ def group_shares(
 
 
 def chosen_names(known: Sequence[str], chosen: Sequence[str] | None, what: str) -> list[str]:
-    """The names that were asked for, in their order; all where none was.
+    """Return the requested names, in their order; all where none were requested.
 
     Raises:
         ReleaseError: one that is not known, one twice, or an empty list.
@@ -209,8 +210,8 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
         tuple(ratio(float(count), float(group.sum()), (1, others), table.sigma, z) for count in group)
         for group in counts
     )
-    told = len(counts) == 2 and all(share.told for group in shares for share in group)
-    apart = category_difference(counts, table.sigma, alpha, z) if told else Interval(math.nan, 0.0, math.inf, False)
+    reported = len(counts) == 2 and all(share.told for group in shares for share in group)
+    apart = category_difference(counts, table.sigma, alpha, z) if reported else Interval(math.nan, 0.0, math.inf, False)
     cells, variable = table.variables[1].cells[: others + 1], table.variables[1]
     quartiles = _quartiles(variable, counts, table.sigma, z)
     return Shares(cells, counts, shares, _pvalue(release, by, name), apart.value, (apart.low, apart.high), quartiles)
@@ -249,7 +250,7 @@ def _quartiles(variable: Variable, counts: Array, sigma: float, z: float) -> tup
 
 
 def _median(quartiles: Sequence[Interval]) -> str:
-    """The median and both quartiles; hidden where noise hides one."""
+    """Return the median and both quartiles; hidden where noise hides one."""
     if not all(each.told for each in quartiles):
         return HIDDEN
     first, median, third = (f"{each.value:.3g}" for each in quartiles)
@@ -290,18 +291,18 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
     Returns:
         The difference; not reported where noise could hide a cell in both groups, or a group.
     """
-    records, untold = counts.sum(axis=1), Interval(math.nan, 0.0, math.inf, False)
+    records, unreported = counts.sum(axis=1), Interval(math.nan, 0.0, math.inf, False)
     if not (records > 0).all():
-        return untold
+        return unreported
     if not sigma:
         value = math.sqrt(max(float(_length(counts, records)), 0.0))
         return Interval(value, value, value, True)
     clear = _CLEAR_CELL * sigma * math.sqrt(2)
     if (counts.sum(axis=0) <= clear).any() or (records <= clear * math.sqrt(counts.shape[1])).any():
-        return untold
+        return unreported
     length = _length_and_errors(counts, records)
     if length is None:
-        return untold
+        return unreported
     value, errors = length
     spread = sigma**2 * float(np.linalg.eigvalsh(errors @ errors.T)[-1])
     ratio, cells = value**2 / spread, len(errors)
@@ -323,7 +324,8 @@ def _length(counts: Array, records: Array) -> float:
 
 
 def _length_and_errors(counts: Array, records: Array) -> tuple[float, Array] | None:
-    """The length of v, and its derivatives by each count, ``(cells - 1, 2 cells)``; None where S is indefinite."""
+    """Return the length of v, and its derivatives by each count, ``(cells - 1, 2 cells)``; None where S is
+    indefinite."""
     shares, apart, covariance = _shares_apart(counts, records)
     try:
         root = np.linalg.cholesky(covariance)

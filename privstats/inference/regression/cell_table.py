@@ -66,7 +66,7 @@ class CellTable(RowTable):
     regression: Regression
 
     def summary(self, *, exponentiate: bool = False) -> Summary:
-        """The table for publication: text, HTML, LaTeX, CSV; with ``exponentiate`` ratios, as of a regression.
+        """Return the table for publication: text, HTML, LaTeX, CSV; with ``exponentiate`` ratios, as of a regression.
 
         Raises:
             ReleaseError: ratios of a linear model.
@@ -83,7 +83,7 @@ class CellTable(RowTable):
         return framed(self.to_rows(exponentiate=exponentiate))
 
     def to_rows(self, *, exponentiate: bool = False) -> list[dict[str, object]]:
-        """The rows of :meth:`to_frame`, as plain values.
+        """Return the rows of :meth:`to_frame`, as plain values.
 
         Raises:
             ReleaseError: ratios of a linear model.
@@ -96,7 +96,7 @@ class CellTable(RowTable):
 
 
 def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> CellTable:
-    """The contrasts of a fit's columns; see :meth:`Regression.cells`."""
+    """Return the contrasts of a fit's columns; see :meth:`Regression.cells`."""
     if not fit.column_cells:
         raise ReleaseError("cells() reads a regression on declared columns: map records by Cells, ConstantFeature")
     known = {each.name for each in fit.column_cells}
@@ -107,8 +107,8 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
     rows = np.vstack([_rows(each, first, len(fit.names)) for each, first in blocks])
     itself = np.concatenate([np.arange(len(each.cells)) == first for each, first in blocks])
     errors = fit.errors.combined(rows[~itself])
-    told, (low, high) = errors.told(alpha), errors.interval(alpha)
-    shown = {"estimate": np.where(told, errors.estimate, math.nan), "error": errors.error, "low": low, "high": high}
+    reported, (low, high) = errors.told(alpha), errors.interval(alpha)
+    shown = {"estimate": np.where(reported, errors.estimate, math.nan), "error": errors.error, "low": low, "high": high}
     shown |= {"noise_error": errors.noise_error}
     return CellTable(
         columns=tuple(each.name for each in fit.column_cells for _ in each.cells),
@@ -116,7 +116,7 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
         reference=itself,
         **{name: _beside(itself, values, 0.0) for name, values in shown.items()},
         pvalue=_beside(itself, errors.pvalues(), math.nan),
-        told=_beside(itself, told.astype(np.float64), 1.0) > 0,
+        told=_beside(itself, reported.astype(np.float64), 1.0) > 0,
         alpha=alpha,
         level=fit.t_test(_level(fit, blocks), alpha=alpha),
         regression=fit,
@@ -124,14 +124,14 @@ def cell_table(fit: Regression, reference: Mapping[str, str], alpha: float) -> C
 
 
 def _beside(reference: NDArray[np.bool], values: Array, otherwise: float) -> Array:
-    """An entry per cell: the values of all that are compared, and ``otherwise`` of the reference cells."""
+    """Return an entry per cell: the values of all that are compared, and ``otherwise`` of the reference cells."""
     entries = np.full(len(reference), otherwise)
     entries[~reference] = values
     return entries
 
 
 def _level(fit: Regression, blocks: Sequence[tuple[ColumnCells, int]]) -> Array:
-    """The level of a record of these references, from the parameters: ``const`` is that of the design's own."""
+    """Return the level of a record of these references, from the parameters: ``const`` is that of the design's own."""
     row = np.zeros(len(fit.names))
     row[0] = 1.0
     for column, first in blocks:

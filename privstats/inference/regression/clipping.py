@@ -21,11 +21,11 @@ from privstats.schema import RidgeSchema
 _SIZES = (-14.0, 7.0)  # log of the standard deviation over the bound: between these any two moments have their law
 _FAR = 40.0  # standard deviations from the bounds within which the mean is looked for
 _SATURATED = 0.01
-_MOST = 0.1  # share of targets beyond the bound up to which coefficients are told
+_MOST = 0.1  # coefficients are reported up to this share of targets beyond the bound
 
 
 def share_beyond(mean: float, square: float, bound: float) -> float:
-    """The share of a normal law beyond +-``bound``, from the mean and the mean square of what a clip to it left.
+    """Return the share of a normal law beyond +-``bound``, from the mean and the mean square of what a clip to it left.
 
     The clipped law's variance is smaller than the law's, so the share that it would give itself is never above .317.
     Two moments of the clipped law are those of one normal law; this inverts them. Of targets that are not normal it is
@@ -111,9 +111,9 @@ def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
     """Return a sentence on clipped targets; empty where none is needed."""
     if saturation is None or unclipped or saturation.targets < _SATURATED:
         return ""
-    told = "so no coefficient is told" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
+    effect = "so no coefficient is told" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
     return (
-        f"if targets are normal, {saturation.targets:.1%} of them are beyond target_bound and were clipped, {told}; "
+        f"if targets are normal, {saturation.targets:.1%} of them are beyond target_bound and were clipped, {effect}; "
         "sums do not show whether they were, or lie just inside: where every party's clip report counts none, say "
         "unclipped=True, else raise target_bound, or centre the target by public knowledge"
     )

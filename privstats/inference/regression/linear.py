@@ -98,12 +98,12 @@ def ols(
     if sums.parts is not None and cov_type != "nonrobust" and not refusal:
         of_parts = Inversion(sums.equations, sums.contrasts, float(len(sums.parts.G) - 1))
         return _regression(release, sums, PartErrors(of_parts, sums.parts), "folds", reason, unclipped)
-    whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
-    return replace(_regression(release, sums, whole, "nonrobust", reason, unclipped), counts=counts)
+    total = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
+    return replace(_regression(release, sums, total, "nonrobust", reason, unclipped), counts=counts)
 
 
 def _no_folds(sums: LinearSums, release: Release) -> str:
-    """The reason why folds give no errors; empty where they do."""
+    """Return the reason why folds give no errors; empty where they do."""
     if isinstance(release.plan.privacy, Privacy) and release.plan.privacy.averaged:
         return "rows of one person lie in several folds, which are not independent then"
     if sums.cells is not None:
@@ -206,8 +206,8 @@ class PartErrors:
         F = len(self.parts.G)
         if not self._positive:
             return np.full(len(self.estimate), np.inf)
-        left = np.linalg.solve(self._remaining, (self.inversion.equations.h - self.parts.h)[..., None])[..., 0]
-        moved = left @ self.inversion.contrasts.T - self.estimate
+        solutions = np.linalg.solve(self._remaining, (self.inversion.equations.h - self.parts.h)[..., None])[..., 0]
+        moved = solutions @ self.inversion.contrasts.T - self.estimate
         return np.asarray(np.sqrt((F - 1) / F * np.square(moved).sum(axis=0)))
 
     def told(self, alpha: float) -> NDArray[np.bool_]:
@@ -233,8 +233,8 @@ class PartErrors:
         else:
             margin = quantile(alpha, self.inversion.degrees) * self.error
             low, high = self.estimate - margin, self.estimate + margin
-        told = self.told(alpha)
-        return np.where(told, low, -np.inf), np.where(told, high, np.inf)
+        reported = self.told(alpha)
+        return np.where(reported, low, -np.inf), np.where(reported, high, np.inf)
 
     def combined(self, rows: Array) -> PartErrors:
         """Return the errors of linear combinations of the parameters, ``(r, m)``."""
@@ -255,7 +255,8 @@ class PartErrors:
 
 
 def uneven(parts: Parts) -> bool:
-    """Whether parts differ in size by more than a hash of different records gives: equal records share a part."""
+    """Return whether parts differ in size by more than a hash of different records gives: equal records share a
+    part."""
     F = len(parts.records)
     expected = parts.records.sum() / F
     spread = np.square(parts.records - expected).sum() / (expected + parts.records_sigma**2)

@@ -104,7 +104,7 @@ def _regression(releases: Sequence[Release | None], family: str) -> Regression:
 
 
 def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, Any]:
-    """The fields of a regression that follow from the rounds of a course of scores and their last step."""
+    """Return the fields of a regression that follow from the rounds of a course of scores and their last step."""
     return {
         "nobs": None,
         "df_resid": math.inf,
@@ -120,7 +120,7 @@ def fields_of_rounds(rounds: Sequence[Release], errors: LastStep) -> dict[str, A
 
 
 def _behind_counts(releases: Sequence[Release | None]) -> tuple[tuple[Plan, ...], Sequence[Release | None]]:
-    """The plans of the counts of a ``Binned`` course, and the rounds behind them."""
+    """Return the plans of the counts of a ``Binned`` course, and the rounds behind them."""
     listed = isinstance(releases, Sequence) and not isinstance(releases, Release)
     return counted_before(list(releases)) if listed else ((), releases)
 
@@ -135,7 +135,7 @@ def _present(releases: Sequence[Release | None], family: str) -> list[Release]:
 
 
 def _schema(release: Release, family: str) -> ScoreSchema:
-    """The schema of a round, if it is one of this family."""
+    """Return the schema of a round, if it is one of this family."""
     schema = release.plan.schema
     text = f"this reader takes rounds of a {family} regression, and the release measures a {type(schema).__name__}"
     score = narrowed(schema, ScoreSchema, ReleaseError(text))

@@ -14,7 +14,7 @@ import numpy as np
 
 from privstats.errors import ReleaseError
 from privstats.estimates.denoise import Array
-from privstats.inference.evidence import CONSTANT, LinearSums, Parts, contrasts_of, degrees_left
+from privstats.inference.evidence import CONSTANT, LinearSums, Parts, contrasts_of, residual_degrees
 from privstats.inference.inversion import Errors, Inversion, NormalEquations, condition
 from privstats.inference.regression.linear import ALIKE, PartErrors, design_notes, explained
 from privstats.inference.regression.restricted_likelihood import LEVELS, MixedErrors, Reml, pull_weights
@@ -72,9 +72,9 @@ def fixed_effects(
         raise ReleaseError(f"cov_type must be 'auto', 'nonrobust' or 'groups', got {cov_type!r}")
     sums = _fixed_sums(release, columns)
     if cov_type == "nonrobust" or (cov_type == "auto" and sums.parts is None):
-        whole = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
+        total = Inversion(sums.equations, sums.contrasts, sums.equations.degrees)
         reason = "as asked" if cov_type == "nonrobust" else "the schema has no groups of sites"
-        return _with_levels(release, sums, whole, ("nonrobust", reason), f"the same slopes at all sites, {ALIKE}")
+        return _with_levels(release, sums, total, ("nonrobust", reason), f"the same slopes at all sites, {ALIKE}")
     if sums.parts is None:
         raise ReleaseError("cov_type 'groups' cannot be had: the schema has no groups of sites; measure groups=8")
     groups = len(sums.parts.G)
@@ -97,7 +97,7 @@ def _with_levels(release: Release, sums: LinearSums, errors: Errors, cov: tuple[
 def _fields(
     release: Release, sums: LinearSums, errors: Errors, cov: tuple[str, str], words: tuple[str, str]
 ) -> dict[str, Any]:
-    """The fields of a regression over sites, without R-squared; ``cov`` and ``words`` as it names them."""
+    """Return the fields of a regression over sites, without R-squared; ``cov`` and ``words`` as it names them."""
     equations = sums.equations
     return {
         "names": sums.names,
@@ -207,15 +207,15 @@ def _checked_sizes(sizes: object) -> tuple[int, int]:
 def _mixed_sums(
     release: Release, schema: SitesSchema, columns: Sequence[str | int] | None, sizes: tuple[int, int]
 ) -> tuple[LinearSums, Reml]:
-    """The sums at the best level, and the likelihood over all."""
+    """Return the sums at the best level, and the likelihood over all."""
     last = schema.transform[-1]
     assert isinstance(last, ConstantFeature)  # noqa: S101  mixed has refused others
     raw = schema.features - 2
     names = column_names(schema, raw)
     chosen = chosen_columns(names, columns)
-    kept = [*chosen, raw, raw + 1]
-    unit = np.array([1.0] * (len(kept) - 1) + [schema.target_scale])
-    Q = release.moments.Q[:, kept][:, :, kept] * np.outer(unit, unit)
+    places = [*chosen, raw, raw + 1]
+    unit = np.array([1.0] * (len(places) - 1) + [schema.target_scale])
+    Q = release.moments.Q[:, places][:, :, places] * np.outer(unit, unit)
     reml = Reml(np.tensordot(pull_weights(schema.pulls, sizes), Q, axes=1), last.value, release.moments.N)
     T = reml.T[reml.best or 0]
     scale, shift = map_columns(schema.transform, raw)
@@ -227,7 +227,7 @@ def _mixed_sums(
 
 
 def sites_schema(release: object) -> SitesSchema:
-    """The schema of a release of sums within sites, where these are sums of whole records.
+    """Return the schema of a release of sums within sites, where these are sums of full records.
 
     Raises:
         ReleaseError: another kind of release, or clients that were clipped as a whole.
@@ -270,7 +270,7 @@ def _mixed_errors(sums: LinearSums, reml: Reml, place: int, sites: int) -> Mixed
 
 
 def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> LinearSums:
-    """The regression on the columns and a dummy for every site, the dummies taken out; groups of sites as parts.
+    """Return the regression on the columns and a dummy for every site, the dummies taken out; groups of sites as parts.
 
     A site that sent nothing counts as one that did, which costs a degree of freedom.
 
@@ -284,8 +284,8 @@ def _fixed_sums(release: Release, columns: Sequence[str | int] | None) -> Linear
     scale, _ = map_columns(schema.transform, schema.features - 1)
     blocks = _Blocks.of(release, schema, chosen)
     sites = len(release.survivors)
-    taken = f"{sites} sites and {len(chosen)} columns"
-    degrees = degrees_left(blocks.records, release.sigma["N"], sites + len(chosen), taken)
+    parameters = f"{sites} sites and {len(chosen)} columns"
+    degrees = residual_degrees(blocks.records, release.sigma["N"], sites + len(chosen), parameters)
     return LinearSums(
         equations=blocks.equations(math.sqrt(schema.groups) * release.sigma["Q"], schema.target_scale, degrees),
         names=tuple(names[j] for j in chosen),
@@ -319,5 +319,5 @@ class _Blocks:
         return NormalEquations(self.G.sum(axis=0), self.h.sum(axis=0), self.q, **noise, degrees=degrees)
 
     def parts(self) -> Parts:
-        """The groups; their record counts are not released."""
+        """Return the groups; their record counts are not released."""
         return Parts(self.G, self.h, np.full(len(self.G), math.nan), math.nan)

@@ -24,7 +24,7 @@ _RATIOS = {"Hazard ratios": "hazard ratio", "Logistic regression": "odds ratio",
 
 
 def summarise(table: Regression, alpha: float) -> Summary:
-    """The table of a regression at one level."""
+    """Return the table of a regression at one level."""
     low, high = table.conf_int(alpha).T
     columns = (table.errors.estimate, table.bse, table.noise_bse, table.tvalues, table.pvalues, low, high)
     shown = len(table.names) - (table.names[0] == "const")
@@ -32,8 +32,8 @@ def summarise(table: Regression, alpha: float) -> Summary:
         table.model,
         ("", "coef", "std err", "of it noise", "t", "P>|t|", *ends_of(alpha)),
         (
-            (name, *_cells(told, *map(float, values)))
-            for name, told, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
+            (name, *_cells(reported, *map(float, values)))
+            for name, reported, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
         ),
         head=head_of(table),
         notes=(f"{shown} of {table.columns} released {'contrasts' if table.column_cells else 'columns'} shown.",),
@@ -86,10 +86,10 @@ def _of_cells(table: CellTable) -> Source:
 def _by_column(
     table: CellTable, shown: Callable[..., list[str]], values: Sequence[Array], reference: str
 ) -> Iterator[tuple[str, ...]]:
-    """A row for each column without numbers, and behind it one for each of its cells."""
+    """Yield a row for each column without numbers, and behind it one for each of its cells."""
     before = ""
-    for place, (column, cell, told) in enumerate(zip(table.columns, table.cells, table.told, strict=True)):
-        numbers = shown(bool(told), *(float(each[place]) for each in values))
+    for place, (column, cell, reported) in enumerate(zip(table.columns, table.cells, table.told, strict=True)):
+        numbers = shown(bool(reported), *(float(each[place]) for each in values))
         if column != before:
             yield column, *[""] * len(numbers)
         yield f"  {cell}", *([reference, *[""] * (len(numbers) - 1)] if table.reference[place] else numbers)
@@ -149,7 +149,8 @@ def _exp(numbers: Any) -> Array:
 
 
 def ratios_summary(table: Regression, alpha: float) -> Summary:
-    """The table of a regression's ratios at one level; errors are of their logarithms, and the constant has none."""
+    """Return the table of a regression's ratios at one level; errors are of their logarithms, and the constant has
+    none."""
     name = _named(table.model)
     return source_of(table, alpha).summary(
         f"{table.model}: {name}s",
@@ -171,8 +172,8 @@ def ratio_rows(table: Regression, alpha: float) -> tuple[tuple[str, ...], ...]:
     """Ratios with their intervals, one row per column."""
     columns = (table.errors.estimate, *table.conf_int(alpha).T, table.bse, table.noise_bse, table.pvalues)
     return tuple(
-        (name, *_ratio_cells(bool(told), *map(float, values)))
-        for name, told, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
+        (name, *_ratio_cells(bool(reported), *map(float, values)))
+        for name, reported, *values in zip(table.names, table.errors.told(alpha), *columns, strict=True)
         if name != "const"
     )
 

@@ -164,9 +164,9 @@ class Regression(RowTable):
         require_level(alpha)
         rows = self._combined(np.atleast_2d(np.asarray(contrast, dtype=np.float64)), 1)
         (low,), (high,) = rows.interval(alpha)
-        told = bool(rows.told(alpha)[0])
-        estimate = float(rows.estimate[0]) if told else math.nan
-        return ContrastTest(estimate, float(low), float(high), told, float(rows.pvalues(value)[0]))
+        reported = bool(rows.told(alpha)[0])
+        estimate = float(rows.estimate[0]) if reported else math.nan
+        return ContrastTest(estimate, float(low), float(high), reported, float(rows.pvalues(value)[0]))
 
     def wald_test(self, contrasts: Any) -> float:
         """p-value of "all these combinations are 0", shape ``(r, m)``, linearly independent.
@@ -204,7 +204,7 @@ class Regression(RowTable):
         return cell_table(self, reference or {}, alpha)
 
     def summary(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Summary:
-        """The table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``.
+        """Return the table for publication: ``print(table.summary())``, or its ``as_html``, ``as_latex``, ``as_csv``.
 
         Args:
             alpha: level of the intervals.
@@ -218,7 +218,7 @@ class Regression(RowTable):
         return ratios_summary(self, alpha) if exponentiate else summarise(self, alpha)
 
     def to_frame(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> Any:
-        """The table as a pandas DataFrame, one row per parameter.
+        """Return the table as a pandas DataFrame, one row per parameter.
 
         Args:
             alpha: level of the intervals.
@@ -232,7 +232,7 @@ class Regression(RowTable):
         return framed(self.to_rows(alpha, exponentiate=exponentiate))
 
     def to_rows(self, alpha: float = _ALPHA, *, exponentiate: bool = False) -> list[dict[str, object]]:
-        """The rows of :meth:`to_frame`, as plain values.
+        """Return the rows of :meth:`to_frame`, as plain values.
 
         Raises:
             ReleaseError: another level, or ratios of a linear model.

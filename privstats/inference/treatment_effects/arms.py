@@ -19,7 +19,7 @@ from privstats.inference.releases import reckoned_sigma
 from privstats.inference.reporting import HIDDEN
 from privstats.inference.summary import RowTable, Summary, ends_of, number_of
 from privstats.inference.treatment_effects.influence_sums import CourseSums, InfluenceSums
-from privstats.inference.treatment_effects.summary import caution_of, records_said, source_of
+from privstats.inference.treatment_effects.summary import caution_of, records_phrase, source_of
 from privstats.moments.code_rows import levels_of
 from privstats.schema import EffectSchema
 from privstats.transforms import ByArm, Categories
@@ -52,7 +52,7 @@ class Total:
     value: float
     error: float
 
-    def said(self, alpha: float) -> str:
+    def text(self, alpha: float) -> str:
         """``"-"`` where it is hidden, or with how far noise may have moved it, ``"2,601 +- 14"``."""
         if math.isnan(self.value):
             return HIDDEN
@@ -81,11 +81,11 @@ class LeftOut:
 
 
 def together(several: Sequence[Total]) -> Total:
-    """The sum of totals with noise of their own."""
+    """Return the sum of totals with noise of their own."""
     return Total(sum(each.value for each in several), math.hypot(*(each.error for each in several)))
 
 
-def left_out_of(read: CourseSums) -> tuple[LeftOut, ...]:
+def excluded_records(read: CourseSums) -> tuple[LeftOut, ...]:
     """Return the excluded records of the treated, of the others and of no known arm; none where the plan does not count
     them."""
     if not read.schema.left_out:
@@ -172,7 +172,8 @@ def _accepted(square: float, cross: float, rest: float, n: float) -> tuple[float
 
 
 def split_of(read: CourseSums) -> tuple[Total, Total] | None:
-    """The records of either arm, which add up to all; None where no outcome lines were fitted, or noise hides them."""
+    """Return the records of either arm, which add up to all; None where no outcome lines were fitted, or noise hides
+    them."""
     if read.assigned is None:
         return None
     every, numbers = InfluenceSums.of(read.last), np.maximum(read.assigned.records, 0.0)
@@ -186,7 +187,7 @@ def split_of(read: CourseSums) -> tuple[Total, Total] | None:
 
 
 def is_binary(schema: EffectSchema, place: int) -> bool:
-    """Whether an outcome is 0 or 1: two texts, or numbers from 0 to 1."""
+    """Return whether an outcome is 0 or 1: two texts, or numbers from 0 to 1."""
     levels = levels_of(schema)
     if levels is not None and levels.outcomes:
         return isinstance(levels.outcomes[place], Categories)
@@ -223,13 +224,13 @@ def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome
     totals = [(float(h[-1]) / sums.constant, n) for h, n in zip(sums.h, sums.records, strict=True)]
     binary, name = is_binary(schema, place), (schema.outcome_names or ("",))[place]
     squares = None if binary else _squares(read, totals)
-    made = []
+    outcomes = []
     for arm, (h, n), number in zip(arm_names(schema), totals, split, strict=True):
         low, high = interval_of_mean(h, n, schema.middle, half, *noise, squares, alpha)
         mean = min(max(h / n, -half), half) if math.isfinite(high) else math.nan
         events = Total(number.value * (mean / half + 1) / 2, math.hypot(noise[0], noise[1] / 2)) if binary else None
-        made.append(ArmOutcome(name, arm, number, events, *(schema.middle + each for each in (mean, low, high))))
-    return made[0], made[1]
+        outcomes.append(ArmOutcome(name, arm, number, events, *(schema.middle + each for each in (mean, low, high))))
+    return outcomes[0], outcomes[1]
 
 
 def analysed(read: CourseSums) -> tuple[Total, Total] | None:
@@ -298,8 +299,8 @@ class ArmTable(RowTable):
             for arm in self.arms[2 * place : 2 * place + 2]:
                 events = math.nan if arm.events is None else arm.events.value
                 numbers: dict[str, object] = {"n": arm.analysed.value, "n_event": events}
-                found = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.told}
-                rows.append({"outcome": arm.outcome, "group": arm.arm, "metric": arm.measure, **numbers, **found})
+                result = {"estimate": arm.mean, "conf_low": arm.low, "conf_high": arm.high, "told": arm.told}
+                rows.append({"outcome": arm.outcome, "group": arm.arm, "metric": arm.measure, **numbers, **result})
             for measure, each in effect.measures:
                 (row,) = each.to_rows(self.alpha)
                 ends = {name: row[name] for name in ("estimate", "conf_low", "conf_high", "told")}
@@ -308,12 +309,17 @@ class ArmTable(RowTable):
         hidden = dict.fromkeys(("n_event", "estimate", "conf_low", "conf_high"), math.nan)
         for gone in self.left_out:
             for metric, number in (("no outcome", gone.outcome), ("a column unread", gone.column)):
-                told: dict[str, object] = {"metric": f"left out: {metric}", "n": number.value, **hidden, "told": True}
-                rows.append({"outcome": "", "group": gone.arm, **told})
+                excluded: dict[str, object] = {
+                    "metric": f"left out: {metric}",
+                    "n": number.value,
+                    **hidden,
+                    "told": True,
+                }
+                rows.append({"outcome": "", "group": gone.arm, **excluded})
         return rows
 
     def summary(self) -> Summary:
-        """The table for publication."""
+        """Return the table for publication."""
         first, alpha = self.effects[0], self.alpha
         rows = [
             row
@@ -325,7 +331,7 @@ class ArmTable(RowTable):
             "Outcomes by arm",
             ("", "analysed", "events", what, *ends_of(alpha)),
             rows,
-            head=(("records", records_said(first)), *self._head()),
+            head=(("records", records_phrase(first)), *self._head()),
             notes=(*_NOTES, _LEFT_OUT) if self.left_out else _NOTES,
             methods="",
             caution=caution_of(first),
@@ -336,19 +342,19 @@ class ArmTable(RowTable):
         if not self.left_out:
             return []
 
-        def said(several: Sequence[Total]) -> str:
-            return together(several).said(self.alpha)
+        def phrase(several: Sequence[Total]) -> str:
+            return together(several).text(self.alpha)
 
-        arms = ", ".join(f"{each.arm} {each.both.said(self.alpha)}" for each in self.left_out)
+        arms = ", ".join(f"{each.arm} {each.both.text(self.alpha)}" for each in self.left_out)
         outcome, column = ([getattr(each, name) for each in self.left_out] for name in ("outcome", "column"))
-        why = f"no outcome {said(outcome)}, another column unread {said(column)}"
-        return [("left out", f"{said(outcome + column)}: {arms}"), ("because", why)]
+        why = f"no outcome {phrase(outcome)}, another column unread {phrase(column)}"
+        return [("left out", f"{phrase(outcome + column)}: {arms}"), ("because", why)]
 
     def _arm(self, arm: ArmOutcome) -> tuple[str, ...]:
         name = f"{arm.outcome}: {arm.arm}" if arm.outcome and len(self.effects) > 1 else arm.arm
-        events = HIDDEN if arm.events is None else arm.events.said(self.alpha)
+        events = HIDDEN if arm.events is None else arm.events.text(self.alpha)
         ends = map(number_of, (arm.mean, arm.low, arm.high)) if arm.told else (HIDDEN, "-inf", "inf")
-        return (name, arm.analysed.said(self.alpha), events, *ends)
+        return (name, arm.analysed.text(self.alpha), events, *ends)
 
     def _effect(self, effect: EffectTable) -> list[tuple[str, ...]]:
         rows = []
@@ -360,10 +366,10 @@ class ArmTable(RowTable):
 
 
 def by_arm(rows: EffectRows, read: CourseSums, alpha: float) -> ArmTable:
-    """The outcomes of both arms in all records, and the effects on them.
+    """Return the outcomes of both arms in all records, and the effects on them.
 
     Raises:
         ReleaseError: the outcome lines were left out, or noise hides the records of both arms.
     """
     arms = tuple(each for place in range(read.schema.outcomes) for each in arm_outcomes(read, place, alpha))
-    return ArmTable(arms, tuple(each for each in rows if not each.subgroup), alpha, left_out_of(read))
+    return ArmTable(arms, tuple(each for each in rows if not each.subgroup), alpha, excluded_records(read))

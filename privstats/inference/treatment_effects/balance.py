@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from privstats.inference.treatment_effects.table import EffectTable
 
 
-_SURE = 10.0  # standard deviations of its noise that the records of an arm must exceed to be told
+_SURE = 10.0  # an arm is reported where its records exceed this many standard deviations of their noise
 _CLEAR = 3.0  # likewise the mean variance of a column in both arms
 _HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
 
@@ -68,7 +68,7 @@ class Balance(Framed):
 
 
 def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
-    """The balance of both arms, by the delta method under the noise of the sums.
+    """Return the balance of both arms, by the delta method under the noise of the sums.
 
     Args:
         sums: of the outcome session.
@@ -77,15 +77,15 @@ def balance_of(sums: ArmSums, schema: Any, alpha: float) -> Balance:
     """
     arms, width = _Arms.of(sums), len(sums.h[0]) - 1
     sigma_n, sigma_1 = sums.sigma_G / sums.constant**2, sums.sigma_G / (np.sqrt(2) * abs(sums.constant))
-    told = arms.clear & bool((arms.n > np.maximum(_SURE * sigma_n, 1.0)).all())
+    reported = arms.clear & bool((arms.n > np.maximum(_SURE * sigma_n, 1.0)).all())
     entries = [np.broadcast_to(arms.safe, arms.first.shape), arms.first, arms.second]
     deviations = np.repeat([sigma_n, sigma_1, sums.sigma_G], 2)
-    difference, error = standardised_differences(np.stack(entries, axis=1).reshape(width, 6), deviations, told)
+    difference, error = standardised_differences(np.stack(entries, axis=1).reshape(width, 6), deviations, reported)
     scale, shift = _units(schema, width)
-    reach = quantile(alpha, np.inf) * error if sums.sigma_G else np.where(told, 0.0, np.inf)
-    centre = np.where(told, difference, 0.0)
-    raw = np.where(told[:, None], (arms.first / arms.safe - shift[:, None]) / scale[:, None], np.nan)
-    return Balance(_names(schema, width), raw, difference, centre - reach, centre + reach, told)
+    reach = quantile(alpha, np.inf) * error if sums.sigma_G else np.where(reported, 0.0, np.inf)
+    centre = np.where(reported, difference, 0.0)
+    raw = np.where(reported[:, None], (arms.first / arms.safe - shift[:, None]) / scale[:, None], np.nan)
+    return Balance(_names(schema, width), raw, difference, centre - reach, centre + reach, reported)
 
 
 class _Arms(NamedTuple):
@@ -148,8 +148,8 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
     counted = (
         bool((arms.n > _SURE * sums.sigma_G / sums.constant**2).all()) and max(_SURE * weighted.sigma_total, 0) < T
     )
-    told = arms.clear & counted
-    variance = np.where(told, arms.spreads.sum(axis=1) / 2, 1.0)
+    reported = arms.clear & counted
+    variance = np.where(reported, arms.spreads.sum(axis=1) / 2, 1.0)
     mean = arms.first.sum(axis=1) / arms.safe.sum() / sums.constant
     apart = weighted.difference[:-1] - mean * weighted.difference[-1]
     difference = apart / (T if T > 0 else 1.0) / np.sqrt(variance)
@@ -157,7 +157,7 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
     relative = (weighted.sigma_total / max(T, 1.0)) ** 2 + float(unclear @ unclear) / 16 / variance**2
     reach = quantile(alpha, np.inf) * np.sqrt(error**2 + difference**2 * relative)
     ends = np.stack([difference, difference - reach, difference + reach], axis=1)
-    return np.where(told[:, None], ends, [np.nan, -np.inf, np.inf])
+    return np.where(reported[:, None], ends, [np.nan, -np.inf, np.inf])
 
 
 def standardised_differences(entries: Array, deviations: Array, told: NDArray[np.bool_]) -> tuple[Array, Array]:
@@ -178,7 +178,7 @@ def standardised_differences(entries: Array, deviations: Array, told: NDArray[np
 
 
 def standardised(entries: Array) -> Array:
-    """The difference from records, sums and sums of squares of both arms, ``(..., 6)``."""
+    """Return the difference from records, sums and sums of squares of both arms, ``(..., 6)``."""
     n, first, second = (entries[..., place : place + 2] for place in (0, 2, 4))
     means = first / n
     spread = (second / n - means**2).sum(axis=-1, keepdims=True) / 2
@@ -199,7 +199,7 @@ def _names(schema: Any, width: int) -> tuple[str, ...]:
 
 
 def balance_summary(table: EffectTable, alpha: float) -> Summary:
-    """The balance of an effect's arms, one row per column."""
+    """Return the balance of an effect's arms, one row per column."""
     balance = table.balance(alpha)
     after = [] if balance.weighted is None else list(balance.weighted.T)
     numbers = zip(*balance.means.T, balance.difference, balance.low, balance.high, *after, strict=True)
@@ -217,8 +217,8 @@ def balance_summary(table: EffectTable, alpha: float) -> Summary:
         "Balance of both arms",
         columns,
         (
-            (name, *(map(number_of, values) if told else _HIDDEN[: len(columns) - 1]))
-            for name, told, values in zip(balance.columns, balance.told, numbers, strict=True)
+            (name, *(map(number_of, values) if reported else _HIDDEN[: len(columns) - 1]))
+            for name, reported, values in zip(balance.columns, balance.told, numbers, strict=True)
         ),
         head=(("treated, others", f"{treated:,.0f} and {others:,.0f} (noisy)"),),
         notes=(

@@ -178,15 +178,15 @@ def _variances(sums: GroupSums, estimates: Array) -> tuple[Array, Array]:
     mean = max(float(own.sum()), math.sqrt(F) * sums.deviation) / total * n
     apart = own - mean
     far = float(apart @ apart)
-    kept = max(0.0, 1 - (F - 1) * sums.deviation**2 / far) if far > 0 else 0.0
-    sampling = np.maximum(mean + kept * apart, _LEAST * mean) * n / np.maximum(n - 1, 1.0)
-    moved = (kept + (1 - kept) * n / total) * sums.deviation**2
+    factor = max(0.0, 1 - (F - 1) * sums.deviation**2 / far) if far > 0 else 0.0
+    sampling = np.maximum(mean + factor * apart, _LEAST * mean) * n / np.maximum(n - 1, 1.0)
+    moved = (factor + (1 - factor) * n / total) * sums.deviation**2
     variances = sampling + sums.noise
     degrees = 1 / (1 / np.maximum(n - 1, 1.0) + moved / (2 * variances**2))
     return (variances + (estimates * sums.sigma_W) ** 2) / W**2, degrees
 
 
-def heterogeneity_said(table: EffectTable, alpha: float) -> str:
+def heterogeneity_sentence(table: EffectTable, alpha: float) -> str:
     """Q, I2, the spread of sites, and the effect at other sites like these; or why noise hides them."""
     try:
         between = table.heterogeneity()

@@ -116,7 +116,7 @@ class CourseSums:
 
 
 def course_sums(releases: Sequence[Release | None]) -> CourseSums:
-    """The releases of a course, in order.
+    """Return the releases of a course, in order.
 
     Raises:
         ReleaseError: the last release is missing, or releases of other courses, or out of order.
@@ -144,7 +144,7 @@ def _schema(last: Release) -> EffectSchema:
 
 
 def _lines(schema: EffectSchema, present: Sequence[Release]) -> tuple[Values, ...]:
-    """The published lines of the last session; all that it published must follow from the releases before it."""
+    """Return the published lines of the last session; all that it published must follow from the releases before it."""
     before, last = present[:-1], present[-1]
     if not schema.fits_propensity and len(before) > 1:
         raise ReleaseError(f"a trial's course has two sessions, got {len(present)} releases; give those of one course")
@@ -180,7 +180,7 @@ def weighted_sums(last: Release) -> WeightedSums | None:
 
 
 def groups_of(read: CourseSums, place: int = 0, nuisance: float = 0.0) -> GroupSums:
-    """The sums of one outcome by groups of sites.
+    """Return the sums of one outcome by groups of sites.
 
     Args:
         read: the releases.
@@ -220,13 +220,13 @@ def ratio_of(
     """
     if schema.measure:
         return _ratio_of_means(schema, sums, line, fitted=fitted)
-    C, taken = schema.unit(line), (4 if schema.missing else 3) * schema.width if fitted else 1
-    left, S = max(sums.W - taken, 1.0), C * sums.t
+    C, parameters = schema.unit(line), (4 if schema.missing else 3) * schema.width if fitted else 1
+    degrees, S = max(sums.W - parameters, 1.0), C * sums.t
     second = _second_moment(schema, sums, C)
     deviation, noise = C**2 * math.hypot(sums.sigma_e, sums.sigma_n), (C * sums.sigma_e) ** 2
-    spread = max(second, deviation) * max(sums.W, 1.0) / left
+    spread = max(second, deviation) * max(sums.W, 1.0) / degrees
     variance = spread + noise + nuisance
-    inverse = 1 / left + (deviation**2 / (2 * variance**2) if variance else 0.0)
+    inverse = 1 / degrees + (deviation**2 / (2 * variance**2) if variance else 0.0)
     unit, offset = schema.largest_weight, schema.guess(line) * schema.half
     return RatioOfSums(offset, S, sums.W * unit, variance, noise, sums.sigma_W * unit, 1 / inverse)
 
@@ -234,20 +234,20 @@ def ratio_of(
 def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, fitted: bool) -> RatioOfMeans:
     """Return the ratio's two parts with their second moments, each no less than the noise in it."""
     C, D, n = schema.unit(line), schema.largest_weight, max(sums.n, 1.0)
-    left = max(n - (3 * schema.width if fitted else 1), 1.0)
+    degrees = max(n - (3 * schema.width if fitted else 1), 1.0)
     S, W = C * sums.t, D * sums.W
     deviation, below = (
         unit**2 * math.hypot(noise, sums.sigma_n) for unit, noise in ((C, sums.sigma_e), (D, sums.sigma_W))
     )
-    spread = max(C**2 * (sums.n - sums.s) - S**2 / n, deviation) * n / left
+    spread = max(C**2 * (sums.n - sums.s) - S**2 / n, deviation) * n / degrees
     noise = (C * sums.sigma_e) ** 2
-    inverse = 1 / left + (deviation**2 / (2 * (spread + noise) ** 2) if spread else 0.0)
+    inverse = 1 / degrees + (deviation**2 / (2 * (spread + noise) ** 2) if spread else 0.0)
     return RatioOfMeans(
         offset=schema.guess(line),
         S=S,
         W=W,
         spread=spread,
-        below=max(D**2 * (sums.n - sums.w) - W**2 / n, below) * n / left,
+        below=max(D**2 * (sums.n - sums.w) - W**2 / n, below) * n / degrees,
         noise=noise,
         sigma_W=D * sums.sigma_W,
         degrees=1 / inverse,
@@ -255,7 +255,7 @@ def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, 
 
 
 def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) -> RatioOfSums:
-    """The difference of both means from the sums of a ratio at a guess of 1: S is that of psi_1 - psi_0 itself.
+    """Return the difference of both means from the sums of a ratio at a guess of 1: S is that of psi_1 - psi_0 itself.
 
     Args:
         schema: of a course with ``measure="both"``.
@@ -264,11 +264,11 @@ def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) ->
     """
     width = 2 * schema.half
     C, n = width * ratio_cap(*schema.least_chances, 1.0), max(sums.n, 1.0)
-    left, S = max(n - (3 * schema.width if fitted else 1), 1.0), C * sums.t
+    degrees, S = max(n - (3 * schema.width if fitted else 1), 1.0), C * sums.t
     deviation, noise = C**2 * math.hypot(sums.sigma_e, sums.sigma_n), (C * sums.sigma_e) ** 2
-    spread = max(C**2 * (sums.n - sums.s) - S**2 / n, deviation) * n / left
+    spread = max(C**2 * (sums.n - sums.s) - S**2 / n, deviation) * n / degrees
     variance = spread + noise
-    inverse = 1 / left + (deviation**2 / (2 * variance**2) if variance else 0.0)
+    inverse = 1 / degrees + (deviation**2 / (2 * variance**2) if variance else 0.0)
     return RatioOfSums(0.0, S, sums.n, variance, noise, sums.sigma_n, 1 / inverse)
 
 

@@ -116,7 +116,7 @@ def nuisances_of_missing(
 
 
 def _of_any_part(M: Array, spread: Array, weights: Array) -> float:
-    """The most that tr(A S_a A S_w) can be for 0 <= A <= M."""
+    """Return the maximum of tr(A S_a A S_w) over 0 <= A <= M."""
     values, vectors = np.linalg.eigh(M)
     root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
     first, second = (np.linalg.eigvalsh(root @ each @ root) for each in (spread, weights))
@@ -138,9 +138,9 @@ def _covariance_of_line(sums: ArmSums, arm: int, line: Array, residual: float) -
     G, size = _positive(sums.G[arm]), penalty(sums.sigma_G, len(line))
     raised = G + (size + _LEAST * float(np.trace(G)) + np.finfo(np.float64).tiny) * np.eye(len(line))
     inverse = np.linalg.inv(raised)
-    taken = size * inverse @ line
+    shrunk = size * inverse @ line
     spread = residual * G + _noise(sums.sigma_G, sums.sigma_h, line)
-    return np.asarray(inverse @ spread @ inverse + np.outer(taken, taken))
+    return np.asarray(inverse @ spread @ inverse + np.outer(shrunk, shrunk))
 
 
 def _noise(sigma_G: float, sigma_h: float, b: Array) -> Array:
@@ -159,15 +159,15 @@ def _residual_variance(
     """
     middle, (first, *_) = schema.middle, sums
     records = max(sum(first.records), 1.0)
-    left = float(outcome.moments.q)
+    squares = float(outcome.moments.q)
     for each, both in zip(sums, lines, strict=True):
         totals = sum(float(h[-1]) for h in each.h) / each.constant  # of outcomes about the middle
-        left -= 2 * middle * totals + middle**2 * sum(each.records)
-        left -= sum(float(line @ h) for line, h in zip(both, each.h, strict=True))
-    return min(max(left, float(outcome.sigma.get("q", 0.0))) / records, schema.half**2)
+        squares -= 2 * middle * totals + middle**2 * sum(each.records)
+        squares -= sum(float(line @ h) for line, h in zip(both, each.h, strict=True))
+    return min(max(squares, float(outcome.sigma.get("q", 0.0))) / records, schema.half**2)
 
 
 def _positive(G: Array) -> Array:
-    """The nearest matrix without negative eigenvalues."""
+    """Return the nearest matrix without negative eigenvalues."""
     values, vectors = np.linalg.eigh(G)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

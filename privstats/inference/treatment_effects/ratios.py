@@ -62,7 +62,7 @@ class RatioOfSums:
         return self.offset + low, self.offset + high
 
     def told(self, alpha: float) -> bool:
-        """Whether the interval is bounded."""
+        """Return whether the interval is bounded."""
         return math.isfinite(self.interval(alpha)[0])
 
     def pvalue(self, null: float = 0.0) -> float:
@@ -144,7 +144,7 @@ class RatioOfMeans:
         return max(self.offset + min(ends), 0.0), max(self.offset + max(ends), 0.0)
 
     def told(self, alpha: float) -> bool:
-        """Whether the interval is bounded."""
+        """Return whether the interval is bounded."""
         return math.isfinite(self.interval(alpha)[1])
 
     def pvalue(self, null: float = 1.0) -> float:

@@ -66,7 +66,7 @@ class EffectRows(RowTable):
         return len(self.tables)
 
     def __getitem__(self, asked: str | tuple[str, str]) -> EffectTable:
-        """The row of an outcome, or of an outcome and a subgroup.
+        """Return the row of an outcome, or of an outcome and a subgroup.
 
         Raises:
             ReleaseError: there is none.

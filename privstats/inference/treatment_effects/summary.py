@@ -10,7 +10,7 @@ import numpy as np
 
 from privstats.inference.reporting import HIDDEN, Source, listed, texts_of
 from privstats.inference.summary import Summary, chance_of, ends_of, number_of
-from privstats.inference.treatment_effects.heterogeneity import heterogeneity_said
+from privstats.inference.treatment_effects.heterogeneity import heterogeneity_sentence
 from privstats.inference.treatment_effects.influence_sums import InfluenceSums
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _DIGITS = 16
 
 
 def effect_summary(table: EffectTable, alpha: float) -> Summary:
-    """The table of an effect at one level."""
+    """Return the table of an effect at one level."""
     return _summary([(_ROWS[table.estimand], table)], table, alpha)
 
 
@@ -71,7 +71,7 @@ def effects_summary(rows: EffectRows, alpha: float) -> Summary:
 def _declared(rows: EffectRows) -> list[str]:
     """Return sentences on the declaration, how it is stored, and the plan's statements that no sum shows."""
     course, analysis = rows.course, rows.analysis
-    assert course is not None  # noqa: S101  what is declared stands in it
+    assert course is not None  # noqa: S101  the course holds the declaration
     assert analysis is not None  # noqa: S101  likewise
     families = [table.declared for table in rows]
     counts = ", ".join(f"{family} {families.count(family)}" for family in ("primary", "secondary"))
@@ -119,7 +119,7 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
             *([_RATIO] if first.as_ratio or measured == "ratio" else []),
             *_after_weighting(first),
             *_between_sites(named, alpha),
-            *_not_told(named, alpha),
+            *_hidden_rows(named, alpha),
             *_few(first),
         ),
         methods=source.methods(f"{_estimated(first)} {declared}"),
@@ -128,19 +128,19 @@ def _summary(named: Sequence[tuple[str, EffectTable]], first: EffectTable, alpha
 
 
 def _measured(table: EffectTable) -> str:
-    """The heading of the estimates."""
+    """Return the heading of the estimates."""
     if table.measure == "ratio":
         return "ratio"
     return "estimate" if table.as_ratio else "effect" if table.design == "trial" else "difference"
 
 
 def source_of(table: EffectTable, alpha: float) -> Source:
-    """The releases behind an effect, and what its intervals rest on."""
+    """Return the releases behind an effect, and what its intervals rest on."""
     return Source(table.release, alpha, _assumed(table), table.plans)
 
 
 def _named(name: str, table: EffectTable) -> list[tuple[str, EffectTable]]:
-    """The rows of one effect: where the plan asks for both, the difference and the ratio."""
+    """Return the rows of one effect: where the plan asks for both, the difference and the ratio."""
     if table.as_ratio is None:
         return [(name, table)]
     before = "" if name in _ROWS.values() else f"{name}, "
@@ -203,7 +203,7 @@ def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
     return (*map(number_of, values), chance_of(table.pvalue), number_of(float(low)), number_of(float(high)))
 
 
-def _not_told(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
+def _hidden_rows(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
     """One sentence for each reason, with the rows that it hides where there are several."""
     why: dict[str, list[str]] = {}
     for name, table in named:
@@ -221,7 +221,7 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     )
     seen = [("observed", f"kept from {table.trim:g}")] if table.missing else []
     return (
-        ("records", records_said(table)),
+        ("records", records_phrase(table)),
         *arms,
         design,
         *seen,
@@ -231,14 +231,14 @@ def _head(table: EffectTable) -> tuple[tuple[str, str], ...]:
     )
 
 
-def records_said(table: EffectTable) -> str:
-    """The number of records, and the standard deviation of its noise."""
+def records_phrase(table: EffectTable) -> str:
+    """Return the number of records, and the standard deviation of its noise."""
     sigma = InfluenceSums.of(table.release).sigma_n
     return f"{table.nobs:,.0f} (noisy, standard error {sigma:,.1f})" if sigma else f"{table.nobs:,.0f}"
 
 
 def _chances(table: EffectTable) -> str:
-    """The probability of treatment, in words."""
+    """Return the probability of treatment, in words."""
     pi = table.probability
     if isinstance(pi, tuple):
         return f"probability {min(pi):g} to {max(pi):g}, by site"
@@ -252,7 +252,7 @@ def _as_ratio(table: EffectTable) -> str:
 
 
 def _after_weighting(table: EffectTable) -> list[str]:
-    """The largest difference of a column after weighting, where it was released."""
+    """Return the largest difference of a column after weighting, where it was released."""
     if table.released_balance:
         after = table.balance().weighted
         if after is None or not np.isfinite(after).all():
@@ -268,7 +268,7 @@ def _between_sites(named: Sequence[tuple[str, EffectTable]], alpha: float) -> li
     for name, table in named:
         if table.in_groups:
             what = f" ({name})" if len(named) > 1 else ""
-            sentences.append(heterogeneity_said(table, alpha).replace("sites:", f"sites{what}:", 1))
+            sentences.append(heterogeneity_sentence(table, alpha).replace("sites:", f"sites{what}:", 1))
     return sentences
 
 
@@ -279,12 +279,12 @@ def _ends(table: EffectTable) -> str:
 
 def _population(table: EffectTable) -> str:
     """Describe the population of the difference."""
-    kept = table.kept or 0.0
+    share = table.kept or 0.0
     if table.missing:
-        kept = min(kept, 1.0)
-        few = " Most records are not in it." if kept < _HALF else ""
+        share = min(share, 1.0)
+        few = " Most records are not in it." if share < _HALF else ""
         return (
-            f"{kept:.0%} of records are in this population, with and without an outcome; the rest have in one of the "
+            f"{share:.0%} of records are in this population, with and without an outcome; the rest have in one of the "
             f"arms a published probability of being observed below {table.trim:g}.{few}"
         )
     beyond = f"have a published propensity outside {_ends(table)}"
@@ -292,17 +292,17 @@ def _population(table: EffectTable) -> str:
         case "overlap":
             return (
                 "It is about the records weighted by e (1 - e), e the published propensity, and about none that "
-                f"{beyond}; their mean weight is {kept:.3f} of at most .25."
+                f"{beyond}; their mean weight is {share:.3f} of at most .25."
             )
         case "att":
             above = beyond.replace("outside", "above")
-            return f"It is about {kept:.0%} of all records: the treated, but for those that {above}."
-    few = " Most records are not in it." if kept < _HALF else ""
-    return f"{kept:.0%} of records are in this population; the rest {beyond}.{few}"
+            return f"It is about {share:.0%} of all records: the treated, but for those that {above}."
+    few = " Most records are not in it." if share < _HALF else ""
+    return f"{share:.0%} of records are in this population; the rest {beyond}.{few}"
 
 
 def _few(table: EffectTable) -> list[str]:
-    """A warning about an arm of few records."""
+    """Return a warning about an arm of few records."""
     if table.arms is None:
         return []
     if min(table.arms) < _FEW or (table.design != "trial" and min(table.arms) < _RARE * sum(table.arms)):

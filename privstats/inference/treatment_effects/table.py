@@ -191,7 +191,7 @@ class EffectTable(RowTable):
         return replace(before, weighted=weighted_balance(self._sums, weighted, alpha))
 
     def balance_summary(self, alpha: float = 0.05) -> Summary:
-        """The balance as a table for publication.
+        """Return the balance as a table for publication.
 
         Raises:
             ReleaseError: as for :meth:`balance`.
@@ -214,7 +214,7 @@ class EffectTable(RowTable):
         return heterogeneity_of(self._groups, len(self.release.survivors))
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """The table, with its assumptions first."""
+        """Return the table, with its assumptions first."""
         from privstats.inference.treatment_effects.summary import effect_summary
 
         return effect_summary(self, alpha)
@@ -228,7 +228,7 @@ class EffectTable(RowTable):
         return framed(self.to_rows(alpha))
 
     def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
-        """The row of :meth:`to_frame`, as plain values."""
+        """Return the row of :meth:`to_frame`, as plain values."""
         why, (low, high) = self.why_at(alpha), self.conf_int(alpha)
         shown = {"estimate": self.estimate, "std_error": self.bse, "noise_std_error": self.noise_bse}
         row = {"estimand": self.estimand, **{name: math.nan if why else value for name, value in shown.items()}}
@@ -287,7 +287,7 @@ def question(
     blocks: Sequence[int] | None = None,
     declared: str = "exploratory",
 ) -> EffectTable:
-    """The effect on one outcome, in all records or in a subgroup.
+    """Return the effect on one outcome, in all records or in a subgroup.
 
     Args:
         read: the releases.
@@ -308,7 +308,7 @@ def question(
         subgroup=subgroup,
         declared=declared,
         ratio=ratio,
-        untold=_misassigned(schema, arms) or _untold(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
+        untold=_misassigned(schema, arms) or _outweighed(schema, sums, line, ratio) or _unsettled(schema, nuisances, r),
         nobs=sums.n,
         arms=_numbers(read),
         r_=r,
@@ -346,7 +346,7 @@ def _stated(schema: EffectSchema, place: int) -> dict[str, Any]:
 
 
 def _of_nuisances(found: Nuisances | None, read: CourseSums, place: int, blocks: Sequence[int] | None) -> float:
-    """The variance that they may add; of a subgroup the most that it is in any part of the records."""
+    """Return the variance that they may add; of a subgroup the most that it is in any part of the records."""
     if found is None:
         return 0.0
     every = InfluenceSums.of(read.last, place).n
@@ -370,7 +370,7 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
     )
 
 
-def _untold(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
+def _outweighed(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
     """Return why an effect is not reported at any level: a record weighs too much compared with all others."""
     rarest = 0.5 if schema.probability is None else min(schema.least_chances) * (schema.trim or 1.0)
     quiet = sums.sigma_e < _QUIET
@@ -385,7 +385,7 @@ def _untold(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: Rati
 
 
 def _share_of(nuisance: float, variance: float) -> float:
-    """The standard error that nuisances may have over that of the rest."""
+    """Return the standard error that nuisances may have over that of the rest."""
     rest = variance - nuisance
     return math.sqrt(nuisance / rest) if rest > 0 else math.inf
 

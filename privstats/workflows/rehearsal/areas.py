@@ -63,7 +63,7 @@ def gain(held: Held, shares: Shares, than: Shares) -> Auc:
 
 
 def _area(y: NDArray[np.intp], shares: Shares) -> tuple[float, NDArray[Any]]:
-    """The area, and the influence of each record, ``(n,)``; of two classes that of the second."""
+    """Return the area, and the influence of each record, ``(n,)``; of two classes that of the second."""
     classes = shares.shape[1]
     areas = [area_influences(y == place, shares[:, place]) for place in (range(classes) if classes > 2 else (1,))]
     return float(np.mean([area for area, _ in areas])), np.mean([moves for _, moves in areas], axis=0)

@@ -147,8 +147,8 @@ class Assumed:
         dropped = "; ".join(f"{name}: {', '.join(words)}" for name, words in self.gaps.items())
         if dropped:
             sentences.append(Sentence("texts read as gaps", dropped, "its code book: list among values what is one"))
-        left = "; ".join(f"{name}: {why}" for name, why in self.left_out.items())
-        return (*sentences, Sentence("not read", left, "your own choice")) if left else tuple(sentences)
+        excluded = "; ".join(f"{name}: {why}" for name, why in self.left_out.items())
+        return (*sentences, Sentence("not read", excluded, "your own choice")) if excluded else tuple(sentences)
 
     @property
     def _sizes(self) -> dict[str, int]:
@@ -177,17 +177,17 @@ def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, pers
         raise DataError(
             "no column beside the target holds what a model could read: dates, numbers, or texts that recur"
         )
-    left_out = {name: why for name, why in kinds.items() if isinstance(why, str)}
+    excluded = {name: why for name, why in kinds.items() if isinstance(why, str)}
     if persons is None:
-        left_out = {name: _WHO.get(why, why) for name, why in left_out.items()}
+        excluded = {name: _WHO.get(why, why) for name, why in excluded.items()}
     else:
-        left_out[persons] = _WHOSE
+        excluded[persons] = _WHOSE
     gaps = {
         each.name: words
         for each in columns
         if (words := sorted({word for word in table[each.name].words.values() if word in _LEVELS} - each.words))
     }
-    return Assumed(columns, left_out, target, _classes(target, table[target]), records, gaps=gaps)
+    return Assumed(columns, excluded, target, _classes(target, table[target]), records, gaps=gaps)
 
 
 def kinds_of(table: Mapping[str, Readings]) -> dict[str, Column | str]:
@@ -204,21 +204,21 @@ def _accepted(name: str, readings: Readings) -> Column | str:
 
 def _kind_of(name: str, readings: Readings) -> Column | str:
     """The declaration of a column, or why it is left out."""
-    given = len(readings.numbers) - int(readings.missing.sum())
-    if not given:
+    values_given = len(readings.numbers) - int(readings.missing.sum())
+    if not values_given:
         return "empty"
     numbers = readings.numbers[~np.isnan(readings.numbers)]
     if len(np.unique(numbers)) + len(set(readings.texts.values())) == 1:
         words, texts = set(readings.words.values()), set(readings.texts.values())
         if len(words) == len(texts) == 1 and words <= _LEVELS:  # of two levels one is no gap
             return Categories(name, tuple(sorted(words | texts)))
-        return "one value alone" if given == len(readings.numbers) else Categories(name, ())
+        return "one value alone" if values_given == len(readings.numbers) else Categories(name, ())
     days = [text for text in readings.texts.values() if np.isfinite(days_of(text))]
-    if len(numbers) >= _NEARLY_ALL * given:
+    if len(numbers) >= _NEARLY_ALL * values_given:
         return _of_numbers(name, numbers)
-    if len(days) >= _NEARLY_ALL * given:
+    if len(days) >= _NEARLY_ALL * values_given:
         return Dates(name)
-    return _of_texts(name, readings, given)
+    return _of_texts(name, readings, values_given)
 
 
 def _of_numbers(name: str, numbers: Any) -> Column | str:

@@ -88,7 +88,7 @@ def taken(what: Opened) -> tuple[Sentence, ...]:
 
 
 def promised(what: Opened) -> str:
-    """The promise that is rehearsed, in one line."""
+    """Return the promise that is rehearsed, in one line."""
     privacy = what.privacy
     unit = "record" if what.asked.persons is None else "person at one party"
     return (
@@ -162,7 +162,7 @@ def oddities(what: Opened) -> list[str]:
 def costs(found: Rehearsal) -> list[tuple[str, str]]:
     """Return the rows of costs: budget spent, bytes sent, seconds."""
     what = found.opened
-    left = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
+    excluded = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
     sizes = [("records", what.public.records, sum(int(party.test.sum()) for party in what.parties))]
     if what.public.persons is not None:
         sizes.insert(0, ("persons", what.public.persons, sum(party.persons(test=True) for party in what.parties)))
@@ -170,7 +170,7 @@ def costs(found: Rehearsal) -> list[tuple[str, str]]:
         ("promise for all sessions together", promised(what)),
         *((f"{unit} summed", f"{summed:,}") for unit, summed, _ in sizes),
         *((f"{unit} held out to score on", f"{held:,}") for unit, _, held in sizes),
-        *((label, f"{count:,}") for label, count in left if count),
+        *((label, f"{count:,}") for label, count in excluded if count),
         ("balanced accuracy under the promise", f"{found.decided.balanced:.1%}"),
         *_flagged(found.decided),
         *([("what that means, and what to do", remark)] if (remark := found.decided.remark) else []),
@@ -254,7 +254,8 @@ def _faint(course: Course) -> list[tuple[str, str]]:
 
 
 def study_plan(what: Opened) -> str:
-    """The plan that a study would write, with a question mark for what this rehearsal read from files or chose."""
+    """Return the plan that a study would write, with a question mark for what this rehearsal read from files or
+    chose."""
     tables: Mapping[str, Any] = what.plan.tables
     columns = [{"name": each.name, "kind": _OPEN} for each in what.public.columns]
     schema = {key: value for key, value in tables["schema"].items() if key not in _READ}
@@ -263,8 +264,8 @@ def study_plan(what: Opened) -> str:
     if what.asked.persons is not None:
         privacy |= {name: getattr(what.privacy, name) for name in ("unit", "person_clip", "max_records_per_person")}
     for name in ("delta", "adjacency", "model"):
-        given = getattr(what.asked, name)
-        privacy[name] = _OPEN if given is None else given
+        stated = getattr(what.asked, name)
+        privacy[name] = _OPEN if stated is None else stated
     shown = {
         "schema": {**schema, "classes": _OPEN, "transform": [{"kind": "cells", "columns": columns}]},
         "cohort": cohort,
@@ -274,7 +275,7 @@ def study_plan(what: Opened) -> str:
 
 
 def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
-    """The next commands of a study, each with what it is for; without the first where its file was ``kept``.
+    """Return the next commands of a study, each with what it is for; without the first where its file was ``kept``.
 
     They run as they stand here, from the folder where the files were named.
     """
@@ -323,18 +324,18 @@ def _of_persons(column: str) -> tuple[str, str, str]:
 
 
 def _words(file: Source) -> str:
-    """A file as a command takes it: its path, and how it is written."""
+    """Return a file as a command takes it: its path, and how it is written."""
     return quote(file_of(file)) + options_of(file)
 
 
 def shape(found: Rehearsal) -> Figure:
-    """The points of the columns that decide most, as a picture.
+    """Return the points of the columns that decide most, as a picture.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
     """
-    left = len(found.card.columns) - len(decisive(found.card))
-    others = f" The other {left} columns decide less." if left else ""
+    hidden = len(found.card.columns) - len(decisive(found.card))
+    others = f" The other {hidden} columns decide less." if hidden else ""
     return Figure.of_png(
         "points of the private model",
         "Points of the private model over the values of a column: log odds beside those of the mean record. The band "

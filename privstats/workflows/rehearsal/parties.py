@@ -111,8 +111,8 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
     """
     headers, ids = [file.columns for file in files], () if persons is None else (persons,)
     for file, names in zip(files, headers, strict=True):
-        asked = (target, *drop, *ids)
-        for wanted, place in zip(asked, places_in(asked, names), strict=True):
+        required = (target, *drop, *ids)
+        for wanted, place in zip(required, places_in(required, names), strict=True):
             if place is None:
                 hint = other_separator(names, file.separator)
                 raise DataError(

@@ -224,7 +224,7 @@ def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
     names = np.array(what.public.classes)
     shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnreadableRecordsWarning)  # of values: ``Party.odd`` says which file's
+        warnings.simplefilter("ignore", UnreadableRecordsWarning)  # unreadable values: ``Party.odd`` names their file
         releases = simulate(what.course, shards, rng=rng)
     return tuple(release for release in releases if release is not None)
 
@@ -355,8 +355,8 @@ def rehearse(
     """
     if page is not None:
         require_place(page)
-    asked = Asked(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
-    result = with_progress(opened(_sources_of(tables, target), asked), rng)
+    options = Asked(target, epsilon, delta, adjacency, model, test, tuple(drop), persons)
+    result = with_progress(opened(_sources_of(tables, target), options), rng)
     if page is not None:
         write_page(result, page)
     return result

@@ -40,7 +40,7 @@ def decisive(card: Scorecard) -> list[int]:
 
 
 def drawn(card: Scorecard) -> bytes:
-    """A PNG file with a panel for each of the decisive columns, of the last outcome.
+    """Return a PNG file with a panel for each of the decisive columns, of the last outcome.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

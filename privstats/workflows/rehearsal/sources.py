@@ -96,9 +96,9 @@ def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
         settings: encoding, separator and decimal mark, None for one to detect.
     """
     path = Path(file.path)
-    if path.suffix.lower() == ".parquet" or not path.is_file():  # who reads it says so
-        given: Any = {name: each for name, each in zip(_NAMES, settings, strict=True) if each is not None}
-        return replace(file, **given)
+    if path.suffix.lower() == ".parquet" or not path.is_file():  # the reader refuses it
+        stated: Any = {name: each for name, each in zip(_NAMES, settings, strict=True) if each is not None}
+        return replace(file, **stated)
     dialect = detect_dialect(path)
     usual = (dialect.encoding, dialect.separator, dialect.decimal)
     chosen: Any = {name: each or other for name, each, other in zip(_NAMES, settings, usual, strict=True)}

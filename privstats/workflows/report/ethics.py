@@ -80,7 +80,7 @@ WORDS: tuple[tuple[str, str], ...] = (
 """Terms, in the order in which the pages need them."""
 
 
-def made_of(schema: Schema) -> str:
+def use_of_sums(schema: Schema) -> str:
     """Return a phrase for what is computed from a schema's sums.
 
     Raises:
@@ -116,7 +116,7 @@ def keys_of(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def word_for(rows: Mapping[str, _Row], name: str, what: str) -> _Row:
-    """The row of a name.
+    """Return the row of a name.
 
     Raises:
         PlanError: it has none; it is named.
@@ -170,7 +170,7 @@ def ethics_page(statement: Statement) -> str:
     """
     plan, course = statement.plan, statement.course
     sessions = list(sessions_in(plan, course))
-    kept, notes = promise_of(plan, statement.guarantee), [] if course is None else [sessions_of(course)]
+    guarantee, notes = promise_of(plan, statement.guarantee), [] if course is None else [sessions_of(course)]
     return render(
         __package__,
         "ethics.html",
@@ -181,12 +181,12 @@ def ethics_page(statement: Statement) -> str:
         sums=_sums(sessions),
         made=[*_computed(sessions), _OPENED_EXACT if plan.noise is None else _OPENED],
         headline=explanations.headline(plan, statement.guarantee),
-        private=not math.isinf(kept.mu),
-        promise=_promise(plan, course, kept),
+        private=not math.isinf(guarantee.mu),
+        promise=_promise(plan, course, guarantee),
         not_promised=[*_chosen(plan), *explanations.not_promised(plan, course)],
         keys=Table("keys", ("who", "holds", "which opens"), [*keys_of(plan), *_more_keys(plan)], words=True),
         kept=_retention(plan, course),
-        counts=[*_least(plan), *explanations.left_out(plan)],
+        counts=[*_least(plan), *explanations.suppressed(plan)],
         words=WORDS,
     )
 
@@ -249,7 +249,7 @@ def _computed(sessions: list[Session]) -> list[str]:
     """Return what is computed from the sums, one sentence per kind of sums."""
     phrases: dict[str, list[str]] = {}
     for each in sessions:
-        phrases.setdefault(made_of(each.plan.schema), []).append(each.name)
+        phrases.setdefault(use_of_sums(each.plan.schema), []).append(each.name)
     if len(phrases) == 1:
         return [f"{phrase[:1].upper()}{phrase[1:]}." for phrase in phrases]
     return [f"Of session {', '.join(names)}: {phrase}." for phrase, names in phrases.items()]
@@ -271,7 +271,7 @@ def _stated_promise(plan: Plan, devices: Devices, noise: Noise, privacy: Privacy
 
 
 def _promise(plan: Plan, course: Course | None, kept: Guarantee) -> Table | None:
-    """The promise in words for one patient; None where there is none."""
+    """Return the promise in words for one patient; None where there is none."""
     privacy, noise = plan.privacy, plan.noise
     if noise is None or not isinstance(privacy, Privacy):
         return None
@@ -308,7 +308,7 @@ def _how_well(plan: Plan, course: Course | None) -> str:
 
 
 def _guess(kept: Guarantee) -> str:
-    """The advantage of the best attacker, as people say it; rounded up to a tenth of a hundredth."""
+    """Return the advantage of the best attacker, as people say it; rounded up to a tenth of a hundredth."""
     right = math.ceil(500 * (1 + kept.operating_point()[2])) / 10
     return (
         f"Who has to say which of two cases is true, both as likely before, is right in at most {right:g} of 100, "
@@ -321,22 +321,22 @@ def _several(plan: Plan, course: Course | None, noise: Noise, kept: Guarantee) -
     if not isinstance(privacy, Privacy) or privacy.unit == "client":
         return
     if privacy.unit == "person":
-        twice = explanations.found(kept.of_group(2))
+        twice = explanations.hits(kept.of_group(2))
         yield (
             "several parties",
-            f"At 1 false alarm in 100, at most {explanations.found(kept):g} of 100 patients are found who are at one "
+            f"At 1 false alarm in 100, at most {explanations.hits(kept):g} of 100 patients are found who are at one "
             f"party, and {twice:g} of 100 who are at two.",
         )
         return
     alone = course is None and plan.devices is None
     chances = [
-        explanations.found(explanations.of_group(plan, noise, count) if alone else kept.of_group(count))
+        explanations.hits(explanations.of_group(plan, noise, count) if alone else kept.of_group(count))
         for count in _SEVERAL
     ]
     text = ", ".join(f"{each:g} of 100 with {count}" for count, each in zip(_SEVERAL, chances, strict=True))
     yield (
         "several records",
-        f"At 1 false alarm in 100, at most {explanations.found(kept):g} of 100 patients with one record are found, and "
+        f"At 1 false alarm in 100, at most {explanations.hits(kept):g} of 100 patients with one record are found, and "
         f"{text} records of one patient.",
     )
 
@@ -379,9 +379,9 @@ def _retention(plan: Plan, course: Course | None) -> list[str]:
 
 
 def _withdrawn(plan: Plan, course: Course | None) -> str:
-    taken_out = course is not None and course_kind(course).part == "changes" and getattr(course, "deletions", False)
+    removed = course is not None and course_kind(course).part == "changes" and getattr(course, "deletions", False)
     discloses = " That discloses the record: two totals differ by what came and went between them, and by nothing else."
-    return _WITHDRAWN[taken_out] + (discloses if taken_out and plan.noise is None else "")
+    return _WITHDRAWN[removed] + (discloses if removed and plan.noise is None else "")
 
 
 def _accounts(plan: Plan) -> Iterator[str]:

@@ -81,7 +81,7 @@ class Row:
 
 
 def evidence(statement: Statement) -> list[Row]:
-    """The rows, from the promise to the base that it rests on.
+    """Return the rows, from the promise to the base that it rests on.
 
     Args:
         statement: a plan, and the course that it begins; findings of attacks add what was measured.
@@ -95,11 +95,11 @@ def evidence(statement: Statement) -> list[Row]:
         ['Singling out', 'Linkability', 'Inference']
     """
     plan, course = statement.plan, statement.course
-    kept, total = promise_of(plan, statement.guarantee), total_of(course or plan)
+    guarantee, total = promise_of(plan, statement.guarantee), total_of(course or plan)
     measured = {goal: text for finding in statement.findings for goal, text in finding.measured.items()}
     return [
-        *_promise(plan, course, total, kept),
-        *_three_tests(plan, kept, measured),
+        *_promise(plan, course, total, guarantee),
+        *_three_tests(plan, guarantee, measured),
         *_algorithms(plan, list(sessions_in(plan, course))),
         *_implementation(plan),
         *_trust(plan),
@@ -109,7 +109,7 @@ def evidence(statement: Statement) -> list[Row]:
 
 
 def evidence_page(statement: Statement) -> str:
-    """The page as HTML in one file, with nothing to fetch; the same bytes for everybody who has the same statement.
+    """Return the page as HTML in one file, with nothing to fetch; identical bytes for identical statements.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -176,7 +176,7 @@ def _posterior(plan: Plan, total: Total, kept: Guarantee) -> str:
     but = f", but for a chance of {total.delta:.2g}" if total.delta else ""
     return (
         f"1 in {count:,} before: at most 1 in {1 / bound:,.4g}{but}; by a test with 1 false alarm and at most "
-        f"{explanations.found(kept):g} hits in 100, 1 in {1 / after:,.4g}."
+        f"{explanations.hits(kept):g} hits in 100, 1 in {1 / after:,.4g}."
     )
 
 
@@ -205,7 +205,7 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
     if math.isinf(kept.mu):
         return "Nothing bounds it."
     if goal == "reconstruction":
-        return f"Of 100 records at most {explanations.found(kept):g} found at 1 false alarm in 100."
+        return f"Of 100 records at most {explanations.hits(kept):g} found at 1 false alarm in 100."
     if goal == "membership":
         return f"Told from a stranger in at most {math.ceil(1000 * kept.auc) / 10:g} of 100 pairs; guessing has 50."
     exchanged = kept.of_group(2) if _adds_or_removes(plan) else kept
@@ -214,7 +214,7 @@ def _ceiling(plan: Plan, kept: Guarantee, goal: str) -> str:
 
 
 def _adds_or_removes(plan: Plan) -> bool:
-    """Whether an exchange is two neighbours away; of devices the promise is of exchanges already."""
+    """Return whether an exchange is two neighbours away; of devices the promise is of exchanges already."""
     return plan.devices is None and not isinstance(plan.privacy, NoPrivacy) and plan.privacy.adjacency == "add-remove"
 
 
@@ -322,8 +322,8 @@ def _governance(plan: Plan) -> Iterator[Row]:
     yield Row("N data collection; I 7.2", "How were records collected, with which consent?", "", "", "data holder")
     yield Row("I 6.3.2", "Who can look this up?", "Whoever has the plan makes this page again.", "report", "software")
     yield Row("H (i); I 6.2.2", "Recipients of the release", "", "contract", "coordinator")
-    kept = "As its contract says: it is exact." if plan.noise is None else "Without end, at no further cost."
-    yield Row("I 9.3", "Retention of the release", kept, "privacy.md", "software")
+    retention = "As its contract says: it is exact." if plan.noise is None else "Without end, at no further cost."
+    yield Row("I 9.3", "Retention of the release", retention, "privacy.md", "software")
     yield Row("I 9.3", "Retention of records, journals and ledgers", "", "operating.md", "data holder")
     yield Row("I 9.3", "Incidents: who tells whom, within which time?", "", "operating.md", "officer")
     yield Row("H (ii); I 8.3.4", "Methods and results, and when to look again", "", "this page, signed", "expert")

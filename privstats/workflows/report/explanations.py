@@ -35,7 +35,7 @@ _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
 """By unit, of what somebody may have several, and for how many the worth of a promise is shown."""
 
 
-def found(kept: Guarantee) -> float:
+def hits(kept: Guarantee) -> float:
     """Return how many of 100 records an attacker finds at most at 1 false alarm in 100; rounded up to a tenth."""
     return math.ceil(1000 * kept.tpr(_FALSE_ALARMS)) / 10
 
@@ -50,14 +50,14 @@ def headline(plan: Plan, kept: Guarantee | None = None) -> str:
         )
     whom = _WHOM[_unit(plan)]
     if plan.devices is not None and plan.noise is not None and not plan.noise.pure:
-        kept, whom = _told_apart(plan, plan.noise, plan.devices.most_runs), "answers"
+        kept, whom = _answer_guarantee(plan, plan.noise, plan.devices.most_runs), "answers"
     return (
-        f"At most {found(kept):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
+        f"At most {hits(kept):g} of 100 {whom} found at 1 false alarm in 100, whatever else somebody knows and "
         "however they try. Guessing finds 1."
     )
 
 
-def left_out(plan: Plan) -> list[str]:
+def suppressed(plan: Plan) -> list[str]:
     """Explain what happens to rare classes; nothing where no minimum count is set."""
     if not plan.min_count:
         return []
@@ -180,7 +180,7 @@ def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
     rows = []
     for count in _SEVERAL[_unit(plan)][1]:
         of_all = of_group(plan, noise, count) if total.sessions == 1 < count else total.guarantee.of_group(count)
-        rows.append((str(count), f"{found(of_all):g}", f"{math.ceil(1000 * of_all.auc) / 10:g}"))
+        rows.append((str(count), f"{hits(of_all):g}", f"{math.ceil(1000 * of_all.auc) / 10:g}"))
     return Table("what the promise is worth", header, rows)
 
 
@@ -252,7 +252,7 @@ def times_as_likely(total: Total) -> str:
     return f"{math.exp(min(total.epsilon, 700)):.3g} times"
 
 
-def _told_apart(plan: Plan, noise: Noise, runs: int) -> Guarantee:
+def _answer_guarantee(plan: Plan, noise: Noise, runs: int) -> Guarantee:
     """Return the guarantee that bounds distinguishing one answer from another, over this many runs."""
     assert isinstance(plan.privacy, Privacy)  # noqa: S101  a plan with noise has one
     return Guarantee(math.sqrt(runs) * exchanged_mu(plan.schema, plan.privacy, noise))
@@ -347,12 +347,12 @@ def _unless(delta: float) -> str:
 
 
 def chance(delta: float) -> str:
-    """A small chance in words; of delta's decimal text, because ``1 / 1e-5`` is below 100,000."""
+    """Return a small chance in words; of delta's decimal text, because ``1 / 1e-5`` is below 100,000."""
     return f"1 in {int(1 / Decimal(repr(delta))):,} (delta {delta:.2g})"
 
 
 def _count(number: int, noun: str) -> str:
-    """A number of things."""
+    """Return a number of things."""
     many = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else many}"
 

@@ -92,7 +92,8 @@ class Figure:
 
     @classmethod
     def of_png(cls, title: str, caption: str, png: bytes) -> Self:
-        """A figure of the bytes of a PNG file of 150 dots an inch; at most a quarter larger than it was drawn."""
+        """Return a figure of the bytes of a PNG file of 150 dots an inch; at most a quarter larger than it was
+        drawn."""
         dots = int.from_bytes(png[16:20])  # the width in the file's header
         width = round(dots / 150 * 96 * 1.25)
         return cls(title, caption, "data:image/png;base64," + base64.b64encode(png).decode(), width)
@@ -181,7 +182,7 @@ Finder: TypeAlias = Callable[[Plan, Search], Sequence[Finding]]
 
 
 def finder(name: str) -> Finder:
-    """The finder of that name, from whatever package brings it.
+    """Return the finder of that name, from whatever package brings it.
 
     Raises:
         MissingExtraError: no installed package does.

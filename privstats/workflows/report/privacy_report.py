@@ -135,7 +135,7 @@ class Statement:
 
 
 def page_of(statement: Statement) -> str:
-    """The page as HTML in one file, with nothing to fetch.
+    """Return the page as HTML in one file, with nothing to fetch.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -203,7 +203,7 @@ def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | 
     """Return how many of 100 records are found at most, in this release or together with earlier spends; None without a
     bound."""
     every = (guarantee, *(each.guarantee for each in found))
-    return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.found, every))
+    return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.hits, every))
 
 
 def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:

@@ -29,7 +29,7 @@ class Session:
 
 
 def sessions_in(plan: Plan, course: Course | None) -> Iterator[Session]:
-    """The sessions of a course in order, those together that sum the same; the one of a plan alone."""
+    """Yield the sessions of a course in order, those together that sum the same; the one of a plan alone."""
     if course is None:
         yield Session("the one session", 1, plan)
         return
@@ -58,7 +58,7 @@ def collected(plan: Plan, course: Course | None = None) -> list[str]:
         *records_of(sessions),
         *explanations.persons(plan),
         *persons_in_sessions(course),
-        *explanations.left_out(plan),
+        *explanations.suppressed(plan),
     ]
 
 
@@ -110,7 +110,8 @@ def persons_in_sessions(course: Course | None) -> list[str]:
 
 
 def collected_table(plan: Plan, course: Course | None = None) -> Table:
-    """The statistics that are summed, how many numbers each has, and in which session where there are several."""
+    """Return the statistics that are summed, how many numbers each has, and in which session where there are
+    several."""
     sessions = list(sessions_in(plan, course))
     rows = [(each.name, *row) for each in sessions for row in _sums(each.plan)]
     header = ("session", "statistic", "what it is", "numbers")
@@ -124,7 +125,8 @@ def _sums(plan: Plan) -> list[tuple[str, str, str]]:
 
 
 def course_table(course: Course) -> Table:
-    """The sessions of a course, what each collects and what it spends; those in a row that do the same as one."""
+    """Return the sessions of a course, what each collects and what it spends; those in a row that do the same as
+    one."""
     header: tuple[Text, ...] = (
         Cell("session", ("in the order in which they are run",)),
         Cell("statistics", ("what is summed",)),

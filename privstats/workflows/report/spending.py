@@ -117,7 +117,7 @@ def _row(account: Account, kept: Guarantee, where: str) -> Together:
     cap = account.cap
     if cap is None or math.isinf(kept.mu):
         return Together(Guarantee(math.inf), f"{start}: nothing bounds what is found, because they hold exact sums.")
-    return Together(kept, f"{start}: at most {explanations.found(kept):g} of 100 {_WHOM[cap.unit]}.")
+    return Together(kept, f"{start}: at most {explanations.hits(kept):g} of 100 {_WHOM[cap.unit]}.")
 
 
 def _releases(account: Account) -> str:

@@ -239,7 +239,7 @@ def open_columns(plan: Plan) -> tuple[str, ...]:
     return () if cells is None else cells.open
 
 
-def with_given_cuts(plan: Plan, X: Any) -> Plan:
+def with_quantile_cuts(plan: Plan, X: Any) -> Plan:
     """The plan with the quantiles of these records as cut points of its open columns; others as they are.
 
     Args:
@@ -264,5 +264,5 @@ def with_given_cuts(plan: Plan, X: Any) -> Plan:
 
 
 def _quantiles(codes: NDArray[np.float64], levels: NDArray[np.float64]) -> Sequence[float]:
-    given = codes[np.isfinite(codes)]
-    return sorted(set(map(same, np.quantile(given, levels).tolist()))) if len(given) else (0.0,)
+    known = codes[np.isfinite(codes)]
+    return sorted(set(map(same, np.quantile(known, levels).tolist()))) if len(known) else (0.0,)

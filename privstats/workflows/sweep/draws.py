@@ -75,7 +75,7 @@ class BehindMean:
     make: Callable[[], Any]
 
     def release(self, plan: Plan, shards: Shards, rng: Generator) -> Release | None:
-        """The release behind the mean, without noise behind that of the records; None where it aborted.
+        """Return the release behind the mean, without noise behind that of the records; None where it aborted.
 
         Raises:
             PlanError: no mean can be taken out of the plan's rows.
@@ -100,7 +100,7 @@ def behind_means(heads: Mapping[str, Callable[[], Any]]) -> dict[str, Callable[[
 
 
 def ends_a_course(head: Any) -> bool:
-    """Whether a head is made from the releases of a course."""
+    """Return whether a head is made from the releases of a course."""
     return hasattr(head, "fit_releases")
 
 
@@ -126,7 +126,7 @@ def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], 
 
 
 def played(course: Course, shards: Shards, rng: Generator) -> list[Release | None]:
-    """The releases of a course."""
+    """Return the releases of a course."""
 
     def release(round_: Round) -> Release | None:
         return _aggregated(round_.plan, shards, rng)
@@ -334,13 +334,13 @@ def _sampled(owner: NDArray[np.int64], most: int | None, seed: int, draw: int, c
 
 
 def _stream(what: str, seed: int, draw: int) -> Generator:
-    """A reproducible stream of its own for everything that is not noise."""
+    """Return a reproducible stream of its own for everything that is not noise."""
     name = hashlib.sha256(f"{what}/{seed}/{draw}".encode()).digest()
     return seeded(int.from_bytes(name[:8], "big"))
 
 
 def baselines(plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], tick: Callable[[], None]) -> dict[str, float]:
-    """The score of each, by name.
+    """Return the score of each, by name.
 
     Args:
         plan: its transform is applied first.

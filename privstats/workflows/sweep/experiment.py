@@ -36,7 +36,7 @@ from privstats.schema import predicted
 from privstats.version import __version__
 from privstats.workflows.rivals import Rival
 from privstats.workflows.score import metric
-from privstats.workflows.sweep.axes import AXES, Axes, plan_at, with_given_cuts
+from privstats.workflows.sweep.axes import AXES, Axes, plan_at, with_quantile_cuts
 from privstats.workflows.sweep.draws import Dataset, Draw, Trial, baselines, draws_of
 from privstats.workflows.sweep.frame import Frame, ResultCache
 
@@ -216,7 +216,7 @@ def study(
     """
     _check_arguments(plan, heads, repeats, jobs)
     axes = axes or Axes()
-    plan = with_given_cuts(plan, _pair("train", train)[0])
+    plan = with_quantile_cuts(plan, _pair("train", train)[0])
     subject = Dataset(plan, axes, _arrays(plan, "train", train), _arrays(plan, "test", test), heads, seed)
     _check_points(subject)
     _check_records(subject)
@@ -244,12 +244,12 @@ def _all_draws(
     subject: Dataset, every: Sequence[Trial], jobs: int, store: ResultCache[Draw], about: str, tick: Callable[[], None]
 ) -> list[Draw]:
     """The draws of every job: those that the file of an earlier run of the same study holds, and the others now."""
-    left = [job for job in every if store.get(f"{about} {job}") is None]
-    for _ in range(len(every) - len(left)):
+    remaining = [job for job in every if store.get(f"{about} {job}") is None]
+    for _ in range(len(every) - len(remaining)):
         tick()
     with progress_bar("sweeping", len(every)) as advance:
-        advance(len(every) - len(left))
-        for job, draws in _done(subject, left, jobs):
+        advance(len(every) - len(remaining))
+        for job, draws in _done(subject, remaining, jobs):
             store.put(f"{about} {job}", draws)
             advance(1)
             tick()

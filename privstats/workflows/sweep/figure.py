@@ -40,7 +40,7 @@ _ALONE = "with noise (mean and 95 % interval)"
 
 
 def drawn(study: Study) -> dict[str, bytes]:
-    """The picture by format: png, svg and pdf.
+    """Return the picture by format: png, svg and pdf.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -122,7 +122,7 @@ def _bounds(axes: Any, study: Study) -> None:
 
 
 def _least(study: Study) -> float:
-    """The lowest that a score can be; 1 is the highest."""
+    """Return the lowest possible score; 1 is the highest."""
     return 0.0 if study.metric == "accuracy" else -math.inf
 
 
@@ -131,20 +131,20 @@ def _model(study: Study) -> int:
 
 
 def _across(frame: Frame) -> str:
-    """The horizontal axis: epsilon where it was varied, else the first number that was."""
+    """Return the horizontal axis: epsilon where it was varied, else the first number that was."""
     return next((name for name in _NUMBERS if len(_values(frame, name)) > 1), "epsilon")
 
 
 def _values(frame: Frame, name: str) -> list[Any]:
-    """The values of an axis, in the order in which they came; numbers from small to large."""
+    """Return the values of an axis, in the order in which they came; numbers from small to large."""
     values = list(dict.fromkeys(frame[name]))
     return sorted(values) if all(isinstance(value, int | float) for value in values) else values
 
 
 def _lines(frame: Frame, across: str, panels: str | None) -> Sequence[dict[str, Any]]:
-    """The labels that distinguish the lines of a panel: every combination of the axes that are left."""
-    left = [name for name in _SAID if name not in (across, panels) and len(_values(frame, name)) > 1]
-    lines = [{name: row[name] for name in left} for row in frame]
+    """Return the labels that distinguish the lines of a panel: every combination of the axes that are left."""
+    others = [name for name in _SAID if name not in (across, panels) and len(_values(frame, name)) > 1]
+    lines = [{name: row[name] for name in others} for row in frame]
     return [dict(items) for items in dict.fromkeys(tuple(one.items()) for one in lines)]
 
 
@@ -194,6 +194,6 @@ def _ticks(axes: Any, values: Sequence[float]) -> None:
 
 
 def _formatted(name: str, value: Any) -> str:
-    """A value for people."""
+    """Return a value for people."""
     even = name == "alpha" and value is None
     return "dealt evenly" if even else _SAID[name].format(f"{value:g}" if isinstance(value, float) else value)

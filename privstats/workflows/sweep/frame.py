@@ -39,7 +39,7 @@ class Frame:
 
     @classmethod
     def of(cls, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> Frame:
-        """A frame of mappings."""
+        """Return a frame of mappings."""
         return cls(tuple(columns), tuple(tuple(row[name] for name in columns) for row in rows))
 
     def __len__(self) -> int:
@@ -49,7 +49,7 @@ class Frame:
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
     def __getitem__(self, column: str) -> list[Any]:
-        """A column's values.
+        """Return a column's values.
 
         Raises:
             DataError: there is no such column.
@@ -58,7 +58,7 @@ class Frame:
         return [row[place] for row in self.rows]
 
     def where(self, **values: Any) -> Frame:
-        """The rows in which every named column has this value.
+        """Return the rows in which every named column has this value.
 
         Raises:
             DataError: there is no such column.
@@ -71,7 +71,7 @@ class Frame:
         return {name: self[name] for name in self.columns}
 
     def to_csv(self) -> str:
-        """The frame as comma-separated text: numbers with every digit, nothing for a missing value.
+        """Return the frame as comma-separated text: numbers with every digit, nothing for a missing value.
 
         A text that a spreadsheet would run as a formula has an apostrophe before it.
         """
@@ -119,7 +119,7 @@ class ResultCache(Generic[_Row]):
                 self._take(line)
 
     def get(self, key: str) -> tuple[_Row, ...] | None:
-        """The rows that were finished under this key, or None."""
+        """Return the rows that were finished under this key, or None."""
         return self._rows.get(key)
 
     def put(self, key: str, rows: Sequence[_Row]) -> None:

@@ -58,7 +58,7 @@ class Sweep:
         return tuple(sorted({point.epsilon for point in self.points}, reverse=True))
 
     def at(self, head: str, epsilon: float) -> Point:
-        """The point of one head at one epsilon."""
+        """Return the point of one head at one epsilon."""
         return next(point for point in self.points if (point.head, point.epsilon) == (head, epsilon))
 
 
@@ -107,7 +107,7 @@ def sweep(
 
 
 def over_epsilon(result: Study) -> Sweep:
-    """A study that varied epsilon alone, as points.
+    """Return a study that varied epsilon alone, as points.
 
     Example:
         >>> from privstats.workflows.sweep import Axes, over_epsilon, study
@@ -166,7 +166,7 @@ def table(result: Sweep) -> Table:
 
 
 def cell(result: Sweep, point: Point) -> str:
-    """A score for people, with its spread where there is noise, and balanced accuracy and AUC in brackets.
+    """Return a score for people, with its spread where there is noise, and balanced accuracy and AUC in brackets.
 
     Example:
         >>> from privstats.workflows.score import Point

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from privstats.engines.flower.certificate_checks import check_authority, check_served, check_shown, days_left
+from privstats.engines.flower.certificate_checks import check_authority, check_served, check_shown, remaining_days
 from privstats.engines.flower.certificates import write_certificates
 from privstats.errors import PrivstatsError
 from tests.engines.flower.tls import answering, showing
@@ -60,7 +60,7 @@ def refusal(check, *given):
 
 class TestServed:
     def test_three_files_that_belong_together_say_when_the_first_ends(self, made):
-        assert days_left(check_served(made / "good")) == 299
+        assert remaining_days(check_served(made / "good")) == 299
 
     @pytest.mark.parametrize(
         ("other", "names", "sentence"),
@@ -130,7 +130,7 @@ class TestAuthority:
         """While an old and a new authority are trusted, one file holds both."""
         both = tmp_path / "ca.pem"
         both.write_bytes((made / "old" / "ca.pem").read_bytes() + (made / "good" / "ca.pem").read_bytes())
-        assert days_left(check_authority(both)) == 299
+        assert remaining_days(check_authority(both)) == 299
 
     def test_one_that_has_ended_names_the_day(self, made):
         path = made / "old" / "ca.pem"
@@ -142,7 +142,7 @@ class TestAuthority:
 class TestShown:
     def test_a_certificate_that_is_accepted_says_when_it_ends(self, made):
         with showing(made / "good") as superlink:
-            assert days_left(check_shown(superlink, made / "good" / "ca.pem")) == 299
+            assert remaining_days(check_shown(superlink, made / "good" / "ca.pem")) == 299
 
     @pytest.mark.parametrize(
         ("shown", "trusted", "sentence"),

@@ -20,7 +20,7 @@ from privstats.engines.flower.certificates import write_certificates
 from privstats.engines.flower.replaced_names import check_version
 from privstats.engines.journal import JournaledServer
 from privstats.engines.journal.base import held
-from privstats.engines.journal.client_file import left_by
+from privstats.engines.journal.client_file import receipt_and_agreement
 from privstats.engines.network import statements
 from privstats.engines.network.folder import Folder, RoundFolder
 from privstats.engines.network.host import Host
@@ -241,7 +241,9 @@ def its_folder_was_put_back_from_a_backup(place: Path, patch) -> Said:
     net.meanwhile = meanwhile
     said = net.said()
     folder = Folder.open(net.homes[MARY]).round(0)
-    assert left_by(folder.home / "sessions" / folder.session, folder.key) == (b"", {}), "it has ended there too"
+    assert receipt_and_agreement(folder.home / "sessions" / folder.session, folder.key) == (b"", {}), (
+        "it has ended there too"
+    )
     assert len(said[1]) == 1
     return said
 

@@ -8,7 +8,7 @@ import pytest
 from privstats.engines import loopback
 from privstats.engines.faults import Fault
 from privstats.engines.journal import JournaledClient
-from privstats.engines.journal.client_file import forget_answer, left_by
+from privstats.engines.journal.client_file import forget_answer, receipt_and_agreement
 from privstats.errors import LocalProtocolError
 from privstats.secagg import Client, Identity, Parameters, Roster, Server
 from privstats.secagg.interactive.messages import survivors_statement
@@ -98,8 +98,8 @@ def test_a_client_that_ended_on_its_disk_still_has_both(tmp_path) -> None:
     with JournaledClient.resume(tmp_path / "1", key, index=1, identity=PARTIES[1], **places) as again:
         assert (again.agreement, again.receipt) == (agreement, clients[1].receipt)
         again.discard()
-    assert left_by(tmp_path / "1", key)[1] == agreement
+    assert receipt_and_agreement(tmp_path / "1", key)[1] == agreement
     forget_answer(tmp_path / "2", key)
-    assert left_by(tmp_path / "2", key)[1] == clients[2].agreement
-    assert left_by(tmp_path / "0", key)[0] == receipt
+    assert receipt_and_agreement(tmp_path / "2", key)[1] == clients[2].agreement
+    assert receipt_and_agreement(tmp_path / "0", key)[0] == receipt
     assert prove_excluded(parameters(), receipt, agreement, roster=ROSTER) == clients[0].upload

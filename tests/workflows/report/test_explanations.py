@@ -27,8 +27,8 @@ def terms(table):
 @pytest.mark.parametrize("mu", [0.01, 0.2681, 1.0, 5.0])
 def test_of_100_are_found_never_fewer_than_an_attacker_can_find(mu):
     exact = 100 * ps.dp.operating_point(mu)[0]
-    assert exact <= explanations.found(ps.dp.Guarantee(mu)) <= exact + 0.1
-    assert explanations.found(ps.dp.Guarantee(math.inf)) == 100
+    assert exact <= explanations.hits(ps.dp.Guarantee(mu)) <= exact + 0.1
+    assert explanations.hits(ps.dp.Guarantee(math.inf)) == 100
 
 
 def test_the_headline_is_what_the_promise_is_worth(plan, changed):
@@ -131,7 +131,7 @@ def test_somebody_with_more_records_is_found_more_easily(plan, changed):
     rows = flat(explanations.worth(plan, plan.noise))
     found = [float(row[1]) for row in rows]
     assert [row[0] for row in rows] == ["1", "2", "5", "10", "20"]
-    assert (found[0], found) == (explanations.found(plan.noise.guarantee), sorted(found))
+    assert (found[0], found) == (explanations.hits(plan.noise.guarantee), sorted(found))
     assert found[-1] > 50
     client = changed(privacy=replace(PRIVACY, unit="client", max_records_per_client=9))
     assert len(explanations.worth(client, client.noise).rows) == 1
@@ -183,7 +183,7 @@ def test_of_devices_the_page_speaks_of_answers_and_never_of_who_is_in():
     assert "another script reads every answer" in told
     assert "answers, some of them perhaps an attacker's" in told
     least = least_epsilon(plan.schema, plan.privacy, plan.noise, 4)
-    found = explanations.found(ps.dp.Guarantee(ps.dp.gaussian_mu(least, plan.privacy.delta)))
+    found = explanations.hits(ps.dp.Guarantee(ps.dp.gaussian_mu(least, plan.privacy.delta)))
     assert explanations.headline(plan).startswith(f"At most {found:g} of 100 answers found at 1 false alarm")
 
 

@@ -131,10 +131,10 @@ def accounts_of(plan, path, spends, *, charged=None, **how):
 def test_the_headline_speaks_of_all_releases_that_the_ledger_holds(plan, tmp_path):
     accounts = accounts_of(plan, tmp_path / "nine.db", 9)
     page = page_of(Statement(plan, accounts=accounts, at=AT))
-    most = explanations.found(ps.dp.Guarantee(3 * plan.budget().mu))  # the squares of mu add up
-    assert most > explanations.found(plan.noise.guarantee)
+    most = explanations.hits(ps.dp.Guarantee(3 * plan.budget().mu))  # the squares of mu add up
+    assert most > explanations.hits(plan.noise.guarantee)
     assert f"With the 9 releases charged to 'hips': at most {most:g} of 100 records." in text_of(page)
-    assert f"This release alone: at most {explanations.found(plan.noise.guarantee):g} of 100 records" in text_of(page)
+    assert f"This release alone: at most {explanations.hits(plan.noise.guarantee):g} of 100 records" in text_of(page)
     assert f"Of 100, at most {most} are found" in page  # the picture shows the larger one
     assert f"hips: {room(accounts[0])}." in text_of(page)
     assert "This release alone" not in page_of(Statement(plan, accounts=(ps.dp.Account("hips"),), at=AT))
@@ -142,7 +142,7 @@ def test_the_headline_speaks_of_all_releases_that_the_ledger_holds(plan, tmp_pat
 
 def test_a_release_that_is_not_in_the_ledger_yet_comes_on_top(plan, tmp_path):
     text = text_of(page_of(Statement(plan, accounts=accounts_of(plan, tmp_path / "l.db", 3, charged="0" * 64), at=AT)))
-    most = explanations.found(ps.dp.Guarantee(2 * plan.budget().mu))
+    most = explanations.hits(ps.dp.Guarantee(2 * plan.budget().mu))
     told = f"If it is of the same records, with the 3 releases charged to 'hips': at most {most:g} of 100 records."
     assert told in text
 
@@ -151,7 +151,7 @@ def test_a_ledger_under_another_adjacency_is_told_by_itself(plan, tmp_path):
     other = {"add-remove": "replace-one", "replace-one": "add-remove"}[plan.privacy.adjacency]
     accounts = accounts_of(plan, tmp_path / "l.db", 1, charged="0" * 64, adjacency=other)
     text = text_of(page_of(Statement(plan, accounts=accounts, at=AT)))
-    most = explanations.found(ps.dp.Guarantee(accounts[0].mu))
+    most = explanations.hits(ps.dp.Guarantee(accounts[0].mu))
     assert f"1 release charged to 'hips' alone: at most {most:g} of 100 records. If it is of the same records" in text
 
 
@@ -160,7 +160,7 @@ def test_pure_epsilons_in_the_ledger_add_up_on_the_page(tmp_path):
     ledger = made.ledger(tmp_path / "l.db", epsilon=9.0)
     ledger.spend("ward", plan="0" * 64, run=b"a", schema=pure.schema, privacy=pure.privacy, noise=pure.noise)
     text = text_of(page_of(Statement(pure, accounts=ledger.accounts(), at=AT)))
-    one, two = (explanations.found(pure.noise.guarantee.repeated(count)) for count in (1, 2))
+    one, two = (explanations.hits(pure.noise.guarantee.repeated(count)) for count in (1, 2))
     assert 1 < one < two <= 7.4  # e^2
     assert f"This release alone: at most {one:g} of 100 records" in text
     assert f"with the 1 release charged to 'ward': at most {two:g} of 100 records" in text
