@@ -1,9 +1,8 @@
-"""Containers of records other than arrays in memory: torch tensors, sparse matrices, DataFrames, .npy files.
+"""Containers of records other than arrays in memory: torch tensors, sparse matrices, .npy files.
 
 Each is recognised without importing its library. Tensors in host memory become numpy arrays over the same memory. The
 indices of a sparse matrix are checked before scipy's compiled code follows them: a damaged matrix would end in an
-unclear error, a wrong sum or a crash. The columns of a DataFrame are put into the order of the plan, or refused.
-``input_validation`` calls this module.
+unclear error, a wrong sum or a crash. ``input_validation`` calls this module.
 
 Files larger than memory are read piece by piece, never past the end. A memory map whose file is truncated kills the
 process with a bus error when it is read; reading the same bytes from the file raises a short-read error instead.

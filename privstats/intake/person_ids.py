@@ -30,27 +30,151 @@ The static type of a column is public. A type that holds narrow floats, complex 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import struct
+import unicodedata
 from array import array
+from decimal import Decimal
+from numbers import Number
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from privstats.errors import DataError
 from privstats.intake.columns import array_of, values_of
-from privstats.intake.meaning import AMBIGUOUS, Reading, first_unsure, former_identity, identity
+from privstats.intake.meaning import LOST, UNREADABLE, Reading, is_decimal, of_number
 
 _SPLIT = b"privstats/split/persons\0"
 _NO_IDS = re.compile(
     r"(large_|fixed_size_)?list|struct|map<|array\(|(dense|sparse)_union|torch\.(b?float|complex)", re.I
 )
 """Static types, by their names in each library, whose values are no ids: several values, or tensors of floats."""
+_DIGITS = 53  # binary ones of a float: of more, one stands for several whole numbers
+_LONGEST_ID = 200  # as registries of streams take them: who is one person in one place is so in all
+_INTEGER = re.compile(r"[+-]?[0-9]+(\.0*)?")
+_NO_UTF8 = re.compile("[\udc80-\udcff]")  # bytes that are none in UTF-8 (PEP 383)
+_GAPS = "#N/A,#N/A N/A,#NA,-1.#IND,-1.#QNAN,-NaN,-nan,1.#IND,1.#QNAN,<NA>,N/A,NA,NULL,NaN,NaT,None,n/a,nan,null"
+_NO_ID = frozenset(("", *_GAPS.split(",")))
+"""As readers of tables write a gap, letter by letter: ``Null`` is a name of people."""
+_BLANKS = " \t\n\v\f\r\0"
+_CODED = re.compile("0x[0-9a-f]+|0b[01]+", re.IGNORECASE)
+"""Texts of which readers of tables make numbers, Arrow and DuckDB by the prefix."""
+_TYPED = re.compile(
+    r"""[+-]?(?:inf(?:inity)?|nan|epoch)                           # infinities, and a day of DuckDB
+    | true | false | t | f | yes | no | y | n
+    | [+-]?[0-9]+([-/.\\ ])[0-9]{1,2}\1[0-9]{1,2}(?:[T ].*)?       # a date, with or without a time of day
+    | [0-9]{1,2}([-/.\\ ])[0-9]{1,2}\2[0-9]+(?:[T ].*)?
+    | [0-9]{8}T[0-9.]+Z? | [0-9]{1,2}(?::[0-9]{1,2}){1,2}(?:\.[0-9]*)?
+    """,
+    re.ASCII | re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+"""Texts of which pandas, polars, Arrow or DuckDB make an infinity, truth, date or time in a column of their kind."""
+AMBIGUOUS = ""
+"""Returned by :func:`identity` for a text that a reader of tables may take for another value. No id is empty."""
 LIKE_ANOTHER = -2
 """The code of a row whose id is such a text; other rows of nobody have -1."""
 RULE = 2
 """The number of this file's rule, which a registry of persons stores."""
+
+
+def identity(value: Any) -> Reading:
+    """Return the person whom one id names: an integer below 2**53, or a text.
+
+    None where the id names nobody, and :data:`AMBIGUOUS` where a reader of tables may take it for another value.
+    The top of this module has the rule in full.
+
+    Example:
+        >>> from privstats.intake.person_ids import identity
+        >>> [identity(value) for value in ("007", 7, " anna ", None, "12.1")]
+        [7.0, 7.0, 'anna', None, '']
+    """
+    try:
+        return _identity(value)
+    except Exception:  # of its own methods: no value may stop the reading of others
+        return None
+
+
+def _identity(value: Any) -> Reading:
+    match value:
+        case str():
+            return _id_of_text(str.__str__(value))
+        case bytes() | bytearray():
+            return _id_of_bytes(bytes(value))
+        case None | bool() | np.datetime64() | np.timedelta64():  # a span is a whole number to numpy
+            return None
+        case np.number() | np.bool_():
+            return _id_of_number(value, first_unsure(value.dtype))
+        case Number() | Decimal():
+            return _id_of_number(value, 2.0**_DIGITS)
+        case UUID():
+            return _id_of_text(str(value))
+        case np.generic():  # bytes of no type
+            return identity(value.item())
+        case np.ndarray():
+            return None if value is np.ma.masked or value.ndim else identity(value[()])
+    if hasattr(value, "as_py"):  # a scalar of Arrow
+        result = value.as_py()
+        narrow = isinstance(result, float)
+        return (
+            _id_of_number(result, first_unsure(np.dtype(f"f{value.type.bit_width // 8}")))
+            if narrow
+            else identity(result)
+        )
+    torch_scalar = hasattr(value, "detach") and not value.ndim
+    return identity(value.detach().cpu().numpy()) if torch_scalar else None
+
+
+def first_unsure(kind: np.dtype[Any]) -> float:
+    """The first whole number of which a type has not every one below it and the next; 0 of truths."""
+    if kind.kind == "b":
+        return 0.0
+    return 2.0 ** (min(np.finfo(kind).nmant + 1, _DIGITS) if kind.kind in "fc" else _DIGITS)
+
+
+def _id_of_number(value: Any, most: float) -> float | None:
+    """A whole number below ``most``."""
+    value = value.real if getattr(value, "imag", 0) == 0 else math.nan
+    number = of_number(value)
+    return None if number is None or number != value else _integer(number, most)
+
+
+def _id_of_bytes(raw: bytes) -> Reading:
+    text = raw.decode("utf-8", "surrogateescape")  # so that bytes that are no text stay what they are
+    return _id_of_text(text) if text == text.strip(_BLANKS) or _NO_UTF8.search(text) else None
+
+
+def _id_of_text(given: str) -> Reading:
+    if _NO_UTF8.search(given):
+        return given if len(given) <= _LONGEST_ID and LOST not in given else None
+    text = given.strip(_BLANKS)  # numpy's texts lose what is 0 at their end
+    if len(text) > _LONGEST_ID or text in _NO_ID or text == UNREADABLE or LOST in text or "\0" in text:
+        return None
+    if text != text.strip() or not unicodedata.is_normalized("NFC", text):
+        return None
+    if _INTEGER.fullmatch(text):
+        return _integer(float(text), 2.0**_DIGITS)
+    if is_decimal(text) or _CODED.fullmatch(text):
+        number = _integer(float(int(text, 0) if _CODED.fullmatch(text) else text), 2.0**_DIGITS)
+        return AMBIGUOUS if number is None else number
+    return AMBIGUOUS if _TYPED.fullmatch(text) else text
+
+
+def former_identity(value: Any) -> Reading:
+    """The person whom an earlier version took a value for; it read U+FFFD, other blanks and exponents as they stand."""
+    if not isinstance(value, str | bytes):
+        return identity(value)
+    text = value if isinstance(value, str) else value.decode("utf-8", "surrogateescape")
+    text = unicodedata.normalize("NFC", text.rstrip("\0").strip()[: _LONGEST_ID + 1]).strip()
+    if _INTEGER.fullmatch(text):
+        return _integer(float(text), 2.0**_DIGITS)
+    return None if len(text) > _LONGEST_ID or text in _NO_ID or text == UNREADABLE else text
+
+
+def _integer(number: float, most: float) -> float | None:
+    return number + 0.0 if abs(number) < most and number == round(number) else None
 
 
 def persons_of(ids: Any) -> NDArray[np.intp]:

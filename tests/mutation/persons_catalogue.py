@@ -15,7 +15,7 @@ from privstats.encoding.client_clip import ClippedSums
 from privstats.encoding.persons import AveragedSums
 from privstats.inference import evidence
 from privstats.intake.columns import values_of
-from privstats.intake.meaning import _id_of_text
+from privstats.intake.person_ids import _id_of_text
 from privstats.intake.record_files import held_out
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import everywhere, member, name_in
@@ -98,17 +98,17 @@ PERSONS_MUTANTS: dict[str, Mutant] = {
         name_in("privstats.intake.person_ids", "persons_of", _as_they_stand),
         _SUMS + "test_an_id_says_the_same_in_every_container_and_beside_whatever_else", plan="persons"),
     "lost characters": bug("an id that lost a character in decoding is a person, whoever else lost one",
-        name_in("privstats.intake.meaning", "LOST", lambda right: "no character"),
+        name_in("privstats.intake.person_ids", "LOST", lambda right: "no character"),
         "tests/moments/test_person_ids.py::test_a_file_without_one_person_or_with_another_moves_by_the_promise",
         plan="persons"),
     "ids of narrow types": bug("ids of a float32 column are persons, of whom a wider type makes others",
         name_in("privstats.intake.person_ids", "typed_ids", lambda right: values_of),
         _IDS + "test_a_type_in_which_two_persons_may_have_one_id_is_refused", plan="persons"),
     "binary ids stripped": bug("ids of bytes that differ in a last blank are one person",
-        name_in("privstats.intake.meaning", "_id_of_bytes", _stripped),
+        name_in("privstats.intake.person_ids", "_id_of_bytes", _stripped),
         _IDS + "test_ids_of_bytes_that_differ_in_one_byte_are_as_many_persons", plan="persons"),
     "ids of guessed types": bug("ids such as 12.1 are nobody's as numbers and persons as texts",
-        name_in("privstats.intake.meaning", "_TYPED", lambda right: re.compile("(?!)")),
+        name_in("privstats.intake.person_ids", "_TYPED", lambda right: re.compile("(?!)")),
         _IDS + "test_one_id_in_a_file_moves_no_other_person", plan="persons"),
     "a split by bits": bug("rows that are not finite change sides of a split beside a word in another record",
         name_in("privstats.intake.record_files", "_readings", _as_bits),
