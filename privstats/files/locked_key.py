@@ -29,7 +29,7 @@ _PBES2, _SCRYPT, _AES_256_CBC = (
 
 
 def locked_pem(key: bytes, passphrase: bytes) -> bytes:
-    """An unencrypted key of PKCS #8 in DER, locked.
+    """Return an unencrypted key of PKCS #8 in DER, locked.
 
     Example:
         >>> from cryptography.hazmat.primitives import serialization

@@ -36,7 +36,7 @@ def pack_into(lane: Lane, bits: int, out: Bytes) -> None:
 
 
 def pack(lane: Lane, bits: int) -> bytes:
-    """The low ``bits`` bits of every entry as ``packed_bytes`` bytes."""
+    """Return the low ``bits`` bits of every entry as ``packed_bytes`` bytes."""
     out = np.empty(packed_bytes(lane.size, bits), np.uint8)
     pack_into(lane, bits, out)
     return out.tobytes()
@@ -144,7 +144,7 @@ def _every(field: int, pattern: int) -> np.uint64:
 
 
 def little_endian(tensor: NDArray[Any]) -> bytes:
-    """The bytes of a tensor as they stand in the file, on every machine.
+    """Return the bytes of a tensor as they stand in the file, on every machine.
 
     Example:
         >>> from privstats.files.packing import little_endian

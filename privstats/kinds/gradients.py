@@ -228,7 +228,7 @@ def measured_gradients(
     *,
     kept: KeptRows | None = None,
 ) -> Moments:
-    """The exact sums of a round over records.
+    """Return the exact sums of a round over records.
 
     Args:
         schema, X, y: as for ``measure``.

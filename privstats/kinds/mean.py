@@ -88,7 +88,7 @@ MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features
 
 
 def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
-    """The exact sum over records; of ``y`` only its length is read.
+    """Return the exact sum over records; of ``y`` only its length is read.
 
     Raises:
         DataError: rows that do not fit the schema, or another number of labels.

@@ -151,7 +151,7 @@ def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool
 
 
 def groups_of(schema: CountSchema, number: Number) -> slice:
-    """The slice of a number's groups in x and q, row by row.
+    """Return the slice of a number's groups in x and q, row by row.
 
     Example:
         >>> from privstats.kinds.numbers import groups_of

@@ -219,7 +219,7 @@ class Budget:
 
 
 def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:
-    """A statistic's noise, and the tightest of its segments."""
+    """Return a statistic's noise, and the tightest of its segments."""
     bits, headroom = max(room.bits for room in rooms), min(room.factor for room in rooms)
     return BudgetRow(**asdict(spend), bits=bits, headroom=headroom, advantage=advantage)
 
@@ -284,7 +284,7 @@ def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: 
 
 
 def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
-    """The conditions of a plan's promise, for a plan with DP.
+    """Return the conditions of a plan's promise, for a plan with DP.
 
     Args:
         schema: the plan's; its fields show which bounds were chosen.

@@ -48,7 +48,7 @@ def _margin(noise: Noise, cohort: Cohort) -> list[str]:
 
 
 def _insiders(noise: Noise, cohort: Cohort) -> list[str]:
-    """A client knows its own share of the noise; ``colluders`` of at least 1 accounts for that."""
+    """Return the cost that each client knows its own noise share; ``colluders`` of at least 1 accounts for that."""
     if cohort.colluders or cohort.min_survivors < 2:
         return []
     epsilon = noise.released_epsilon(cohort.min_survivors - 1)

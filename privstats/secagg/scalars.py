@@ -63,7 +63,7 @@ def key_pair(seed: bytes, sign: int = 0) -> KeyPair:
 
 
 def uniform(stream: bytes) -> list[int]:
-    """One scalar of every :data:`WIDE_BYTES` bytes."""
+    """Return one scalar from each :data:`WIDE_BYTES` bytes of the stream."""
     return [int.from_bytes(stream[at : at + WIDE_BYTES], "little") % ORDER for at in range(0, len(stream), WIDE_BYTES)]
 
 
@@ -73,7 +73,7 @@ def to_bytes(scalar: int) -> bytes:
 
 
 def scalar_of(data: bytes) -> int:
-    """The scalar that 32 bytes encode.
+    """Return the scalar that 32 bytes encode.
 
     Raises:
         ValueError: the number is not below ORDER, so it would be a second encoding of another scalar.
@@ -85,12 +85,12 @@ def scalar_of(data: bytes) -> int:
 
 
 def canonical(scalar: int) -> bytes:
-    """One encoding, 32 bytes, for ``scalar`` and ORDER - ``scalar``, which have the same X25519 key."""
+    """Return one encoding, 32 bytes, for ``scalar`` and ORDER - ``scalar``, which have the same X25519 key."""
     return to_bytes(min(scalar, ORDER - scalar))
 
 
 def exchange(scalar: int, public: bytes) -> bytes:
-    """The X25519 shared secret of any ``scalar`` and a public key.
+    """Return the X25519 shared secret of any ``scalar`` and a public key.
 
     X25519 clamps its private keys: it takes multiples of 8 in [2^254, 2^255), which are one of s and ORDER - s for all
     scalars but a few below 2^128. Those are cut into two factors.
@@ -138,7 +138,7 @@ def point_of(public: bytes) -> bytes:
 
 
 def _clamped(scalar: int) -> bytes | None:
-    """The private bytes for which X25519 multiplies by ``scalar`` or its negative; None where there are none."""
+    """Return the private bytes for which X25519 multiplies by ``scalar`` or its negative; None where there are none."""
     for residue in (scalar % ORDER, -scalar % ORDER):
         number = residue + (3 * residue % 8) * ORDER  # ORDER = 5 modulo 8, and 3 * 5 = -1
         if 2**254 <= number < 2**255:

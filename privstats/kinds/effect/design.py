@@ -108,7 +108,7 @@ def _checked_trim(trim: Any) -> float:
 
 
 def _checked_balance(balance: Any) -> float | None:
-    """The part of the last session that balance takes; None for none.
+    """Return the part of the last session that balance takes; None for none.
 
     Raises:
         SchemaError: a value is out of range.

@@ -169,7 +169,7 @@ class EffectSchema(Schema):
         missing: Missing | None = None,
         left_out: LeftOut | None = None,
     ) -> Self:
-        """The schema of columns with public ranges, which become -1 to 1.
+        """Return the schema of columns with public ranges, which become -1 to 1.
 
         Args:
             columns: (low, high) by name, all measured before treatment; the treatment is not among them. Two texts in
@@ -328,7 +328,7 @@ class EffectSchema(Schema):
 
     @property
     def deepest(self) -> int:
-        """How far a ratio's influence on the untreated mean can be below 0, in steps of its maximum above 0."""
+        """The depth below 0 of a ratio's influence on the untreated mean, in steps of its maximum above 0."""
         return math.floor(self.probabilities[-1] * self.steps)
 
     @property
@@ -376,7 +376,7 @@ class EffectSchema(Schema):
         return facts_of(self)
 
     def plain_fields(self) -> dict[str, Any]:
-        """The subgroups as a plan file holds them."""
+        """Return the subgroups as a plan file holds them."""
         return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
 
     def refuses_persons(self, *, averaged: bool) -> str:

@@ -78,7 +78,7 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozense
 
 
 def _outcast(here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> int | None:
-    """The next client to remove; None where all may continue."""
+    """Return the next client to remove; None where all may continue."""
     order = sorted(here)
     worst = max(order, key=lambda client: len(disputes[client]), default=None)
     if worst is not None and len(disputes[worst]) > tolerance(graph.parameters):
@@ -90,7 +90,7 @@ def _outcast(here: Collection[int], disputes: Mapping[int, set[int]], failed: Fa
 
 
 def _starved(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> bool:
-    """Whether disputes leave the owner's keys with fewer than t holders that could reconstruct them."""
+    """Return whether disputes leave the owner's keys with fewer than t holders that could reconstruct them."""
     holders, accusing = _holders(owner, here, failed, graph)
     return len(holders) - len(accusing) < graph.parameters.threshold <= len(holders)
 
@@ -109,13 +109,13 @@ def _suspect(owner: int, here: Collection[int], disputes: Mapping[int, set[int]]
 
 
 def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
-    """The neighbours that hold the owner's shares, and those of them that could not use them."""
+    """Return the neighbours that hold the owner's shares, and those of them that could not use them."""
     holders = [holder for holder in graph.neighbours(owner) if holder in here]
     return holders, [holder for holder in holders if owner in failed.get(holder, ())]
 
 
 def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
-    """The clients that continue; raises if they are too few, and names the disputes if these are the cause."""
+    """Return the clients that continue; raises if they are too few, and names the disputes if these are the cause."""
     dealers = admitted(checked, failed, graph)
     try:
         require_clients(dealers, "check", graph)
@@ -186,7 +186,7 @@ def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
 
 
 def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolError, ...]:
-    """One unproven error per holder that disputes shares disputed by so few that all of these may lie."""
+    """Return one unproven error per holder that disputes shares disputed by so few that all of these may lie."""
     votes = Counter(owner for each in failed.values() for owner in each)
     most = tolerance(parameters)
     doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= most] for holder in sorted(failed)}

@@ -49,7 +49,7 @@ class Graph:
         return self.parameters.digest + self.roster.digest
 
     def neighbours(self, client: int) -> tuple[int, ...]:
-        """The clients that ``client`` exchanges masks and shares with, in increasing order."""
+        """Return the clients that ``client`` exchanges masks and shares with, in increasing order."""
         if self.parameters.complete:
             return tuple(other for other in range(self.parameters.clients) if other != client)
         return tuple(int(other) for other in self._table[client])
@@ -61,7 +61,7 @@ class Graph:
         return int(np.searchsorted(self._table[owner], holder)) + 1
 
     def least_degree(self, members: frozenset[int]) -> int:
-        """The fewest neighbours that any of ``members`` has among them."""
+        """Return the fewest neighbours that any of ``members`` has among them."""
         if self.parameters.complete:
             return len(members) - 1
         present = np.zeros(self.parameters.clients, bool)

@@ -107,7 +107,7 @@ def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bo
 def failure_bounds(
     clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int
 ) -> FailureBounds:
-    """The failure bounds of a sparse graph with degree k and threshold t.
+    """Return the failure bounds of a sparse graph with degree k and threshold t.
 
     With c colluders and d = clients - min_survivors dropouts among n clients:
 
