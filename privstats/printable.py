@@ -184,7 +184,7 @@ def _cell(value: Any) -> Any:
 
 
 def _is_harmless(text: str) -> bool:
-    """Whether a text is a number, with commas between its thousands too, with an interval behind it, or one sign."""
+    """Return whether a text is a number, also with commas or followed by an interval, or a single sign."""
     if _WITH_ENDS.fullmatch(text):
         return True
     try:

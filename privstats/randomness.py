@@ -72,7 +72,7 @@ class Generator:
         return Generator(self.bytes(SEED_BYTES), reproducible=self._reproducible)
 
     def substream_bytes(self, index: int, n: int) -> Bytes:
-        """The first ``n`` bytes of substream ``index``: random access that leaves the main stream where it is."""
+        """Return the first ``n`` bytes of substream ``index``, by random access that does not move the main stream."""
         if not 0 <= index <= _MAX_SUBSTREAM:
             raise ValueError(f"a substream index lies in 0..2**64-2, got {index}")
         self._refuse_after_fork()

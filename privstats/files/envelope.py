@@ -167,7 +167,7 @@ class Format(Generic[T]):
         return self._decoded(data, name, None)
 
     def checksum(self, content: Content) -> str:
-        """SHA-256 of what the newest version seals, in hex: the same for equal contents, as its files have it."""
+        """Return SHA-256 of the content that the newest version seals, in hex: equal for equal contents."""
         return hashlib.sha256(self.readers[max(self.readers)].sealed(content)).hexdigest()
 
     def _decoded(self, data: bytes, path: PathLike, key: bytes | None) -> T:

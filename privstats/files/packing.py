@@ -102,7 +102,7 @@ def _pieces(little: Lane, bits: int, wire: Bytes) -> Iterator[tuple[Lane, Lane]]
 
 
 def _top(little: Lane, bits: int, wire: Bytes) -> tuple[Lane, Bytes, Bytes]:
-    """The column with the top bits; their byte planes on the wire, ``(bits % 8, groups of eight)``; the rest of it."""
+    """Return the column of the top bits, their byte planes ``(bits % 8, groups of eight)``, and the rest."""
     groups = little.size // 8
     start = bits // 8 * little.size
     stop = start + bits % 8 * groups
@@ -120,7 +120,7 @@ def _column(little: Lane, width: int, column: int) -> Lane:
 
 
 def _gather_bits(eight: Lane, bits: int) -> Words:
-    """The low bits of eight bytes each, side by side at the bottom of a word: neighbours, pairs, fours are joined."""
+    """Pack the low bits of eight bytes into the bottom of a word, by joining neighbours, pairs and fours."""
     words = np.ascontiguousarray(eight).view("<u8") & _every(8, (1 << bits) - 1)
     for field, filled in ((8, bits), (16, 2 * bits), (32, 4 * bits)):
         upper = words & _every(2 * field, ((1 << filled) - 1) << field)

@@ -198,7 +198,7 @@ def _in_groups(
 
 
 def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """The square of mu of one record, at weights in real units: the guarantee of :class:`~privstats.CountSchema`."""
+    """Return mu^2 of one record at weights in real units: the guarantee of :class:`~privstats.CountSchema`."""
     numbers = schema.numbers or ()
     T, x, q = (weights.get(letter, 0.0) for letter in "Txq")
     alone = T * len(schema.tables) + (x + q) * len(numbers)  # also beside a record that is left out

@@ -381,7 +381,7 @@ def _calibration(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _vector(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """One vector of a record or a party; two are opposed at most, and of records without negative entries crossed."""
+    """Bound one vector of a record or a party; two are opposed at most, or orthogonal without negative entries."""
     far = (2 if schema["nonnegative"] and "x" in w else 4) if swap else 1
     return sum(w.values()) * 4 ** schema["grid_bits"] * far
 
@@ -771,7 +771,7 @@ def _usual(schema: Table) -> dict[str, Fraction]:
 
 
 def _proved(schema: Table, privacy: Table) -> tuple[int, Any]:
-    """The records of a client and the unit's clip, 0 where there are none, if a sensitivity is proved for the unit."""
+    """Return a client's records and the unit's clip, 0 for none, if a sensitivity is proved for the unit."""
     client, local = privacy["unit"] == "client", any(step["kind"] == "transport" for step in schema["transform"])
     held = privacy["max_records_per_client"] if client else 0
     clip = next((privacy[s] for s in ("client_clip", "person_clip") if s in privacy and not _averaged(privacy)), 0)

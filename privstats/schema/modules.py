@@ -95,7 +95,7 @@ class Module(ABC):
     def refined(
         self, recipe: SoftmaxRecipe, sums: NoisyClassSums, state: Any, gradient: Whole, kappa: float, sigma: float
     ) -> Any:
-        """The state after one round, from its released sums ``(P,)`` and kappa, and the noise of the gradient."""
+        """Return the state after one round, from its released sums ``(P,)`` and kappa, and the gradient's noise."""
 
     @abstractmethod
     def published(self, state: Any) -> NDArray[np.float64]:

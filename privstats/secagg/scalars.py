@@ -111,7 +111,7 @@ def exchange(scalar: int, public: bytes) -> bytes:
 
 
 def fits(scalar: int, public: bytes) -> bool:
-    """Whether ``public`` is the X25519 key of ``scalar``, up to sign and a part of low order, which X25519 ignores."""
+    """Return whether ``public`` is ``scalar``'s X25519 key, up to sign and low-order parts, which X25519 ignores."""
     if not scalar % ORDER:
         return False
     point = exchange(scalar, _BASE)
@@ -124,7 +124,7 @@ def challenge(nonce: bytes, point: bytes, message: bytes) -> int:
 
 
 def proves(nonce: bytes, response: int, point: bytes, message: bytes) -> bool:
-    """Whether ``response`` = r + e a, where r is behind the point ``nonce``, a behind ``point``, e the challenge.
+    """Return whether ``response`` = r + e a, for r with the point ``nonce``, a with ``point``, and challenge e.
 
     It is the verification of the Ed25519 signature (nonce, response).
     """
@@ -132,7 +132,7 @@ def proves(nonce: bytes, response: int, point: bytes, message: bytes) -> bool:
 
 
 def point_of(public: bytes) -> bytes:
-    """The Ed25519 form, sign bit 0, of an X25519 key u: y = (u - 1) / (u + 1) (RFC 7748, 4.1); u = -1 gives 0."""
+    """Return an X25519 key u in Ed25519 form, sign bit 0: y = (u - 1) / (u + 1) (RFC 7748, 4.1); 0 for u = -1."""
     u = int.from_bytes(public, "little") & (_SIGN - 1)
     return ((u - 1) * pow(u + 1, _PRIME - 2, _PRIME) % _PRIME).to_bytes(32, "little")
 
@@ -154,7 +154,7 @@ MAX_HOLDERS = 255
 
 
 def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.object_]:
-    """The values of polynomials at x = 1 .. ``holders``: Python's whole numbers, shape ``(holders, polynomials)``.
+    """Return the values of polynomials at x = 1 .. ``holders``: Python's integers, ``(holders, polynomials)``.
 
     Any t values of a polynomial with t coefficients determine the one at 0; fewer are independent of it if the other
     coefficients are uniform.
@@ -180,7 +180,7 @@ def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.obje
 
 
 def combine(points: Sequence[int], values: Sequence[int], at: int = 0) -> int:
-    """The value at ``at`` of the polynomial of least degree through the values at different points from 1 to 255.
+    """Interpolate at ``at`` the polynomial of smallest degree through the values at distinct points in 1 to 255.
 
     Source: Lagrange.
     """

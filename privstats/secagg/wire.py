@@ -34,11 +34,11 @@ class Labels:
     protocol: str
 
     def prefix(self, purpose: str) -> bytes:
-        """The first bytes of a statement for ``purpose``; each ends with a zero, so none is a prefix of another."""
+        """Return a statement's first bytes for ``purpose``; each ends with a zero, so none is a prefix of another."""
         return (self.protocol + purpose).encode() + b"\0"
 
     def labelled(self, purpose: str, *parts: bytes | memoryview) -> bytes:
-        """SHA-256 of ``parts`` under their purpose; parts are of fixed length, come last, or carry their length."""
+        """Hash ``parts`` with SHA-256 under a purpose; parts have fixed length, come last, or carry their length."""
         return hashlib.sha256(self.prefix(purpose) + b"".join(parts)).digest()
 
 
@@ -133,11 +133,11 @@ class Codec:
         return buffer
 
     def size_limit(self, kind: type[Struct], parameters: Any) -> int:
-        """The most bytes that a message of type ``kind`` can have in a session with these parameters, exactly."""
+        """Return the exact maximum size in bytes of a message of type ``kind`` in a session with these parameters."""
         return self._limits(parameters)[kind]
 
     def largest(self, kinds: Iterable[type[Struct]], parameters: Any) -> int:
-        """Return the most bytes that a message of any of ``kinds`` that it has can have with these parameters."""
+        """Return the maximum size in bytes of a message of any of ``kinds`` with these parameters."""
         limits = self._limits(parameters)
         return max(limits[kind] for kind in kinds if kind in limits)
 

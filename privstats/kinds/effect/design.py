@@ -75,7 +75,7 @@ def _check_missing(schema: EffectSchema) -> None:
 
 
 def _checked_probability(value: Any) -> float | tuple[float, ...]:
-    """The probability of treatment in a trial, or that of each place of the roster; one for all where they agree.
+    """Return a trial's probability of treatment, or one for each index of the roster where they differ.
 
     Raises:
         SchemaError: a value is out of range.

@@ -354,7 +354,7 @@ class EffectSchema(Schema):
         return {"ate": 1 / low, "att": (1 - low) / low, "overlap": 1 - low}[self.estimand]
 
     def guess(self, line: Values) -> float:
-        """The published guess of the effect in units of B, cut to -1..1; of a ratio 1/4..4; of both measures 1."""
+        """Return the published guess of the effect in units of B, limited to -1..1; for a ratio 1/4..4; for both 1."""
         if self.measure:
             return 1.0 if self.measure == "both" else min(MOST_RATIO, max(1 / MOST_RATIO, float(line.real[-1])))
         return min(1.0, max(-1.0, float(line.real[-1]) / self.half))

@@ -199,7 +199,7 @@ class Channel:
             raise Refusal("bad_tag") from None
 
     def _synthetic(self, message: bytearray | memoryview) -> bool:
-        """Whether its nonce is a hash of what is sealed: boxes of version 4 have other ciphertexts if made again."""
+        """Return whether the nonce is a hash of the sealed content: repeated boxes of version 4 differ."""
         return self._hybrid and type_of(message) == _SHARE
 
     def _key(self, kind: int) -> AESGCM:

@@ -126,7 +126,7 @@ def shares_in(values: Values) -> bytes:
 def verified(
     commitments: bytes, responses: bytes, proofs: bytes, *, advert: Advertise, transcript: bytes, weights: Sequence[int]
 ) -> Public:
-    """The public part of a dealing, after the check that its responses have degree < t and prove both advertised keys.
+    """Check that responses have degree < t and prove both advertised keys; return the dealing's public part.
 
     Args:
         commitments: a pair per neighbour.

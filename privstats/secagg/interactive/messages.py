@@ -284,7 +284,7 @@ Wire: TypeAlias = ClientMessage | ServerMessage
 
 
 def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
-    """Return the most bytes that a message of each type can have in a session with these parameters, exactly."""
+    """Return the exact maximum size in bytes of each type of message in a session with these parameters."""
     k, n = parameters.neighbours, parameters.clients
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
     names = index + _bytes(HASH_BYTES)  # sender and reply_to
@@ -350,17 +350,17 @@ def check_header(data: memoryview, kind: type[Struct], parameters: Parameters) -
 
 
 def largest_answer(parameters: Parameters) -> int:
-    """Return the most bytes that any message of a client can have in a session with these parameters."""
+    """Return the maximum size in bytes of a client's messages in a session with these parameters."""
     return codec_of(parameters).largest(get_args(ClientMessage), parameters)
 
 
 def largest_request(parameters: Parameters) -> int:
-    """Return the most bytes that any message of the server can have in a session with these parameters."""
+    """Return the maximum size in bytes of the server's messages in a session with these parameters."""
     return codec_of(parameters).largest(get_args(ServerMessage), parameters)
 
 
 def _siblings(size: int, known: int) -> int:
-    """The most hashes in a proof for ``known`` of ``size`` leaves: on a level of w nodes, at most w/2 are missing."""
+    """Return the maximum number of hashes in a proof for ``known`` of ``size`` leaves: w/2 on a level of w nodes."""
     return sum(min(known, 1 << level) for level in range((size - 1).bit_length()))
 
 
@@ -411,7 +411,7 @@ def dealing_challenge(transcript: bytes, kind: bytes, owner: int, commitments: b
 
 
 def dealing_statement(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
-    """The message of the proof of one dealt key: all commitments of the dealing, so its challenge depends on them."""
+    """Return the message that proves one dealt key: all commitments of the dealing, which its challenge covers."""
     return prefix("dealing") + transcript + kind + index(owner) + labelled("commitments", commitments)
 
 

@@ -243,14 +243,14 @@ class Server(ServerSteps):
         return verified(*public, advert=advert, transcript=transcript, weights=self._weights())
 
     def _is_self_key(self, owner: int) -> Callable[[bytes], bool]:
-        """Return a test that a key is the one of ``owner``'s self-mask."""
+        """Return a test that a key is that of ``owner``'s self-mask."""
         advert = self._state.adverts[owner]
         if isinstance(advert, messages.HybridAdvertise):
             return lambda key: is_self_key(key, self._state.dealings[owner], owner, self._state.transcript)
         return lambda key: is_key(key, advert.self_key)
 
     def _dealt_to(self, holder: int) -> Callable[[int, bytes], bool]:
-        """A test that a share is the one that an owner dealt to ``holder``, of the kind that the list requires."""
+        """Return a test that an owner dealt a share to ``holder``, of the kind that the list requires."""
 
         def dealt(owner: int, share: bytes) -> bool:
             dealing, k = self._state.dealings[owner], 0 if owner in self._state.survivors else 1

@@ -320,7 +320,7 @@ class ServerSteps(Exclusive):
 
 
 def _is_proven(kind: type[messages.ClientMessage], refusal: Refusal) -> bool:
-    """Whether the sender certainly made the refused content: it was in a sealed message or under a valid signature."""
+    """Return whether refused content is proven to be the sender's: sealed, or under a valid signature."""
     if kind in (messages.Advertise, messages.HybridAdvertise):
         return refusal.code == "bad_key"  # looked at only after the signature
     return refusal.code not in _UNPROVEN

@@ -163,7 +163,7 @@ def accepted_by_all(part: Part) -> list[int]:
 
 
 def answers_to(part: Part) -> dict[int, Words]:
-    """The sum of the helpers' answers to each report's proof, by sender; complete once all helpers have answered."""
+    """Return the summed helpers' answers to each report's proof, by sender; complete once all have answered."""
     table = np.frombuffer(part.answers, "<u8").astype(np.uint64).reshape(len(part.heads), -1)
     return dict(zip(sorted(part.heads), table, strict=True))
 

@@ -230,7 +230,7 @@ class Client(Uploader):
         threads: int = 1,
         on_upload: OnUpload | None = None,
     ) -> Self:
-        """The client that :meth:`export` sealed, with the panel that it was made with: its report is the same bytes.
+        """Return the client that :meth:`export` sealed, with its panel; its report has identical bytes.
 
         Raises:
             LocalProtocolError: another key, place, plan or roster, or damage.

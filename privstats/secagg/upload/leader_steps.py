@@ -59,7 +59,7 @@ class LeaderSteps(Exclusive):
 
     @abstractmethod
     def _survivors(self) -> bytes:
-        """Return the list, signed: the same bytes each time."""
+        """Return the signed list: identical bytes each time."""
 
     @abstractmethod
     def _body(self, part: Part, sender: int) -> bytearray:
@@ -211,7 +211,7 @@ class LeaderSteps(Exclusive):
         return following
 
     def _gives_up(self, sender: int, view: memoryview) -> bool:
-        """Whether this is a helper's ``Abandoned`` of a failed run, accepted late: clients need it of all helpers."""
+        """Return whether this is a helper's late ``Abandoned`` of a failed run: clients need one from each helper."""
         of_a_helper = sender >= self.parameters.clients and messages.is_kind(view, messages.Abandoned)
         return of_a_helper and self._state.step == "failed"
 
@@ -263,7 +263,7 @@ class LeaderSteps(Exclusive):
         return self.outbox
 
     def _obstacle(self) -> AggregationError | None:
-        """Return the error if closing this step now would give no sum."""
+        """Return the error if closing this step now would end without a sum."""
         state, least = self._state, self.parameters.min_survivors
         if state.abandoned:
             return self._absent(sorted(state.abandoned), "have abandoned the run")
@@ -298,7 +298,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """The leader's state, sealed under 32 bytes of ``key``; save it before sending any message that it produced.
+        """Return the leader's state, sealed under the 32 bytes of ``key``; save it before sending its messages.
 
         Raises:
             LocalProtocolError: the run has ended.

@@ -248,7 +248,7 @@ def proof_bytes(parameters: UploadParameters) -> int:
 
 
 def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
-    """Return the most bytes that a message of each type can have under these parameters, exactly."""
+    """Return the exact maximum size in bytes of each type of message under these parameters."""
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
     sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.most_in_part)
     seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)
@@ -279,10 +279,10 @@ is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 
 def largest_answer(parameters: UploadParameters) -> int:
-    """The most bytes that any message of a client or a helper can have under these parameters, its offer included."""
+    """Return the maximum size in bytes of a client's or helper's messages under these parameters, offers included."""
     return _CODEC.largest((kinds_of(parameters).report, kinds_of(parameters).checked, Reveal, Abandoned), parameters)
 
 
 def largest_request(parameters: UploadParameters) -> int:
-    """Return the most bytes that any message of the leader to a helper can have under these parameters."""
+    """Return the maximum size in bytes of the leader's messages to a helper under these parameters."""
     return _CODEC.largest((kinds_of(parameters).batch, Survivors), parameters)
