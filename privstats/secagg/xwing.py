@@ -33,7 +33,7 @@ def private_of(seed: bytes | bytearray) -> hpke.MLKEM768X25519PrivateKey:
 
 
 def public_of(seed: bytes | bytearray) -> bytes:
-    """Return the public key of 32 secret bytes: 1,184 bytes of ML-KEM-768, 32 of X25519; raises as :func:`private_of`."""
+    """Return the public key of 32 secret bytes: 1,184 of ML-KEM-768, 32 of X25519; raises as :func:`private_of`."""
     post_quantum, classical = _halves(seed)
     return post_quantum.public_key().public_bytes_raw() + x25519_of(classical)
 

@@ -96,7 +96,7 @@ def _starved(owner: int, here: Collection[int], failed: Failed, graph: Graph) ->
 
 
 def _suspect(owner: int, here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """Return whether one owner's lie explains several holders' reports, and losing the owner leaves no spare client.
+    """Return whether one owner's lie explains several holders' reports, and only t good holders remain.
 
     If it vanished with one more client, both after the others have uploaded, too few shares would arrive. One liar
     cannot bring an honest client here, because one of its accusers would be honest; two can. So it is removed only
