@@ -31,6 +31,7 @@ from benchmarks import (
     size_tables,
     speed_tables,
     stream_tables,
+    synthetic_tables,
 )
 from benchmarks.measuring import Row, results
 from benchmarks.table import Cells, Shown, Table, Tables, by_name
@@ -353,6 +354,7 @@ TABLES: Tables = {
     **attack_tables.TABLES,
     **alignment_tables.TABLES,
     **stream_tables.TABLES,
+    **synthetic_tables.TABLES,
     **inference_tables.TABLES,
     **refinement_tables.TABLES,
     **regression_tables.TABLES,

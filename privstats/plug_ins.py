@@ -55,27 +55,36 @@ def loaded(entry: EntryPoint, noun: str, error: type[PrivstatsError]) -> Any:
 
 
 def of_contrib(name: str, by: str, error: type[PrivstatsError] = PrivstatsError) -> Any:
-    """Load a room of ``privstats.contrib`` by its name in the entry-point group ``privstats.contrib``.
-
-    Args:
-        name: such as ``"cluster"``.
-        by: the caller, for the message.
-        error: what is raised.
-
-    Raises:
-        PrivstatsError: of the class ``error``, where this installation does not announce the room, or it cannot be
-        loaded.
+    """Load what a room of ``privstats.contrib`` brings to the library; as :func:`named` of that group.
 
     Example:
         >>> of_contrib("cluster", "privstats http lead --cluster").__name__
         'Cluster'
     """
-    for entry in announced("privstats.contrib"):
+    return named("privstats.contrib", name, by, error)
+
+
+def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
+    """Load what one room of the library brings to another that must not import it.
+
+    Args:
+        group: such as ``"privstats.contrib"``.
+        name: such as ``"cluster"``.
+        by: the caller, for the message.
+        error: what is raised.
+
+    Raises:
+        PrivstatsError: of the class ``error``, where this installation does not announce the part, or it cannot be
+            loaded.
+
+    Example:
+        >>> named("privstats.published", "scoring", "a plan of a score", ps.PlanError).__module__
+        'privstats.heads.scoring'
+    """
+    for entry in announced(group):
         if entry.name == name:
             return loaded(entry, "part", error)
-    raise error(
-        f"{by} needs {name!r} of privstats.contrib, which this installation does not announce; install privstats again"
-    )
+    raise error(f"{by} needs {name!r} of {group}, which this installation does not announce; install privstats again")
 
 
 def dist_name(entry: EntryPoint) -> str:

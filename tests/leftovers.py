@@ -34,7 +34,7 @@ class ProcessState:
 
     Attributes:
         folder: the working directory; empty where it was removed.
-        environment: the variables, without those of libraries.
+        environment: the variables.
         threads: the threads that keep a process from ending, without those of pools.
     """
 
@@ -49,19 +49,27 @@ class ProcessState:
             folder = os.getcwd()
         except FileNotFoundError:
             folder = ""
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(_OF_LIBRARIES)}
         running = threading.enumerate()
         alive = frozenset(each for each in running if not each.daemon and not each.name.startswith(_POOL))
-        return cls(folder, environment, alive)
+        return cls(folder, dict(os.environ), alive)
 
     def restore(self) -> None:
-        """Go back to this working directory and this environment; threads stay."""
+        """Go back to this working directory and this environment; threads and variables of libraries stay."""
         now = ProcessState.now()
         if self.folder and self.folder != now.folder:
             os.chdir(self.folder)
-        for name in now.environment.keys() - self.environment.keys():
-            del os.environ[name]
-        os.environ.update(self.environment)
+        for name in self.changed(now):
+            if name in self.environment:
+                os.environ[name] = self.environment[name]
+            else:
+                del os.environ[name]
+
+    def changed(self, now: Self) -> list[str]:
+        """Return the variables that have other values ``now``, without those of libraries."""
+        if now.environment == self.environment:
+            return []
+        names = {name for name, _ in self.environment.items() ^ now.environment.items()}
+        return sorted(name for name in names if not name.startswith(_OF_LIBRARIES))
 
 
 def left_behind(before: ProcessState) -> list[str]:
@@ -72,9 +80,7 @@ def left_behind(before: ProcessState) -> list[str]:
     now, lines = ProcessState.now(), []
     if now.folder != before.folder:
         lines.append(f"the working directory is {now.folder or 'a folder that was removed'}, not {before.folder}")
-    names = before.environment.keys() | now.environment.keys()
-    changed = sorted(name for name in names if before.environment.get(name) != now.environment.get(name))
-    if changed:
+    if changed := before.changed(now):
         lines.append(f"environment variables changed: {', '.join(changed)}")
     end = time.monotonic() + _GRACE_SECONDS
     for thread in now.threads - before.threads:

@@ -205,14 +205,25 @@ def test_a_finder_that_cannot_be_loaded_is_one_sentence(brought: Callable[..., N
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("dp-gd", "nowhere:late", "two rivals are called 'dp-gd'"),
         ("late", "nowhere:late", "the rival 'late' of late0 0.1 cannot be loaded: ModuleNotFoundError"),
         ("late", "builtins:int", "late0 0.1 announces the rival 'late' as 'builtins:int', which makes no Rival"),
         ("late", "privstats:__name__", "which makes no Rival when called; fix or uninstall that package"),
     ],
-    ids=["ours", "nowhere", "no rival", "no maker"],
+    ids=["nowhere", "no rival", "no maker"],
 )
 def test_a_rival_that_is_announced_wrongly_is_refused_by_the_name_of_its_package(name, value, words, brought):
     brought("privstats.rivals", {name: value})
     with pytest.raises(PrivstatsError, match=words):
         rivals("late")
+
+
+def test_two_rivals_of_one_name_are_refused(brought):
+    brought("privstats.rivals", {"late": "nowhere:one"}, {"late": "nowhere:two"})
+    with pytest.raises(PrivstatsError, match="two rivals are called 'late'"):
+        rivals("late")
+
+
+def test_a_rival_that_nobody_brings_is_refused_with_those_there_are(brought):
+    brought("privstats.rivals", {"late": "nowhere:one"})
+    with pytest.raises(PrivstatsError, match=r"baseline must be one of .*late.*, got 'adam'"):
+        rivals("adam")

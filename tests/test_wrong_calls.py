@@ -410,7 +410,7 @@ ROWS: list[Row] = [
     (lambda: difference(PLAN, "plan.toml"), "after must be a Plan, got str; read one with"),
     (lambda: Axes(epsilon=1.0), r"epsilon must be a list of values, for example \[1.0\]"),
     (lambda: Axes(model="central"), r"model must be a list .*\['central'\], got str"),
-    (lambda: rivals("dp-sgd", "adam"), "one of dp-gd, dp-sgd, got 'adam'; choose"),
+    (lambda: rivals("adam"), "baseline must be .*, got 'adam'; choose one, or leave it out"),
     (lambda: Axes(alpha=[0]), "alpha must hold numbers above 0; .05 is extreme skew"),
     (lambda: studied(clients=[1]), "clients must hold whole numbers of at least 2, got 1"),
     (lambda: studied(dimension=[9]), "at most 4 features from 4; lower features"),

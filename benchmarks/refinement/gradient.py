@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.data import Split
-from privstats.contrib.rivals import Recipe
+from benchmarks.dp_descent import Recipe
 
 __all__ = ["FULL_BATCH", "SAMPLED", "Schedule", "Score", "accuracy", "clipped_sums", "grid", "train"]
 

@@ -43,7 +43,7 @@ _FAMILIES = ("primary", "secondary", "subgroups")
 
 @dataclass(frozen=True)
 class Terms:
-    """What a course is divided by; each kind takes some of them (``course.kinds``)."""
+    """Options that divide a promise over a course; each kind reads some of these options (``course.kinds``)."""
 
     rounds: Annotated[
         int | None, option("Gradient rounds after the first release, or those of a regression. Default: 4, 5 or 6.")
@@ -64,6 +64,13 @@ class Terms:
     standardised: Annotated[
         bool, option("Of a regression: ranges of columns and target, then its sums in them.", flag="--standardised")
     ] = False
+    synthetic: Annotated[
+        bool, option("Of one-way tables: then pairs of columns, for synthetic rows.", flag="--synthetic")
+    ] = False
+    screen: Annotated[float | None, option("Of synthetic rows: part of the promise that all pairs get; a fifth.")] = (
+        None
+    )
+    levels: Annotated[int | None, option("Of synthetic rows: the most cells of a column in a pair; 16.")] = None
     then: Annotated[str | None, option("Behind cut points: centred, rounds or newton. Default: the plan as it is.")] = (
         None
     )
@@ -100,10 +107,10 @@ def init(
 ) -> None:
     """Divide a plan's promise over a course's sessions, and write that course and its plan.
 
-    The plan decides the kind of course: of columns with open edges, counts for their cut points and what --then says;
-    of whole parties, their two rounds; of scores, a regression; of hazards, counts and rounds; of Gaussians, an
-    alignment; any other plan gives refinement rounds, or with --centred, --standardised or --epochs what these
-    options say.
+    The plan decides the kind of course: columns with open edges get counts for their cut points, then what --then
+    names; whole parties get their two rounds; scores, a regression; hazards, counts and rounds; Gaussians, an
+    alignment. Any other plan gets refinement rounds, or the course that --centred, --standardised, --synthetic or
+    --epochs selects.
     """
     from privstats.course.document import texts
 
@@ -230,7 +237,7 @@ def _facts(course: Written, promise: Promise | None) -> dict[str, Any]:
 
 
 def _refused(course: Written) -> str:
-    """Return why no reader takes the last release of a course, as ``plan check`` says of a plan."""
+    """Return why no reader accepts the last release of a course, in the words of ``plan check``."""
     from privstats.workflows.readers import unread_statistics
 
     return unread_statistics(course.priced[-1]).refused

@@ -31,7 +31,7 @@ MetricsPort = Annotated[int | None, option("Serve Prometheus text at /metrics on
 
 
 def _template() -> Traversable:
-    """What ``new`` copies: it lies in a package that needs flwr, and folders for another carrier do not."""
+    """Return the folder that ``new`` copies. It is in the package that needs flwr; other carriers' folders are not."""
     return files("privstats.engines").joinpath("flower", "template")
 
 
@@ -94,7 +94,7 @@ def register(
 
 @app.command("key")
 def node_key(path: Annotated[Path, argument("The file to write; it must not exist.", "NODE")] = Path("node")) -> None:
-    """Write a node's key and, beside it, the public half that the coordinator registers."""
+    """Write a node's key and, next to it, the public half that the coordinator registers."""
     from privstats.engines.flower.certificates import write_node_key
 
     public = write_node_key(path)

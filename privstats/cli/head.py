@@ -24,7 +24,7 @@ HeadPath = Annotated[Path, argument("The head, as its save() wrote it.", "FILE")
 
 @app.command()
 def show(path: HeadPath, as_json: Json = False) -> None:
-    """Print what a head's file says: the head, what it was made from, and what is promised for it."""
+    """Print a head's file: the head, the releases behind it, and the promise that covers it."""
     from privstats.cli.parts.head_files import HeadFile, facts_of
 
     facts = facts_of(HeadFile.of(path))

@@ -29,7 +29,7 @@ def new(
     locked: Annotated[bool, option("Ask for a passphrase and lock the file with it.", flag="--locked")] = False,
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Draw a new identity, write it to a file that only you can read, and its public key beside it."""
+    """Draw a new identity; write it to a file that only you can read, and its public key next to it."""
     from privstats.files.signing import public_pem
 
     public_path = path.with_suffix(".pub")
@@ -102,7 +102,7 @@ def sign(
     key: Annotated[Path, option("Who signs.", "IDENTITY.PEM")],
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Sign a document that was edited, as `report --sign` signs what it writes: beside it, in FILE.sig."""
+    """Sign a document that was edited, as `report --sign` signs its own output: into FILE.sig next to it."""
     from privstats.files.atomic import read_bounded
     from privstats.files.envelope import sign_beside
 
@@ -115,7 +115,7 @@ def verify(
     path: Annotated[Path, argument("A page or an entry that `report --sign` signed.", "FILE")],
     signed_by: Annotated[str, option("The public key of its maker: hex, or a file.", "KEY")],
 ) -> None:
-    """Verify a document by the signature beside it; exit code 1 if key or bytes do not match."""
+    """Verify a document by the signature file next to it; exit code 1 if key or bytes do not match."""
     from privstats.files.envelope import is_signed_by
 
     key = key_of(signed_by, DataError)

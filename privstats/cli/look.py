@@ -1,4 +1,4 @@
-"""``privstats look``: a party's own file beside the plan, on its own screen."""
+"""``privstats look``: compare a party's own file with the plan, on the party's own screen."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ def _columns_of(plan: ps.Plan, path: Path) -> tuple[Column, ...]:
 
 
 def _promise(plan: ps.Plan) -> str:
-    """What the plan promises where a person has several rows."""
+    """Return what to do where a person has several rows and the promise is per record; empty for a promise per
+    person."""
     if not isinstance(plan.privacy, ps.Privacy) or plan.privacy.unit != "record":
         return ""
     return ': the promise is for one record, so ask for one row each, or for unit = "person"'

@@ -1,7 +1,7 @@
 """The entry point: one typer app, commands of other packages plugged in, errors as one sentence.
 
-Every module beside this one is a command, by its name and its ``app``; one that is a word of Python ends in ``_``.
-Commands outside this package (``audit`` comes with ``threat_models``) are found through the entry-point group
+Every other module of this package is a command, by its name and its ``app``; one that is a word of Python ends in
+``_``. Commands outside this package (``audit`` comes with ``threat_models``) are found through the entry-point group
 ``privstats.commands``, so that the library never imports its attacker. A command is imported when it or the help that
 lists it is requested, and its implementation when it is called: so its module imports at the top only what its options
 need.
@@ -109,7 +109,7 @@ def _fit_in(command: Any) -> None:
 
 
 def _entries() -> dict[str, EntryPoint]:
-    """The commands by name: each module of this package beside this one, then what other packages announce.
+    """Return the commands by name: the other modules of this package, then those that other packages announce.
 
     Raises:
         PrivstatsError: two commands have one name.
@@ -175,8 +175,8 @@ def main() -> None:
     it is held against; or noise hides every row of a table. 2: everything that went wrong, with one sentence on
     standard error (and a traceback where it is a fault of ours). 130: interrupted.
 
-    Idle threads of OpenBLAS sleep soon, unless the environment says otherwise: by themselves they spin for 2**28 ticks
-    each, a tenth of a second, which is a quarter of the processor time of a command that multiplies little.
+    Idle threads of OpenBLAS sleep soon, unless the environment sets another wait: by themselves they spin for 2**28
+    ticks each, a tenth of a second, which is a quarter of the processor time of a command that multiplies little.
     """
     os.environ.setdefault(*_BLAS_WAIT)  # read when numpy and scipy load, which no import above does
     warnings.showwarning = _Remarks()
@@ -184,8 +184,8 @@ def main() -> None:
 
 
 def _flushed(code: int) -> int:
-    """The same code, or that of output which did not fit: what the interpreter finds out at its end has a code of its
-    own, 120, and no sentence."""
+    """Flush the output and return ``code``, or the code of a failed write. Left to the interpreter, a failed write ends
+    with code 120 and no sentence."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -197,7 +197,8 @@ def _flushed(code: int) -> int:
 
 
 class _Remarks:
-    """Our warnings as sentences, each once: whoever types a command wants neither our lines nor one per session."""
+    """Prints our warnings as sentences, each once: a user of a command needs neither source lines nor one per
+    session."""
 
     def __init__(self) -> None:
         self._usual, self._shown = warnings.showwarning, set[str]()
@@ -243,7 +244,8 @@ def _bug() -> int:
 
 
 def _of_the_system(error: OSError) -> str:
-    """What the system refused: a name that is too long, a full disk, a folder that nobody may write."""
+    """Return a sentence for an error of the system: a name that is too long, a full disk, a folder without write
+    permission."""
     if error.filename is None:
         return f"the system could not read or write: {error.strerror}; see where the output goes, and how full that is"
     name = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)

@@ -38,7 +38,7 @@ ANSWERS = options_of(("", "schema", "head", "cohort", "devices", "privacy"))
 
 @dataclass(frozen=True)
 class Columns:
-    """Of which table the plan is, and what its columns hold."""
+    """The table that the plan is for, and where its columns are declared."""
 
     table: Annotated[
         Path | None, option("A CSV or Parquet file; only its column names are read.", "FILE", flag="--from")
@@ -59,7 +59,7 @@ class Columns:
                 raise PlanError(f"{name} names a column: give the table with --from, or its columns with --public")
 
     def declared(self, file: RecordFile | None) -> Declaration | None:
-        """What the columns hold, as it is said where it stands."""
+        """Return the declaration of the columns from the file that holds it."""
         from privstats.cli.parts import declaring
 
         drop = self.drop or ()
@@ -91,7 +91,8 @@ def init(
     """Ask for a plan and write it; with no options and no terminal, write a commented example.
 
     Each question has one line of explanation, and no choice of privacy has a default. Options answer in advance. With
-    --from alone it writes columns.toml, the names with a question mark for each kind: nobody's records answer these.
+    --from alone it writes columns.toml, the names with a question mark for each kind: no record is read to answer
+    these.
     """
     from privstats.cli.parts.wizard import can_ask
 
@@ -208,7 +209,7 @@ def _of_course(plan: ps.Plan, above: tuple[Path, ps.course.Course] | None) -> li
 
 
 def _checked(plan: ps.Plan, budget: ps.Budget, unread: UnreadStatistics, course: str | None) -> dict[str, Any]:
-    """What ``check`` says, for scripts."""
+    """Return the output of ``check`` for scripts."""
     return {
         "digest": plan.digest,
         "course": course,
@@ -252,7 +253,7 @@ def diff(
     after: Annotated[Path, argument("The plan as it shall be.", "B.TOML")],
     as_json: Annotated[bool, option("Print JSON instead of tables.", flag="--json")] = False,
 ) -> None:
-    """What changed between two plans, and what it means for epsilon, noise, bytes and survivors."""
+    """Show what changed between two plans, and what it means for epsilon, noise, bytes and survivors."""
     from privstats.plan import difference
 
     change = difference(ps.Plan.read(before), ps.Plan.read(after))

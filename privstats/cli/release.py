@@ -55,7 +55,7 @@ def show(
 ) -> None:
     """Print a release: its plan, the parties in it, its noise, and what it promises by itself.
 
-    What a course promises of all its sessions together is in no release; --plan COURSE.TOML says it.
+    No release holds the promise of a course for all its sessions together; --plan COURSE.TOML adds it.
     """
     release = ps.Release.load(path)
     facts = _facts(release, _signed(path), "" if plan is None else together(read_expected(plan)))

@@ -25,7 +25,7 @@ PAGE, ETHICS, EVIDENCE, BILL = "report.html", "ethics.html", "evidence.html", "c
 
 @dataclass(frozen=True)
 class Beside:
-    """What the page speaks of beside the plan."""
+    """Files that the page covers in addition to the plan."""
 
     release: Annotated[Path | None, option("A release made under the plan.")] = None
     head: Annotated[Path | None, option("A model made from it, as its save() wrote it.")] = None
@@ -34,7 +34,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class Search:
-    """What is tried, how long and how reproducibly."""
+    """Choice of audits and attacks, how long they run and how reproducibly."""
 
     audit: Annotated[bool, option("Run every audit of the plan (seconds).", flag="--audit")] = False
     attack: Annotated[bool, option("Run every attack on the plan (minutes).", flag="--attack")] = False
@@ -63,7 +63,7 @@ def report(
 ) -> None:
     """Write one page in plain words: what is collected, promised and not promised, spent and tried.
 
-    Exit code 1 when an audit or an attack contradicts a promise; the page is written and says so.
+    Exit code 1 when an audit or an attack contradicts a promise; the page is still written, and reports it.
     """
     from privstats.cli.parts.terminal import prepare
     from privstats.course.document import is_course
@@ -104,7 +104,7 @@ def _require_its_own(ethics: bool, evidence: bool, beside: Beside, search: Searc
 
 
 def _write(statement: pages.Statement, page: Path, signer: ps.secagg.Identity | None) -> None:
-    """The page, and its signature beside it."""
+    """Write the page, and its signature next to it."""
     from privstats.files.envelope import sign_beside, signature_path
     from privstats.workflows import report as pages
 

@@ -32,7 +32,7 @@ _TERMS = ("clients", "max_records", "model", "unit", "adjacency", "epsilon", "de
 
 @dataclass(frozen=True)
 class Split:
-    """Which of the records are scored."""
+    """Choice of the records that are scored."""
 
     split: Annotated[float | None, option("Score what this split kept out of the sums; give the same share.")] = None
     seed: Annotated[int, option("The split's.")] = 0
@@ -49,7 +49,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Bins:
-    """How scores are counted."""
+    """Bins in which scores are counted."""
 
     bins: Annotated[int, option("Bins of the score, public.")] = 20
     release: Annotated[
@@ -72,25 +72,44 @@ class Bins:
     ] = None
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What to show of the score of own files; a plan has no score yet and takes none of it."""
+
+    thresholds: Annotated[
+        list[float] | None,
+        option(
+            "Of own files and two classes: print sensitivity and specificity from this probability on; repeat.",
+            flag="--threshold",
+        ),
+    ] = None
+    figure: Annotated[
+        Path | None, option("Draw it too (.svg, .png, .pdf): ROC curves, calibration, confusion.", "FILE")
+    ] = None
+
+    def require_none(self) -> None:
+        """Refuse these for a plan."""
+        if self.thresholds:
+            raise PlanError("--threshold is of own files: the counts of a plan are read at the edges of its bins")
+        if self.figure is not None:
+            raise PlanError(
+                "--figure draws a score, and a plan has none yet: privstats table RELEASE --figure draws its own"
+            )
+
+
 @app.command()
 @expanded
 def score(
     dialect: Dialect,
     split: Split,
     bins: Bins,
+    shown: Shown,
     answers: Annotated[Any, ANSWERS],
     head: Annotated[Path, argument("The head, as its save() wrote it.", "HEAD")],
     files: Annotated[
         list[Path] | None, argument("Your own records: CSV, Parquet, or npz with X and y.", "FILE...")
     ] = None,
     target: Target = None,
-    threshold: Annotated[
-        list[float] | None,
-        option("Of own files and two classes: print sensitivity and specificity from this probability on; repeat."),
-    ] = None,
-    figure: Annotated[
-        Path | None, option("Draw it too (.svg, .png, .pdf): ROC curves, calibration, confusion.", "FILE")
-    ] = None,
     plan: Annotated[Path | None, option("Write the plan, and the head beside it.", "SCORE.TOML", panel=_PLAN)] = None,
     as_json: Json = False,
     force: Force = False,
@@ -101,25 +120,16 @@ def score(
     under which every party scores what it kept out and only noisy counts leave it: `privstats flower new` runs it, and
     `privstats table RELEASE` reads the score.
     """
-    drawable(figure)
+    drawable(shown.figure)
     scoring = _scoring(head, bins)
     if (plan is None) == (not files):
         raise PlanError("give files of your own records to score, or --plan SCORE.TOML for a plan over all parties")
     if plan is None:
         named = [split.file(dialect, each, target) for each in files or ()]
-        _score_files(scoring, named, tuple(threshold or ()), figure, as_json=as_json)
+        _score_files(scoring, named, shown, as_json=as_json)
         return
-    _require_no_score(threshold, figure)
+    shown.require_none()
     _write_plan(plan, scoring, {"vanish": 0, "colluders": 0, **given_in(answers)}, force=force)
-
-
-def _require_no_score(threshold: list[float] | None, figure: Path | None) -> None:
-    if threshold:
-        raise PlanError("--threshold is of own files: the counts of a plan are read at the edges of its bins")
-    if figure is not None:
-        raise PlanError(
-            "--figure draws a score, and a plan has none yet: privstats table RELEASE --figure draws its own"
-        )
 
 
 def _scoring(head: Path, bins: Bins) -> ps.Scoring:
@@ -164,32 +174,24 @@ def _require_terms(given: Mapping[str, Any]) -> None:
         )
 
 
-def _score_files(
-    scoring: ps.Scoring,
-    named: Sequence[RecordFile],
-    thresholds: tuple[float, ...],
-    figure: Path | None,
-    *,
-    as_json: bool,
-) -> None:
+def _score_files(scoring: ps.Scoring, named: Sequence[RecordFile], shown: Shown, *, as_json: bool) -> None:
     from privstats.intake.split_notes import require_same_split
 
     for file in named:
         require_same_split(file, scoring.head.provenance_.plan, scoring.head.provenance_.course)
-    score, own = _own_score(scoring, named, thresholds)
-    if figure is not None:
-        score.plot(figure)
+    score, own = _own_score(scoring, named, tuple(shown.thresholds or ()))
+    if shown.figure is not None:
+        score.plot(shown.figure)
     if as_json:
-        facts = {
-            "head": scoring.schema.head,
-            "records": len(own.y),
-            "rows": score.to_rows(),
-            "remarks": score.remarks,
-        }
-        typer.echo(json_text(facts))
+        head, rows = scoring.schema.head, score.to_rows()
+        typer.echo(json_text({"head": head, "records": len(own.y), "rows": rows, "remarks": score.remarks}))
         return
     typer.echo(score.summary(own=True).as_text())
-    if any(file.split is None for file in named):
+    _say_whose(own, kept_out=all(file.split is not None for file in named))
+
+
+def _say_whose(own: OwnRecords, *, kept_out: bool) -> None:
+    if not kept_out:
         say(
             "these records must have had no part in the head: with --split those that a split kept out are scored alone"
         )

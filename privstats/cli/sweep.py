@@ -34,17 +34,14 @@ class Varied:
 
 @dataclass(frozen=True)
 class Scored:
-    """What is scored."""
+    """Heads and baselines that are scored."""
 
     head: Annotated[
         list[str] | None, option("A head, such as LDA; an unknown name lists them all. By default the closed forms.")
     ] = None
     baseline: Annotated[
         list[str] | None,
-        option(
-            "dp-sgd or dp-gd: what Opacus trains on the pooled records at each epsilon; needs torch. "
-            "Or a rival of another package, by name."
-        ),
+        option("A rival of an installed package, by name: what it trains on the pooled records at each epsilon."),
     ] = None
     centred: Annotated[bool, option("Also score each head of one release after a noisy mean.", flag="--centred")] = (
         False
@@ -54,7 +51,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """How often, and by how many processes."""
+    """Number of draws, and of processes."""
 
     repeats: Annotated[int, option("Draws of noise and partition at every point.")] = 5
     seed: Annotated[int, option("Fixes the draws.")] = 0

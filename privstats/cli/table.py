@@ -23,6 +23,8 @@ Times: TypeAlias = Literal["discrete", "continuous"]
 
 app = typer.Typer(rich_help_panel="Read")
 
+_HEADER_BYTES = 1 << 16
+
 
 class Reader(Enum):
     """The names of the readers."""
@@ -57,7 +59,7 @@ class Form(Enum):
 
 @dataclass(frozen=True)
 class Asked:
-    """What a reader is told beside the release; most options serve some readers alone."""
+    """Options of a reader besides the release; most serve some readers alone."""
 
     columns: Annotated[
         list[str] | None,
@@ -135,7 +137,7 @@ class Asked:
 
     @property
     def references(self) -> dict[str, str]:
-        """By column the cell that its others are compared with."""
+        """Reference cell by column."""
         pairs = dict(each.partition("=")[::2] for each in self.reference or ())
         if not all(column and cell for column, cell in pairs.items()):
             raise ReleaseError("--reference names a column and one of its cells: --reference ward=B")
@@ -148,7 +150,7 @@ _SERVE_ONE = {"forest": Reader.HAZARDS, **_OF_EFFECTS, "binary": Reader.TABLE_ON
 
 @dataclass(frozen=True)
 class Output:
-    """Where the table goes."""
+    """Form and destination of the table."""
 
     figure: Annotated[
         Path | None,
@@ -195,7 +197,8 @@ class Output:
             say(f"noise hides every row, so {self.figure} is not drawn", err=True)
 
     def _print(self, result: TableResult, facts: dict[str, object]) -> None:
-        """The table, or its paragraph; what must be read before any number beside rows that have no room for it."""
+        """Print the table, or its paragraph; rows of CSV have no room for the caution, so it goes to standard error
+        first."""
         if self.form is Form.CSV and result.summary.caution:
             say(result.summary.caution, err=True)
         if self.form is Form.JSON:
@@ -222,6 +225,8 @@ def table(
     from privstats.cli.parts.table_results import READERS
 
     output.check()
+    for release in releases:
+        _require_no_synthetic_rows(release)
     rounds = [ps.Release.load(release) for release in releases]
     last = rounds[-1]
     reader = chosen or _fitting(last, grouped=asked.grouped, timed=asked.time is not None)
@@ -236,6 +241,21 @@ def table(
     output.write(result, reader, facts)
     if not result.told:
         raise typer.Exit(1)
+
+
+def _require_no_synthetic_rows(path: Path) -> None:
+    """Refuse a file of synthetic rows, whose header line has their mark."""
+    from privstats.transforms.reading import SYNTHETIC_MARK
+
+    if not path.is_file():
+        return
+    with path.open("rb") as file:
+        header = file.readline(_HEADER_BYTES)
+    if SYNTHETIC_MARK.encode() in header:
+        raise ReleaseError(
+            f"{path} holds synthetic rows, from which no estimate has an interval: give the release of a session "
+            "that counted the records"
+        )
 
 
 def _fitting(release: ps.Release, *, grouped: bool, timed: bool) -> Reader:

@@ -31,7 +31,7 @@ _OF_ALL = "Of all CSV files, and else found in each:"
 
 @dataclass(frozen=True)
 class Asked:
-    """What is rehearsed, as ``rehearsal.Asked`` takes it."""
+    """Options of a rehearsal, as ``rehearsal.Asked`` accepts them."""
 
     target: Annotated[str, option("The column that is predicted, of a few classes.", "COLUMN")]
     epsilon: Annotated[float, option("The promise.")]
@@ -47,7 +47,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Written:
-    """How the files are written."""
+    """Text encoding, separator and decimal mark of the files."""
 
     encoding: Annotated[str | None, option(f"{_OF_ALL} text, such as cp1252.")] = None
     separator: Annotated[str | None, option(f"{_OF_ALL} fields: , ; | : or tab.", "CHARACTER")] = None
@@ -74,7 +74,7 @@ def rehearse(
 ) -> None:
     """Rehearse a study on files that you may look at, with real masks and real noise, and write a page.
 
-    It reads off the files what a study must know in advance, and says so first, so the result is no release.
+    The files supply what a study must know in advance, which is printed first; so the result is no release.
     """
     from privstats.workflows import rehearsal
     from privstats.workflows.report import require_extra

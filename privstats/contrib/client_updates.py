@@ -1,11 +1,11 @@
-"""A client's update of somebody else's model, made private at the client before it leaves, round after round.
+"""Make a client's update of another program's model private at the client before it leaves, round after round.
 
-For training by rounds in other people's programs: their code trains, this shortens what it sends to a public norm,
-rounds it to whole numbers, adds noise, and charges the client's own ledger first. It knows no carrier;
+This module serves training by rounds in other people's programs: their code trains; this module clips each update to a
+public norm, rounds it to integers, adds noise, and charges the client's own ledger first. It knows no carrier;
 ``contrib.nvflare.weights`` is a filter over it.
 
-The update is one record of a :class:`~privstats.schema.MeanSchema`, its clip norm, grid, noise and price are that
-schema's, and so is the proof. So no second formula, sampler or accountant exists for it.
+The update is one record of a :class:`~privstats.schema.MeanSchema`; clip norm, grid, noise, price and proof are that
+schema's. So no second formula, sampler or accountant exists for it.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ class ClientUpdates:
     """Noise on the updates that one client sends in several rounds, under one promise for the client.
 
     Every round costs mu = mu(epsilon, delta) / sqrt(rounds), which adds up to the promise after ``rounds`` of them. The
-    noise is *local*: each client adds all of it, nobody else is trusted, and the mean of n updates has 1 / sqrt(n) of
-    one client's noise in every entry. (The same noise once, on the sum at an honest server, would be *central*.)
+    noise is *local*: each client adds all of it, no other party is trusted, and the mean of n updates has 1 / sqrt(n)
+    of one client's noise in every entry. (The same noise once, on the sum at an honest server, would be *central*.)
 
     Guarantee:
         Unit one client with all its records, adjacency replace-one: its data may be exchanged for any other, also for
-        none. An update u becomes whole numbers q of norm at most 2**20 (``moments.grid``), decided in whole numbers,
-        whatever u is; so two of them differ by at most 2 C in real units, and q plus rounded Gaussian noise of
-        sigma = 2 C / mu is exactly mu-GDP. Rounds compose as sqrt(sum mu_i^2), also where the model of a round depends
-        on the updates before. Source: Dong, Roth and Su 2022, theorem 1 and corollary 3.3; clipping whole updates:
-        McMahan et al. 2018 (arXiv:1710.06963). Assumes that nothing else of the client's data leaves, and that its
-        ledger is charged for everything that does.
+        none. An update u becomes integers q of norm at most 2**20 (``moments.grid``), decided in integers, whatever u
+        is; so two of them differ by at most 2 C in real units, and q plus rounded Gaussian noise of sigma = 2 C / mu is
+        exactly mu-GDP. Rounds compose as sqrt(sum mu_i^2), also where the model of a round depends on the updates
+        before. Source: Dong, Roth and Su 2022, theorem 1 and corollary 3.3; clipping complete updates: McMahan et al.
+        2018 (arXiv:1710.06963). Assumes that nothing else of the client's data leaves, and that its ledger is charged
+        for everything that does.
 
     Args:
         shapes: the names of an update's arrays and their shapes; public, as the model is.
         clip_norm: C, the norm over all arrays together that an update is shortened to; public, chosen without data.
         epsilon, delta: the promise of all rounds together.
-        rounds: how many rounds it is divided over.
+        rounds: the number of rounds that share it.
 
     Raises:
-        PlanError: a value out of range, or so many rounds that one of them would be nothing but noise.
+        PlanError: a value out of range, or rounds so small in budget that each would be nothing but noise.
 
     Example:
         >>> from privstats.contrib.client_updates import ClientUpdates
@@ -90,12 +90,12 @@ class ClientUpdates:
 
     @property
     def size(self) -> int:
-        """How many numbers an update has."""
+        """Number of entries of an update."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
     @cached_property
     def schema(self) -> MeanSchema:
-        """What one update is: one record, all arrays one behind the other in the order of their names."""
+        """Schema of one update: one record, the arrays concatenated in the order of their names."""
         return MeanSchema(self.size, self.clip_norm, _GRID_BITS)
 
     @cached_property
@@ -137,9 +137,9 @@ class ClientUpdates:
         *,
         allow_reproducible: bool = False,
     ) -> dict[str, NDArray[np.float32]]:
-        """What may leave: the update, shortened, rounded and with noise, after the ledger was charged for it.
+        """Charge the ledger, then return the update clipped, rounded and with noise: the only form that may leave.
 
-        Each call is a round of its own and costs its price, also where the same update is given again.
+        Each call is a separate round and costs its price, also where the same update is passed again.
 
         Args:
             update: arrays by name, of :attr:`shapes`. One that holds NaN or infinity counts as zeros.
@@ -149,11 +149,11 @@ class ClientUpdates:
             allow_reproducible: whether ``rng`` may be reproducible.
 
         Returns:
-            float32 arrays by name, whatever came in.
+            float32 arrays by name, whatever types were passed.
 
         Raises:
             DataError: other names or shapes; nothing is spent.
-            LedgerError: the account's cap does not admit one more round, it is kept per record, or there is none;
+            LedgerError: the account's cap does not admit one more round, the account is per record, or there is none;
                 nothing is spent, and nothing may leave.
         """
         row, noise = self._row(update), checked(rng, allow_reproducible=allow_reproducible)
@@ -231,7 +231,7 @@ class ClientUpdates:
 
 
 def _numbers(name: str, given: Any) -> NDArray[np.float64]:
-    """One array of an update, whose type is of numbers, whatever they are.
+    """Return one array of an update as float64; its type must be numeric.
 
     Raises:
         DataError: another type: objects, texts, dates, complex numbers, or an array with a mask.

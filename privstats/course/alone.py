@@ -89,7 +89,7 @@ def private_release(
         X, y: records, as :func:`privstats.measure` takes them: arrays, files, tensors, or an iterable of ``(X, y)``
             batches without ``y``.
         persons: under a promise per person an id for each row, ``(n,)``, as there.
-        ledger: a :class:`~privstats.session.Charge`, which can also say that one record may be in several rows; or a
+        ledger: a :class:`~privstats.session.Charge`, which can also state that one record may be in several rows; or a
             :class:`~privstats.dp.Ledger`, whose account ``dataset`` names; or ``"uncharged"`` to record it nowhere.
         dataset: the account in ``ledger``; may be left out where the ledger has one account only.
         max_records: a public bound on the number of records, never a count of them; about a thousand million if
@@ -109,7 +109,7 @@ def private_release(
         UserWarning: there is no record.
         ClippedWarning: the clip shortens more than nine rows in ten, or the bound more than one target in ten. The
             share in the sentence is exact and outside the guarantee: it is for the caller, who holds the records, and
-            stands in no release.
+            no release contains it.
 
     Raises:
         PlanError: another trust model or unit, no privacy at all, or bounds that do not fit the ring.
@@ -231,7 +231,7 @@ def single_party_plan(schema: Schema, privacy: Privacy, *, max_records: int | No
 
 
 def _require_same_records(course: object) -> None:
-    """Refuse what is no course, and one whose rounds take records of their own."""
+    """Refuse an argument that is no course, and a course whose rounds each need records of their own."""
     if not isinstance(course, Course):
         raise DataError(f"course must be a Course, got {type(course).__name__}; for one plan use private_release")
     if isinstance(course, DisjointRounds):

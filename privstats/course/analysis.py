@@ -1,6 +1,7 @@
-"""What the owners of a course declare before its first session: which of its numbers they will report as findings.
+"""Declare, before a course's first session, which of its numbers its owners will report as findings.
 
-It enters the digest by which ledgers charge a course and parties join it, so after the first release it cannot change.
+The declaration is part of the digest under which ledgers charge a course and parties join it, so it cannot change after
+the first release.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ class Analysis:
         alpha: the level that each family keeps, up to .5.
         estimand: the schema's, if it is to be declared.
         date: as text. The digest is evidence of what was declared, and no date in a file is.
-        assignment, measured_before, missing: what the table is to say of how the treatment was assigned, when the
-            columns were measured, and missing outcomes.
+        assignment, measured_before, missing: sentences of the table on how the treatment was assigned, when the columns
+            were measured, and how missing outcomes are treated.
 
     Raises:
         PlanError: a name twice, no primary outcome, or a value out of range.
@@ -76,7 +77,7 @@ class Analysis:
 
     @classmethod
     def of(cls, table: object) -> Analysis:
-        """From the table ``[analysis]`` of a file.
+        """Build an analysis from the table ``[analysis]`` of a file.
 
         Raises:
             PlanError: a key that is missing or unknown, or as for the class.
@@ -88,7 +89,7 @@ class Analysis:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Analysis:
-        """From a file of one table ``[analysis]``, for ``privstats course init --analysis``.
+        """Read an analysis from a file of one table ``[analysis]``, for ``privstats course init --analysis``.
 
         Raises:
             PlanError: the file cannot be read, is no TOML, or holds anything else.
@@ -103,7 +104,7 @@ class Analysis:
 
     @property
     def table(self) -> dict[str, Any]:
-        """What a file holds of it: what is not empty."""
+        """The table for a file: every field that is not empty."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items() if v not in ("", ())}
 
     @property

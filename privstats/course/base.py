@@ -90,26 +90,27 @@ class Course(Protocol):
 
 @runtime_checkable
 class DisjointRounds(Protocol):
-    """A course whose rounds hold different records, so that all together cost less than their squares add up to.
+    """A course whose rounds hold different records, so that all rounds together cost less than the sum of their mu^2.
 
-    Its one priced plan is every round's. Only a record registry (``RecordRegistry``) keeps the records apart, so
-    :func:`privstats.course.spend` writes into the ledger that there must be one; without it
-    :func:`privstats.course.authorize` and ``Ledger.mark_started`` refuse. No plan of another course is ever priced so.
+    Its one priced plan is every round's. Only a record registry (``RecordRegistry``) keeps the rounds' records
+    disjoint, so :func:`privstats.course.spend` writes into the ledger that a registry is required; without one
+    :func:`privstats.course.authorize` and ``Ledger.mark_started`` refuse. No plan of another course is ever priced in
+    this way.
     """
 
     def multiplicity(self, adjacency: Adjacency) -> float:
-        """How many mu^2 of a round, computed under this adjacency, all rounds cost together."""
+        """Return the factor by which all rounds together cost one round's mu^2, computed under this adjacency."""
         ...
 
 
 @dataclass(frozen=True)
 class Round:
-    """A place in a course and the plan that stands there now.
+    """A round's number in a course, and its current plan.
 
     Attributes:
         place: its number, from 0.
         plan: the plan.
-        after: SHA-256 over the digests of the plans and sums released before: what the plan was chosen from.
+        after: SHA-256 over the digests of the earlier plans and released sums, from which the plan was chosen.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

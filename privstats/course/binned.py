@@ -1,8 +1,9 @@
-"""Cut points first, then a plan or a course behind them: a table whose ranges nobody knows.
+"""Compute cut points first, then run a plan or a course with them: for a table whose ranges are unknown.
 
-Open columns of the plan's ``Cells`` are counted in a few sessions, each in cells that follow from the counts before
-(``estimates.cut_points``). Then runs what the course was made of, its columns closed by the cut points that were found.
-All sessions keep one promise. Nothing but released counts decides an edge, so nothing more is spent on the choice.
+A few sessions count the open columns of the plan's ``Cells``, each in cells that follow from the earlier counts
+(``estimates.cut_points``). Then the plan or course that this course was made of runs, its columns closed by the
+estimated cut points. All sessions keep one promise. Only released counts decide an edge, so choosing edges spends
+nothing more.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _CLEAR_FROM, _NAMED = 20.0, 6
 
 @dataclass(frozen=True)
 class Counting:
-    """How columns are counted, whatever the table.
+    """Settings by which the columns of any table are counted.
 
     Attributes:
         step: of the first grid, between its powers of two.
@@ -74,20 +75,21 @@ _USUAL = Counting(step=2, cells=32, share=0.2, sessions=4)
 class Binned(Planned):
     """Counts of the open columns of a table in a few sessions, then a plan or a course behind the cut points.
 
-    The plan's transform starts with :class:`~privstats.Cells`, and a column whose edges it leaves open has its cut
-    points found here: every record counts 1 in one cell of each such column, the cells of the first session are
-    magnitudes of any size (1e-6 to 1e12, of both signs), and those of the next ones follow from the counts before. A
+    The plan's transform starts with :class:`~privstats.Cells`, and this course estimates the cut points of each column
+    whose edges are open. Every record counts 1 in one cell of each such column. The first session's cells are
+    magnitudes of any size (1e-6 to 1e12, of both signs); those of the next sessions follow from the earlier counts. A
     count session without a sum leaves the cells as they are; a column that no session shows gets public cut points.
 
     Four sessions share a fifth of mu^2: powers of four, then three times 32 cells, of whatever table. Where
-    :attr:`signal_to_noise` is small, stating the edges of some columns, or reading fewer, does more than any of this.
+    :attr:`signal_to_noise` is small, stating the edges of some columns, or reading fewer columns, helps more than any
+    of these settings.
 
     Args:
-        then: what follows on the cut points: a plan, or a course of one. If the promise of all sessions is given,
+        then: a plan, or a course of one, that runs with the cut points. If the promise of all sessions is given,
             :meth:`within` divides it.
         expected_records: n, which its owners state; never counted from the records.
         share: the counts' part of mu^2, from 1/64 to .9; None: a fifth.
-        sessions: of counts, from 1 to 6; None: 4. Two suffice where no column lies in one octave.
+        sessions: of counts, from 1 to 6; None: 4. Two suffice where every column spans more than one octave.
         promise: the owners' promise for all sessions together, for files and audits.
 
     Raises:
@@ -173,15 +175,16 @@ class Binned(Planned):
     def signal_to_noise(self) -> float:
         """Records of the cohort over the standard deviation of one count released at a fifth of mu^2 in four sessions.
 
-        That is how clearly a full cell stands out, whatever the trust model, unit and adjacency; every planned party's
-        noise is in it. It follows from ``expected_records``, the plan's promise and the number of open columns.
+        It measures how clearly a full cell exceeds the noise, whatever the trust model, unit and adjacency; every
+        planned party's noise is included. It follows from ``expected_records``, the plan's promise and the number of
+        open columns.
         """
         counted = _USUAL.share if self.share is None else self.share
         return _signal(self._plan, self.expected_records, (self._rest.mu / mu_of(self._plan)) ** 2 / (1 - counted))
 
     @property
     def remark(self) -> str:
-        """What its owners should know of how clearly columns are counted; empty where that is fine."""
+        """Advice for the owners where counts are too noisy to show the columns; empty where they are clear."""
         if self.signal_to_noise >= _CLEAR_FROM:
             return ""
         many = ", ".join(self.columns[:_NAMED]) + (", ..." if len(self.columns) > _NAMED else "")
@@ -193,7 +196,7 @@ class Binned(Planned):
 
     @cached_property
     def counting(self) -> Counting:
-        """How columns are counted."""
+        """Settings by which columns are counted."""
         share = _USUAL.share if self.share is None else self.share
         return replace(_USUAL, share=share, sessions=self.sessions or _USUAL.sessions)
 
@@ -250,7 +253,7 @@ class Binned(Planned):
 
     @cached_property
     def _known(self) -> dict[int, tuple[Releases, tuple[Grid, Mapping[str, Occupied]]]]:
-        """By how many counts there were, those of the last call and what followed: a course asks once a round."""
+        """Cache of the last call, by number of counts: its releases and its result. A course asks once a round."""
         return {}
 
     def _after(self, counts: Releases) -> tuple[Grid, Mapping[str, Occupied]]:
@@ -277,7 +280,7 @@ class Binned(Planned):
         return _count_plan(self._plan, grid, rest * share / (1 - share) / self.counting.sessions)
 
     def _behind(self, edges: Mapping[str, Sequence[float]]) -> Planned:
-        """What follows, its columns closed by these cut points."""
+        """Return the course that follows, its columns closed by these cut points."""
         origin, *_ = fields(self._rest)  # type: ignore[arg-type]
         plan = self._plan
         cells, *maps = plan.schema.transform
@@ -372,7 +375,7 @@ def _closed(cells: Cells, occupied: Mapping[str, Occupied]) -> dict[str, tuple[f
 
 
 def _occupied(release: Release, known: Mapping[str, Occupied]) -> dict[str, Occupied]:
-    """Where the records of every column are that these counts show, or those before."""
+    """Return where each column's records are, according to these counts or, where they show none, the earlier ones."""
     schema, sigma = release.plan.schema, release.sigma["T"] * COUNT_SCALE
     assert isinstance(schema, CountSchema)  # noqa: S101  its plan is a course's
     places, rest = {}, release.vector.tolist()

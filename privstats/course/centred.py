@@ -48,15 +48,16 @@ _PLACES = 1 << 16  # the centre in the second plan is a multiple of 1 / this, on
 class Centred(Planned):
     """The noisy mean m of all rows, then the plan's class sums of rows ``(x - m) / |x - m|``.
 
-    Rows of one length lie around their mean, and what all classes share takes most of that length. Centred rows spend
-    it on what tells classes apart. Where noise hides the mean, m is 0 and the second plan is ``plan`` as it stands; a
-    first session without a sum has the same effect. It serves heads of one release; a refined softmax gains nothing.
+    Rows of one length cluster around their mean, and the part that all classes share takes most of that length. Centred
+    rows spend it on the differences between classes. Where noise hides the mean, m is 0 and the second plan is ``plan``
+    unchanged; a first session without a sum has the same effect. It serves heads of one release; a refined softmax
+    gains nothing.
 
     Args:
         plan: the second plan but for the mean in its transform: of a ``ClassSchema`` of rows of norm 1. If the promise
             of all sessions is given, :meth:`within` divides it.
-        expected_records: n, which its owners state; never counted from the records. None: ``cohort.max_records``. If it
-            is too large by some factor, the mean is too short by the same.
+        expected_records: n, which its owners state; never counted from the records. None: ``cohort.max_records``. An n
+            that is too large by some factor makes the mean too short by the same factor.
         promise: the owners' promise for all sessions together, for files and audits.
         calibrated: whether a masked sum of eleven numbers ends the course, which gives ``LDA`` its temperature
             (``LDA.temperature_``). It takes 1 % of the course's mu^2; the plan must have N, A and B, no min_count, and
@@ -68,7 +69,7 @@ class Centred(Planned):
 
     Guarantee:
         All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan: the noise of each is
-        sized for its own mu whatever the centre and the published scores are, because rows are clipped behind the one
+        sized for its own mu whatever the centre and the published scores are, because rows are clipped after centring
         and no scores make a record count for more (:class:`~privstats.CalibrationSchema`), and they compose
         (:class:`Course`). The mean takes 1 % of mu^2.
 
@@ -239,7 +240,7 @@ def _rest(calibrated: bool) -> float:
 
 
 def _obstacle(plan: Plan) -> str | None:
-    """Why no discriminant of all classes follows from the sums, or none whose map can be published; None if one can."""
+    """Return why the sums give no discriminant of all classes, or none whose map can be published; None if they do."""
     schema: Any = plan.schema
     if schema.statistics != "NAB":
         return (
@@ -305,7 +306,8 @@ def shrunk_mean(total: NDArray[np.float64], sigma: float, records: int) -> NDArr
 
 
 def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:
-    """The plan of rows ``(x - m) / |x - m|`` behind its transform; as it stands where the centre m, ``(d,)``, is 0."""
+    """Return the plan of rows ``(x - m) / |x - m|`` after its transform; unchanged where the centre m, ``(d,)``, is
+    0."""
     if not centre.any():
         return plan
     schema = plan.schema
@@ -314,7 +316,7 @@ def centred_by(plan: Plan, centre: NDArray[np.float64]) -> Plan:
 
 
 def require_centrable(plan: Plan) -> None:
-    """Refuse a plan whose rows no mean can be taken out of.
+    """Refuse a plan whose rows cannot be centred.
 
     Raises:
         PlanError: naming what the plan has instead, and the remedy.

@@ -1,16 +1,15 @@
-"""The file form of a course: a short TOML beside the file of what it was made of, which it names and holds by digest.
+"""The file form of a course: a short TOML next to the file of its origin, which it names and pins by digest.
 
-A course is made of a plan as a rule; one that is made of another course names that one's file, which names its plan's.
-It holds the owners' promise for all rounds together, ``[promise]`` with epsilon and delta, so that an audit can compare
-the rounds' sum with it. Version 1, which had none, was before the first release. What the owners declare to report,
-``[analysis]``, makes version 3, which versions of privstats that know none refuse. Reading refuses unknown keys and
-another plan than the one that was reviewed. The file holds no releases and no values: those travel beside each round's
+A course's origin is a plan as a rule. A course made of another course names that course's file, which names its plan's.
+The file holds the owners' promise for all rounds together, ``[promise]`` with epsilon and delta, so that an audit can
+compare the rounds' sum with it. Version 1, which had no promise, was before the first release. The declared analysis,
+``[analysis]``, makes version 3, which versions of privstats without analyses refuse. Reading refuses unknown keys and
+another plan than the one that was reviewed. The file holds no releases and no values: those travel with each round's
 plan.
 
-A course's file holds its owners' promise as a whole. The rounds' plans hold parts of it, and a sum of parts
-contradicts nothing. So version 2 of the file has a table ``[promise]``, ``course check`` and ``audit course`` compare
-the rounds' sum with it, and it is in no digest: a course's cost follows from its plans, and entries in ledgers stay
-as they were.
+The rounds' plans hold parts of the promise, and a sum of parts contradicts nothing. So version 2 of the file has the
+table ``[promise]``, and ``course check`` and ``audit course`` compare the rounds' sum with it. The promise is in no
+digest: a course's cost follows from its plans, and entries in ledgers stay as they were.
 """
 
 from __future__ import annotations
@@ -50,15 +49,15 @@ class Written(Course, Protocol):
 
     @property
     def promise(self) -> Promise | None:
-        """Its owners' promise; None without DP, or if none was declared."""
+        """The owners' promise; None without DP, or if none was declared."""
         ...
 
 
 def write(path: str | os.PathLike[str], course: Written) -> Path:
-    """Write a course, and what it was made of beside it (``study.toml``, ``study.first.toml``), each whole.
+    """Write a course, and its origin next to it (``study.toml``, ``study.first.toml``), each file atomically.
 
     Returns:
-        The path of the file of what it was made of.
+        The path of the origin's file.
 
     Raises:
         PlanError: the path is none, for example because the course comes first.
@@ -120,7 +119,7 @@ def is_course(path: str | os.PathLike[str]) -> bool:
 
 
 def read(path: str | os.PathLike[str]) -> Written:
-    """Read a course file and what lies beside it: its plan, or a course and that one's plan.
+    """Read a course file and the files next to it: its plan, or a course and that course's plan.
 
     Raises:
         PlanError: a file cannot be read or does not hold together, the plan is not the one that the course names, or
@@ -173,7 +172,7 @@ def stated(path: str | os.PathLike[str]) -> tuple[Written, Promise | None]:
 
 
 def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
-    """The same, of a course that may be made of no more than these."""
+    """Read a course whose origin may only be of the kinds in ``bases``."""
     table, promise, declared = _tables(read_text(path))
     kind = table.get(_KIND)
     kinds = {row.name: row for row in KINDS.values() if row.promise is not None}
@@ -198,7 +197,7 @@ def _stated(path: Path, bases: Sequence[str]) -> tuple[Written, Promise | None]:
 
 
 def _origin(path: Path, key: str, digest: str) -> Plan | Written:
-    """What a course was made of: a plan, or a course that is made of a plan, so that no file can name itself."""
+    """Read a course's origin: a plan, or a course that is made of a plan, so that no file can name itself."""
     origin = Plan.read(path) if key == "plan" else _with_promise(*_stated(path, ("plan",)))
     if origin.digest != digest:
         raise PlanError(

@@ -1,4 +1,5 @@
-"""A treatment effect under one promise: a propensity where nobody assigned it, outcome lines, then influence values.
+"""A treatment effect under one promise: a propensity where the treatment was not randomised, outcome lines, then
+influence values.
 
 This module decides the plans, their price and their order, and reads what each session publishes off those before:
 weights of a propensity, outcome lines, sums by arm. ``inference.effect`` reads the table.
@@ -36,7 +37,7 @@ _ODDS = 4.0  # 1 / (p (1 - p)) at p = 1/2
 
 
 def zero_values(schema: EffectSchema) -> dict[str, Values]:
-    """What a course's plan publishes before there is a release: 0."""
+    """Return the published values of a course's plan before there is a release: zeros."""
     return {name: Values(np.zeros(shape, np.int64), 0) for name, shape in schema.needs.items()}
 
 
@@ -62,7 +63,8 @@ def propensity_schema(schema: EffectSchema) -> ScoreSchema:
 
 
 def published_values(schema: EffectSchema, have: Sequence[Release]) -> dict[str, Values]:
-    """What the last session publishes after the releases of all others: the lines, and w where one is fitted."""
+    """Return the values that the last session publishes after all other releases: the lines, and w where one is
+    fitted."""
     if not have:
         return zero_values(schema)
     line = {name: published_line(schema, have[-1], place) for place, name in enumerate(schema.lines)}
@@ -72,10 +74,11 @@ def published_values(schema: EffectSchema, have: Sequence[Release]) -> dict[str,
 
 
 def published_line(schema: EffectSchema, outcome: Release, place: int = 0) -> Values:
-    """Both lines of one outcome and the guess of its effect from the release of the outcome session, in one array.
+    """Return both lines of one outcome, and the guess of its effect, in one array, from the release of the outcome
+    session.
 
-    In one, because two machines may differ by a part of its largest entry (:meth:`Values.near`), and the guess is a
-    small difference of large numbers.
+    One array holds all, because two machines may differ by a part of its largest entry (:meth:`Values.near`), and the
+    guess is a small difference of large numbers.
     """
     sums = arm_sums(schema, outcome, place)
     lines = outcome_lines(sums, schema.half)
@@ -112,7 +115,7 @@ def arm_sums(schema: EffectSchema, outcome: Release, place: int = 0) -> ArmSums:
 
 
 def assigned_sums(schema: EffectSchema, first: Release) -> ArmSums:
-    """The same of all records, whether their outcomes are missing or not; h is not in it, and 0.
+    """Return the arms' sums of all records, with or without an outcome. They contain no h, which is 0.
 
     In the first round of a propensity every w is 0, so its information is a fourth of the Gram matrix.
 
@@ -156,14 +159,15 @@ class Effect(Planned):
     """The sessions of a treatment effect; the last sums influence values at what the others published.
 
     In a randomised trial the outcome lines of both arms come first. They only make the interval shorter: it holds
-    whether they are right or wrong, or left out with ``share=0``, which is narrower below some 500 records at epsilon
-    1. Where nobody assigned the treatment, rounds of a logistic regression of the arm come before them, and two fifths
-    of mu^2 go there. So they do in a trial with missing outcomes: of whether an outcome is there, in either arm.
+    whether the lines are right or wrong, or omitted with ``share=0``, which is narrower below some 500 records at
+    epsilon 1. Where the treatment was not randomised, rounds of a logistic regression of the arm come before the lines
+    and take two fifths of mu^2. In a trial with missing outcomes, such rounds model whether an outcome is present, in
+    each arm.
 
     Args:
         plan: the plan of the last session, as :meth:`start` builds it: of an ``EffectSchema``, at values of 0.
-        share: the outcome session's part of mu^2, up to .3; 0 leaves it out of a trial.
-        rounds: of the propensity; None: 4, and none in a trial whose outcomes are all there.
+        share: the outcome session's part of mu^2, up to .3; 0 omits that session from a trial.
+        rounds: of the propensity; None: 4, and none in a trial without missing outcomes.
         retries: further sessions that the budget holds, each at the price of the last, for those without a sum.
         promise: the owners' promise for all sessions together, for files and audits.
         analysis: what the owners declare before the first session; None: every row of the table is exploratory.
@@ -274,7 +278,7 @@ class Effect(Planned):
 
     @property
     def before(self) -> int:
-        """How many rounds of a propensity there are."""
+        """Number of rounds of a propensity."""
         return (self.rounds or _ROUNDS) if self.schema.fits_propensity else 0
 
     @cached_property
@@ -347,10 +351,11 @@ class Effect(Planned):
     ) -> None:
         """Refuse records before the first session that a later one would refuse.
 
-        ``measured`` measures them where they are, such as ``contrib.parts.dask.measure``.
+        ``measured`` measures the records on the machine that holds them, such as ``contrib.parts.dask.measure``.
 
         Warns:
-            UserWarning: all of twenty or more records of a trial are in one arm. It stays with their holder.
+            UserWarning: all of twenty or more records of a trial are in one arm. The warning stays with the data
+                holder.
 
         Raises:
             DataError: records that do not fit the plan's schema.
@@ -434,7 +439,7 @@ def _warn_of_one_arm(schema: EffectSchema, G: Any, records: int | None) -> None:
 
 
 def _summed(moments: Moments, letter: str) -> Any:
-    """A matrix of sums over records, or over persons, ``(d, d)``: zero where nobody adds to an entry."""
+    """Return a matrix of sums over records, or over persons, ``(d, d)``; an entry without contributions is zero."""
     row = next(row for row in moments.schema.sent if row.letter == letter)
     sums = moments.sums(row)
     return sums.reshape(-1, *sums.shape[-2:]).sum(axis=0)

@@ -40,10 +40,10 @@ _ROUNDS = 4
 class Hazard(Planned):
     """Counts of bin, event and arm, then ``rounds`` sums of score and information with equal noise.
 
-    The counts give the hazards at which the rounds start, and beside them survival curves, the log-rank test and the
-    check of proportionality. At continuous times they have four cells in a bin, and tell the rounds which part of a
-    bin's hazard had passed when somebody was censored in it. One person is one row, over all periods: that is the unit
-    of every session.
+    The counts give the hazards at which the rounds start, and also survival curves, the log-rank test and the check of
+    proportionality. At continuous times a bin has four cells, which give the rounds the part of the bin's hazard that
+    had passed when a person was censored in it. One person is one row, over all periods: that is the unit of every
+    session.
 
     Args:
         plan: the plan of a round, as :meth:`start` builds it: of a ``HazardSchema``, at the weights that follow from
@@ -209,7 +209,7 @@ def _require_hazards(plan: object) -> HazardSchema:
 
 
 def require_times(schema: Schema) -> None:
-    """Refuse a new course of hazards whose plan leaves open what a bin is; others have no such choice.
+    """Refuse a new course of hazards whose plan leaves ``times`` open; other courses have no such choice.
 
     Raises:
         PlanError: ``times`` is None.
@@ -222,13 +222,16 @@ def require_times(schema: Schema) -> None:
 
 
 def _share_of_counts(schema: HazardSchema) -> float:
-    """Of mu^2."""
+    """Return the counts' part of mu^2."""
     return _FINE_COUNTS if schema.times == "continuous" else _COUNTS
 
 
 def first_values(schema: HazardSchema, counts: Release | None = None) -> dict[str, Values]:
-    """What the first round publishes: weights without ratios, of the hazards that the counts show, or of one half over
-    all bins; and at continuous times the clock c, of the hazards of the counts' cells, or of even ones.
+    """Return the values that the first round publishes: weights without hazard ratios and, at continuous times, the
+    clock c.
+
+    The weights come from the hazards that the counts show, or from a hazard of one half over all bins. The clock comes
+    from the hazards of the counts' cells, or from even ones.
 
     Args:
         schema: of the rounds.
@@ -261,7 +264,7 @@ def _hazards_of(schema: HazardSchema, counts: Release) -> tuple[Array, Array]:
 
 
 def _clock(hazards: Array, of: NDArray[np.intp]) -> Values:
-    """Which part of its bin's hazard has passed at the end of every cell, in whole steps."""
+    """Return the part of its bin's hazard that has passed at the end of each cell, in integer steps."""
     passed = np.cumsum(hazards)
     ends = passed[np.searchsorted(of, of, side="right") - 1]
     totals = np.bincount(of, hazards)[of]

@@ -1,4 +1,4 @@
-"""One row per kind of course: the properties that engines, commands, pages and audits read beside its plans.
+"""One row per kind of course: the properties that engines, commands, pages and audits read in addition to its plans.
 
 Code that runs, charges, shows or audits a course reads its row and never tests its class, so that a new kind is one
 more row and no kind is mistaken for another. A row names its class's place and loads it on use: one course loads no
@@ -58,14 +58,14 @@ class CourseKind:
     """A kind of course.
 
     Attributes:
-        name: the word for it, in files and in sentences; its class's ``label``.
+        name: the kind's word in files and in sentences; its class's ``label``.
         what: what it is, in the sentences of ``course init``.
         place: where its class is, as ``"module:Class"``; or the class.
         charge: what is charged to a party's ledger: its one ``"plan"``; the ``"course"``, as a whole before its first
             round; or the course as a whole, and then every record by a ``"registry"``, which keeps rounds apart.
         part: what a party contributes to a round: all its ``"records"``, or the ``"changes"`` since it last sent any.
-        gives_back: whether proof that an upload is in no sum gives something back: what it cost, or its records.
-        promise: whose promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
+        gives_back: whether proof that an upload is in no sum returns something: its cost, or its records.
+        promise: which promise the table ``[promise]`` of its file holds: the course's ``"own"``, or its ``"plan"``'s;
             None for a kind that has no file. One of its own is divided by the class's ``within``.
         why: why there is more than one session, in sentences for an ethics board, whose page refuses a kind without; or
             what makes them of a course, where they depend on its fields.
@@ -101,7 +101,7 @@ class CourseKind:
 
     @property
     def type(self) -> type[Any]:
-        """Its class, a :class:`~privstats.course.planned.Planned` dataclass whose first field is a plan."""
+        """The kind's class, a :class:`~privstats.course.planned.Planned` dataclass with a plan as its first field."""
         course_type: type[Any] = resolve_name(self.place) if isinstance(self.place, str) else self.place
         return course_type
 
@@ -124,7 +124,7 @@ class CourseKind:
 
     @property
     def needed(self) -> tuple[str, ...]:
-        """Those of :attr:`options` that have no default."""
+        """Options of :attr:`options` that have no default."""
         taken = signature(self.within).parameters
         return tuple(name for name in self.options if taken[name].default is taken[name].empty)
 
@@ -293,6 +293,14 @@ KINDS: dict[str, CourseKind] = by_name(
             labels=_counts_first,
             admits=_reads_every_row,
         ),
+        CourseKind(
+            "synthetic",
+            "counts for synthetic rows",
+            "privstats.contrib.synthetic.course:Synthetic",
+            why="The first session counts each column, the next all pairs of columns roughly; the last counts the "
+            "pairs that go together most. Rows that belong to nobody are drawn from these counts.",
+            asked="synthetic",
+        ),
     ],
     lambda kind: kind.name,
     "course kind",
@@ -342,7 +350,8 @@ def kind_for(schema: Schema, asked: Container[str]) -> CourseKind:
 
 
 def admits_of(course: Course) -> Admits | None:
-    """What refuses records before the first round; None for a course of one's own, too."""
+    """Return the function that refuses records before the first round; None if the kind has none, or the course has no
+    kind."""
     row = _row_of(course)
     return None if row is None else row.admits
 

@@ -146,11 +146,11 @@ class Newton(Planned):
 
 
 def _warn_of_bound(schema: ScoreSchema, plan: Plan) -> None:
-    """Say before anything is spent that a large bound on counts hides all coefficients.
+    """Warn, before any budget is spent, that a large bound on counts hides all coefficients.
 
-    Noise grows with the bound Y, and the information with the mean count m: of columns that fill their ranges it is n m
-    R^2 / 3 d along each, and coefficients were told where that passed 1.5 times the size of the noise's matrix, sigma
-    sqrt(2 d) (docs/tables_numbers.md).
+    Noise grows with the bound Y, and the information with the mean count m. Where columns fill their ranges, the
+    information is n m R^2 / 3 d along each. Coefficients were reported where that passed 1.5 times the size of the
+    noise's matrix, sigma sqrt(2 d) (docs/tables_numbers.md).
     """
     if schema.family != "poisson" or plan.noise is None:
         return
@@ -213,7 +213,7 @@ def stepped(
     radius: float | None,
     parts: Sequence[slice] = (slice(None),),
 ) -> list[Values]:
-    """The weights of every round: those of the first, and after each release those of the next.
+    """Return the weights of every round: the first round's, and after each release those of the next round.
 
     Values that a release's plan holds are used as they are, if they are near those that follow from the releases before
     it; if it holds only their digest, as in a file, they are computed.
@@ -221,9 +221,9 @@ def stepped(
     Args:
         schema: of every round.
         releases: of the rounds that ended with a sum, in order.
-        first: the weights w of the first, and what every round publishes beside them.
+        first: the weights w of the first round, and the other values that every round publishes.
         radius: R, where a step is shortened to 1 / R.
-        parts: of the weights, each with a step of its own: what the information has between them is noise alone.
+        parts: slices of the weights, each with a step of its own: the information between two parts is noise alone.
 
     Raises:
         ReleaseError: a release at other weights: of another course, or out of order.

@@ -1,4 +1,4 @@
-"""Where one party alone records what it spends: a charge, a ledger with the name of an account in it, or nowhere.
+"""Where one party records what it spends: a charge, a ledger with the name of an account in it, or nowhere.
 
 Loaded where something is recorded; ``alone`` and the heads take it.
 """
@@ -17,11 +17,11 @@ Paid: TypeAlias = Charge | dp.Ledger | Literal["uncharged"] | None
 
 
 def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
-    """The charge that a caller means with a ledger and the name of an account; None for ``"uncharged"``.
+    """Return the charge that a ledger and the name of an account stand for; None for ``"uncharged"``.
 
     Raises:
-        LedgerError: nothing says where to record, or it is no ledger and no charge, or no account is named where there
-            are several.
+        LedgerError: ``ledger`` is missing, or neither a ledger nor a charge; or no account is named where there are
+            several.
     """
     if not isinstance(ledger, dp.Ledger):
         if dataset is not None:
@@ -46,10 +46,10 @@ def charge_named(ledger: Paid, dataset: str | None) -> Charge | None:
 
 
 def charged_by_rows(ledger: Paid, dataset: str | None, times: int) -> Paid:
-    """The same account, charged for records that may be in so many rows; what charges nothing stays as it is.
+    """Return the account charged for records that may each be in ``times`` rows; ``"uncharged"`` stays as it is.
 
     Raises:
-        LedgerError: no number of rows, or no account is named where there are several.
+        LedgerError: ``times`` is no number of rows, or no account is named where there are several.
     """
     if isinstance(ledger, dp.Ledger):
         return Charge(ledger, _account(ledger, dataset), multiplicity=times)

@@ -1,7 +1,7 @@
-"""What courses share whose plans and prices are fixed before the first round: the base of every kind.
+"""The base of every kind of course whose plans and prices are fixed before the first round.
 
-A kind derives a frozen dataclass from :class:`Planned`. Its first field holds what it was made of, a plan as a rule
-(``document`` writes it beside the course's file); its other fields are plain numbers, and ``promise`` where it states
+A kind derives a frozen dataclass from :class:`Planned`. Its first field holds its origin, a plan as a rule
+(``document`` writes it next to the course's file); its other fields are plain numbers, and ``promise`` where it states
 one of its own. It defines
 
 - ``label``: its row's name in ``kinds``;
@@ -36,8 +36,8 @@ class Planned:
     """The base of a kind of course: what all of it costs, its digest, and its checks in order.
 
     Guarantee:
-        All rounds and retries together are mu-GDP with :attr:`mu` = sqrt of the sum over :attr:`priced` of mu^2, as
-        :class:`~privstats.course.Course` says; a course whose own promise they break is never made.
+        All rounds and retries together are mu-GDP with :attr:`mu` = sqrt of the sum over :attr:`priced` of mu^2, as for
+        :class:`~privstats.course.Course`; a course that breaks its own promise is never built.
     """
 
     label: ClassVar[str]
@@ -67,7 +67,7 @@ class Planned:
         raise NotImplementedError
 
     def _content(self) -> bytes:
-        """What the digest is over, unambiguously."""
+        """Return the bytes that the digest covers, encoded unambiguously."""
         raise NotImplementedError
 
     def next(self, releases: Releases) -> Plan | None:
@@ -159,7 +159,7 @@ def require_plan(field: str, value: object) -> None:
 
 
 def course_html(course: Course) -> str:
-    """What a notebook shows of a course: what all of it costs, and each plan with how often it is priced.
+    """Return a notebook's view of a course: the cost of all of it, and each plan with how often it is priced.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(2, 2, 10), privacy=ps.NoPrivacy())

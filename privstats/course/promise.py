@@ -26,10 +26,10 @@ _NINE_DIGITS = Context(prec=9, rounding=ROUND_DOWN)
 
 
 def promised(plan: Plan) -> tuple[Privacy, float]:
-    """A plan's promise and the mu of its noise.
+    """Return a plan's promise and the mu of its noise.
 
     Raises:
-        PlanError: the plan is without DP, or promises a pure epsilon, whose rounds are not offered.
+        PlanError: the plan is without DP, or promises a pure epsilon, for which there are no rounds.
     """
     if plan.noise is not None and plan.noise.pure:
         raise PlanError("delta = 0 is offered for one release, and rounds compose in mu: give a delta above 0")
@@ -64,7 +64,7 @@ class Promise:
     """The owners' promise for all rounds of a course together; unit and adjacency are the first plan's.
 
     Attributes:
-        epsilon, delta: as they wrote them, in a plan whose promise is the whole course's or in the course's file.
+        epsilon, delta: as the owners wrote them, in the plan of the course's promise or in the course's file.
 
     Raises:
         PlanError: epsilon or delta is out of range.
@@ -140,7 +140,7 @@ def epsilon_of(mu: float, delta: float) -> float:
 
 
 def part_of(plan: Plan, part: float, shares: Mapping[str, float] | None) -> Privacy:
-    """The promise whose mu^2 is this part of a plan's, at its delta; epsilon is rounded down.
+    """Return the promise with this part of a plan's mu^2, at the plan's delta; epsilon is rounded down.
 
     Args:
         plan: the plan that is divided.
@@ -184,10 +184,10 @@ def count_plan(plan: Plan, schema: CountSchema, part: float) -> Plan:
 
 @dataclass(frozen=True)
 class Total:
-    """What a plan, or all sessions of a course together, promise to one unit and send for one party.
+    """Total promise to one unit, and total message size of one party, for a plan or for all sessions of a course.
 
     Attributes:
-        guarantee: what bounds every attacker; its mu is infinite without DP.
+        guarantee: the bound on every attacker; its mu is infinite without DP.
         epsilon: at the delta of the noise; infinite without DP.
         delta: of the noise, and the chance that the masks of any session fail on top; 1 without DP.
         sessions: the maximum number.
@@ -204,7 +204,7 @@ class Total:
 
 
 def total_of(subject: Plan | Course) -> Total:
-    """The promise of a plan that stands alone, or of all sessions of a course.
+    """Return the promise of a single plan, or of all sessions of a course.
 
     Guarantee:
         All sessions are mu-GDP with the course's mu, which implies (epsilon, delta) at the delta of the noise. Masks

@@ -3,8 +3,8 @@
 A recipe gives the schema of a round, the values that the next round publishes and the state after each; the arithmetic
 is in ``estimates``. Pure functions of releases: server, clients and heads compute the same values.
 
-Releases carry no course, so a plan tells its recipe: what tells one from another is the noise of a round, and whether a
-mean belongs to the rounds is told by the digest of earlier releases that every round's plan holds.
+Releases carry no course, so a plan implies its recipe. The noise of a round distinguishes one recipe from another. The
+digest of earlier releases, which every round's plan holds, shows whether the rounds include a mean.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Recipe(ABC):
 
 @dataclass(frozen=True)
 class ClassRounds(Recipe):
-    """After (N, A, B) of rows of norm 1: rounds of a model that tells classes apart.
+    """Rounds of a model that separates classes, after (N, A, B) of rows of norm 1.
 
     Attributes:
         clip: c, the norm that residuals are shortened to; of a module the norm of its whole gradient takes its place.
@@ -147,9 +147,10 @@ class SoftmaxRounds(ClassRounds):
 
     @property
     def revision(self) -> int:
-        """3 where a class may have less curvature than the mean of all; else 2 where eigenvalues are told below theirs.
+        """Revision of the recipe: 3 where a class may have less curvature than the mean of all; else 2 where
+        eigenvalues are reported below theirs; else 1.
 
-        1 elsewhere. At 1 and 2 nothing has changed since that revision.
+        Revisions 1 and 2 have not changed since they were written.
         """
         if self.constants.least_curvature < 1:
             return 3
@@ -176,7 +177,8 @@ class SoftmaxRounds(ClassRounds):
         return {"M": Values.rounded(whitening.matrix), "W": Values.rounded(whitening.published(states[-1].weights))}
 
     def temperature(self, releases: Sequence[Release], before: float = 1.0) -> float:
-        """That of the calibration, of scores that were divided by ``before``; 1 where the releases hold none."""
+        """Return the calibration's temperature for scores that were divided by ``before``; 1 where the releases hold no
+        calibration."""
         if not _calibrated(releases):
             return 1.0
         last = releases[-1]
@@ -381,7 +383,7 @@ def _of_regression(first: Plan, records: int, mu: float, rounds: int, module: st
 
 
 class _Refined(NamedTuple):
-    """How a first release is refined: its recipe, and T where nobody names one, from mu of the course."""
+    """Refinement of a first release: its recipe, and the default of T from the course's mu."""
 
     recipe: Callable[[Plan, int, float, int, str | None, float], AnyRecipe]
     advised: Callable[[float], int]
@@ -418,9 +420,8 @@ def recipe_for(
 
 
 def advised_clip(first: Plan, records: int, mu: float) -> float:
-    """c where nobody names one: .3, and of rows of ``Cells`` that of
-    :attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`.
-    """
+    """Return the default of c: .3, and for rows of ``Cells`` that of
+    :attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`."""
     schema = first.schema
     if isinstance(schema, ClassSchema) and any(step.reads_cells for step in schema.transform):
         return recipes.SoftmaxRecipe(schema.classes, schema.features, records, mu).cell_clip
@@ -493,9 +494,11 @@ def _pays(recipe: AnyRecipe, first: Plan, each: Plan) -> bool:
 def _divided(
     first: Plan, records: int, mu: float, rest: Sequence[Release], module: str | None, clip: float
 ) -> AnyRecipe:
-    """The recipe of as many rounds as share what the first release leaves, by the noise of one; of one, where none is.
+    """Return the recipe of the rounds that share the budget after the first release, by the noise of one round; of one
+    round where there is none.
 
-    With a mean before them there are fewer rounds of that noise than without, and one recipe alone says the same.
+    A mean before the rounds leaves fewer rounds of that noise than there are without it, and only one recipe is
+    consistent with its own number of rounds.
     """
     if not rest:
         return recipe_for(first, records, mu, 1, module, clip)
@@ -513,7 +516,7 @@ def _alone_mu(first: Plan, records: int) -> float:
 
 
 def whole_mu(first: Plan, records: int, rounds: int) -> float:
-    """mu of one record over a whole course whose first release has this plan and the share that the recipe gives it.
+    """Return mu of one record over a complete course whose first release has this plan and the recipe's share.
 
     Solves mu sqrt(share(mu)) = mu of the first release. Where the share falls in a jump there may be two solutions, and
     the smaller is taken; where it rises in a jump (a regression, where G tells more than a mean) there may be none, and

@@ -1,24 +1,24 @@
 """Refinement rounds: an ordinary release, then a few gradients at weights that follow from what was released.
 
-The course that overtakes DP-SGD (docs/refinement.md). This module decides the plans, their price and their order;
+This course overtakes DP-SGD (docs/refinement.md). This module decides the plans, their price and their order;
 ``recipes`` computes the values between rounds, and any session the sums.
 
-The plan of a course's first round is the caller's own. ``Rounds(first=plan)`` runs it as it stands, so that the class
-release is the one that was reviewed, and computes the cost of the whole; ``Rounds.within(plan)`` divides a promise. A
-course that changed the plan it was given would have two plans under one name. Where a first plan fits two courses,
-the one that spends less is taken.
+The plan of a course's first round is the caller's own. ``Rounds(first=plan)`` runs it unchanged, so that the class
+release is the one that was reviewed, and computes the total cost; ``Rounds.within(plan)`` divides a promise. A course
+that changed the plan it was given would have two plans under one name. Where a first plan fits two courses, the one
+that spends less is taken.
 
 The number of rounds follows from mu, not from the data set. Six rounds gain where the budget is large, on held-out
 training records of every set that we looked at, and cost two sessions more; so they are the default from mu .7 on and
 four below. It is a default of ``Rounds.within``, which writes the number into the course, not of the course itself: a
 course that exists keeps its digest.
 
-Of whole parties there are two rounds: one direction of each, then its update to weights that follow from their noisy
-sum. The second is a kind of schema, and not an option of the first: parties of one plan must send the same, so another
-direction has another word, and an older version refuses it by that word. The start has one length for all data, because
-how long the noisy sum is says more of the number of parties and of the noise than of the classes. A head computes the
-second plan again from the first release, so that two rounds are read together only if one follows from the other; the
-start is therefore the same bits on every machine.
+Whole parties have two rounds: each party sends one direction, then its update to weights that follow from the noisy
+sum. The second round is a kind of schema, and not an option of the first: parties of one plan must send the same
+statistics, so another direction has another word, and an older version refuses it by that word. The start has one
+length for all data, because the length of the noisy sum shows more about the number of parties and the noise than about
+the classes. A head computes the second plan again from the first release, so that two rounds are read together only if
+one follows from the other; therefore the start has identical bits on every machine.
 """
 
 from __future__ import annotations
@@ -52,10 +52,11 @@ _MOST_ROUNDS = 64
 class Rounds(Planned):
     """A first release, then ``rounds`` masked gradients, each at weights that follow from the releases before it.
 
-    The first plan is round 0 and is released as it stands: its promise is a part of the course's. If the promise of the
-    whole is given, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and panel are the
-    first plan's. Where that has a ``validity``, every later session proves the norm of its sums, for as many records.
-    A regression whose Gram matrix noise would hide has one more session after the first release, :attr:`mean`.
+    The first plan is round 0 and is released unchanged: its promise is a part of the course's. If ``plan`` holds the
+    promise of the complete course, :meth:`within` divides it. The rounds' cohort, model, unit, adjacency, protocol and
+    panel are the first plan's. Where that has a ``validity``, every later session proves the norm of its sums, for as
+    many records. A regression whose Gram matrix noise would hide has one more session after the first release,
+    :attr:`mean`.
 
     Args:
         first: of a ``ClassSchema`` with N, A and B of rows of norm 1, or of a ``RidgeSchema`` of one target. End the
@@ -72,7 +73,7 @@ class Rounds(Planned):
         module: rounds of a :class:`~privstats.schema.modules.Module` that another package brings, by its word, instead
             of a linear softmax.
         clip: c, the norm that a linear softmax's residuals are shortened to: .3, .5, .7 or 1. :meth:`within` writes .3,
-            and for rows of ``Cells`` what a public rule says
+            and for rows of ``Cells`` the value of a public rule
             (:attr:`~privstats.estimates.recipes.SoftmaxRecipe.cell_clip`).
         promise: the owners' promise for all rounds together, for files and audits; the price follows from the plans
             alone, so comparing two courses ignores it. :meth:`within` writes the divided plan's.
@@ -175,7 +176,7 @@ class Rounds(Planned):
 
     @cached_property
     def recipe(self) -> Recipe:
-        """What is measured and published, and how the weights follow."""
+        """Recipe of the rounds: the measured sums, the published values, and the update of the weights."""
         if self.release_share is None:
             mu = whole_mu(self.first, self.records, self._divided)
         else:
@@ -311,7 +312,7 @@ _LENGTH = 16.0  # of the published weights, for every data set (docs/papers_and_
 class PartyRounds(Planned):
     """A sum of directions, then one of updates from it: P1, and P2 at ``W = 16 P1 / |P1|``, each at half of mu^2.
 
-    Where noise hides P1, W is a direction by chance, and P1 + P2 still says what one sum of all of mu^2 would.
+    Where noise hides P1, W is a random direction, and P1 + P2 is still as accurate as one sum at all of mu^2.
 
     Args:
         first: the plan of the first round, of a ``PartySchema``. If the promise of both rounds is given,
@@ -402,9 +403,9 @@ def _require_parties(plan: object) -> PartySchema:
 
 
 def _start(first: Release) -> Values:
-    """The noisy sum, brought to a fixed length: how long it is says more of the cohort and the noise than of classes.
+    """Scale the noisy sum to a fixed length, because its length depends more on cohort and noise than on the classes.
 
-    No sum of floats depends on its order, so every machine gets the same bits.
+    ``fsum`` does not depend on the order of its terms, so every machine gets identical bits.
     """
     total: NDArray[np.float64] = np.asarray(first.moments.P, np.float64)
     length = math.sqrt(math.fsum(np.square(total).ravel()))

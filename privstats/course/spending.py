@@ -74,7 +74,7 @@ def authorize(course: Course, plan: Plan, releases: Releases, ledger: Ledger, en
         ledger, entry: the ledger, and the entry that :func:`spend` returned for the course.
 
     Raises:
-        PlanError: it is not. This call marks nothing in any case; ``session`` marks the round.
+        PlanError: ``plan`` is not the next. This call marks nothing in any case; ``session`` marks the round.
         LedgerError: the entry is another course's, or the course is a stream, whose rounds a registry enters.
 
     Example:

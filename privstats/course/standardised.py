@@ -1,7 +1,7 @@
-"""A regression behind ranges that follow from a first release: means and squares first, then the plan's own sums.
+"""A regression in ranges that follow from a first release: means and squares first, then the plan's own sums.
 
-Public ranges are wide: a target bound of eight deviations, a clip norm for rows that nobody has. Noise grows with them.
-Two sessions under one promise find narrower ones, and the second release is read as any other.
+Public ranges are wide: a target bound of eight deviations, a clip norm far above any row's. Noise grows with them. Two
+sessions under one promise estimate narrower ranges, and the second release is read as any other.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _SHARES = {"G": 0.45, "h": 0.1, "q": 0.45}  # of the first release: squares of c
 class Standardised(Planned):
     """Means and squares of the columns and the target, then the plan's sums of rows in ranges that follow from them.
 
-    A column is centred by its mean and divided by three deviations, the target is cut at three or more (more where
-    records are many, so that the cut stays below what chance shows), and the clip norm is what such rows need. All are
-    public maps in the second plan, so coefficients, per unit of the columns as they came
-    in, are those of the same regression, and :func:`~privstats.inference.ols` reads them as from any release. Nothing
-    is wider than the plan says. Where noise hides a spread its range is too wide, which costs width and no validity.
+    A column is centred by its mean and divided by three deviations. The target is clipped at three or more deviations
+    (more where records are many, so that the clip's effect stays below sampling error), and the clip norm fits such
+    rows. All are public maps in the second plan, so coefficients, per unit of the original columns, are those of the
+    same regression, and :func:`~privstats.inference.ols` reads them as from any release. No range is wider than the
+    plan's. Where noise hides a spread, its range is too wide, which costs width and no validity.
 
     Args:
         plan: the second plan but for its ranges: of a ``RidgeSchema`` of numbers whose transform ends in
@@ -91,7 +91,7 @@ class Standardised(Planned):
 
     @property
     def schema(self) -> RidgeSchema:
-        """What the second plan measures, in public ranges."""
+        """Schema of the second plan, in public ranges."""
         return _require_ranges(self.plan)
 
     @cached_property
@@ -102,7 +102,7 @@ class Standardised(Planned):
 
     @property
     def priced(self) -> tuple[Plan, ...]:
-        """Both plans; the second costs the same in any ranges."""
+        """The two plans; the second costs the same in any ranges."""
         return (self.first, self.plan)
 
     def _content(self) -> bytes:

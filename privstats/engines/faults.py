@@ -1,7 +1,7 @@
 """Fault injection: network faults on single messages between a client and the server.
 
-Data and a function; the loopback engine applies them. They are the network's faults, so none makes a valid tag that
-the sender did not make: the tests of ``secagg`` cover lies by either party.
+Data and a function; the loopback engine applies them. They are the network's faults, so none forges a valid tag: the
+tests of ``secagg`` cover false messages by either party.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Fault:
     """One fault.
 
     Attributes:
-        step: the step whose message is hit, by the name that the protocol gives it.
+        step: the protocol's name of the step with the affected message.
         client: the client that sends or receives it.
         direction: ``"up"`` to the server, ``"down"`` to the client.
-        kind: drop; duplicate; truncate at ``place``; flip bit ``place``; extend by a byte; replay the client's previous
-            message in its stead; late: arrives after the step has ended.
+        kind: drop; duplicate; truncate at ``place``; flip bit ``place``; extend by a byte; replay: the client's
+            previous message replaces it; late: it arrives after the step has ended.
         place: taken modulo the message's length.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Sealed bytes on disk: a file that is replaced atomically, and a log whose last record may be torn.
+"""Sealed bytes on disk: a file that is replaced atomically, and a log that may have a torn last record.
 
 Each call syncs its writes before it returns. Encrypted and authenticated under the caller's key; a record is bound to
 its file and its position, so records cannot be moved, swapped or dropped from the middle. The journals use this module.
@@ -82,7 +82,7 @@ def read_sealed(path: Path, key: bytes) -> bytes:
 
 
 class At(NamedTuple):
-    """Where a record lies in its log, and the tag that tells it from any other record there."""
+    """A record's place in its log, and the tag that distinguishes it from any other record there."""
 
     number: int
     offset: int
@@ -90,9 +90,10 @@ class At(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """What follows the known records of a log.
+    """The records and bytes after the known records of a log.
 
-    ``found`` of them are there, the rest has ``size`` bytes from ``start`` on and begins with these whole ``records``.
+    ``found`` known records exist; the rest has ``size`` bytes from ``start`` on and begins with these complete
+    ``records``.
     """
 
     found: int
@@ -152,7 +153,7 @@ class RecordLog:
         return entry
 
     def tail(self, known: int) -> Tail:
-        """What follows the first ``known`` records, up to the first that is damaged; nothing changes.
+        """Return what follows the first ``known`` records, up to the first damaged one; nothing changes.
 
         Raises:
             LocalProtocolError: the length of one of the first ``known`` records is damaged.
@@ -167,15 +168,15 @@ class RecordLog:
         return Tail(present, end, fresh, self.size - end)
 
     def found(self, known: int) -> int:
-        """How many of the first ``known`` records are there; none is opened, and nothing changes."""
+        """Return how many of the first ``known`` records exist; none is opened, and nothing changes."""
         with self._path.open("rb") as file:
             return self._skip(file, known)
 
     def mend(self, known: int) -> None:
-        """Write what follows the first ``known`` records anew, up to the first that is damaged, and cut off the rest.
+        """Write the records after the first ``known`` ones anew, up to the first damaged one, and cut off the rest.
 
-        For a log of which nobody holds an answer that rests on another than the first ``known`` records. After a failed
-        wait for the disk a file may show what no disk holds, and after a power cut lack any page not waited for.
+        For a log where no peer holds an answer that rests on any but the first ``known`` records. After a failed wait
+        for the disk a file may show what no disk holds, and after a power cut lack any page not waited for.
         """
         tail = self.tail(known)
         if tail.found == known and tail.size:
@@ -193,7 +194,7 @@ class RecordLog:
             yield record
 
     def located(self) -> Iterator[tuple[At, bytes]]:
-        """The same, each with where it lies."""
+        """Yield each record with its place."""
         self._count = end = 0
         with self._path.open("rb") as file:
             while (sealed := self._sealed(file)) is not None:

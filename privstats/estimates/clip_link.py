@@ -1,13 +1,13 @@
-"""Probabilities of a softmax whose residuals were clipped: the link that the clip has, as a temperature and shifts.
+"""Correct probabilities of a softmax with clipped residuals: the clip's link, as a temperature and shifts.
 
 A record pulls at the weights by ``q_y (p - e_y)``, ``q_y = min(1, c / |p - e_y|)``. Where the classes have the
 probabilities p*, the pulls add up to 0 if ``sum_y p*_y q_y (p - e_y) = 0``, and so
 
     p*_y  is proportional to  p_y max(1, |p - e_y| / c).
 
-A clip keeps what is predicted badly from holding the weights back, so p is surer than p*, by more the smaller c is. The
-link holds class by class, and a scorecard needs scores that are sums over columns; so it is replaced by the temperature
-and the shifts that come nearest to it over the scores of the records, which released sums tell.
+A clip keeps badly predicted records from holding the weights back, so p is surer than p*, by more the smaller c is. The
+link holds class by class, and a scorecard needs scores that are sums over columns; so the link is replaced by the
+temperature and the shifts that come nearest to it over the records' scores, which are estimated from released sums.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEAST_SLOPE = 1 / 16
 
 
 def unclipped(probabilities: Array, clip: float) -> Array:
-    """p* of the p of a softmax whose residuals were clipped, each ``(n, C)``.
+    """Return p* for the p of a softmax with clipped residuals, each ``(n, C)``.
 
     Args:
         probabilities: p, in rows that add up to 1.
@@ -77,7 +77,8 @@ def link_of(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, c
 
 
 def _covariance(whitening: SoftmaxWhitening, sums: NoisyClassSums, weights: Array, counts: Array) -> Array:
-    """Of the scores, ``(C, C)``: within what is whitened, or of the class means, whichever is more."""
+    """Return the covariance of the scores, ``(C, C)``: within the whitened rows, or of the class means, whichever is
+    larger."""
     slopes = weights[:, :-1] - weights[:, :-1].mean(axis=0)
     curvature = (1 - INTERCEPT**2) * whitening.values * np.square(whitening.scale) / whitening.spread
     curvature[whitening.values.argmax()] = 0.0  # along the mean, which moves all scores alike
@@ -105,7 +106,7 @@ def _scores(covariance: Array, shares: Array, clip: float) -> Array:
 
 
 def _golden(dimension: int) -> float:
-    """The root above 1 of ``x^(k + 1) = x + 1``, whose powers spread points evenly over k dimensions."""
+    """Return the root above 1 of ``x^(k + 1) = x + 1``; its powers spread points evenly over k dimensions."""
     root = 2.0
     for _ in range(_STEPS):
         root = (1 + root) ** (1 / (dimension + 1))

@@ -62,17 +62,17 @@ def first_edges(step: int, most: int = _MOST) -> tuple[float, ...]:
 
 
 def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
-    """Where a column's records are, from noisy counts; None where the counts show none.
+    """Return where a column's records are, from noisy counts; None where the counts show none.
 
-    The run of cells with the largest ``sum / sqrt(length)``, which among all runs stands out most from noise. It grows
-    while 1, 2 or 4 cells beside it exceed two deviations of their sum; every other cell above four deviations is kept
-    beside it, such as one spike or a second mode. The kept counts are then projected onto ``{x >= 0, sum x = their
-    noisy sum}``, which takes the noise's negative counts out without a bias of the sum.
+    The scan selects the run of cells with the largest ``sum / sqrt(length)``, which among all runs exceeds noise most
+    clearly. The run grows while 1, 2 or 4 cells next to it exceed two deviations of their sum. Every other cell above
+    four deviations is selected too, such as one spike or a second mode. The selected counts are then projected onto
+    ``{x >= 0, sum x = their noisy sum}``, which removes the noise's negative counts without a bias of the sum.
 
     Args:
         edges: of the cells, increasing, ``(M + 1,)``.
         counts: noisy, in records, ``(M,)``.
-        sigma: noise standard deviation of each; it counts as a multiple of 2**-16.
+        sigma: noise standard deviation of each; rounded to a multiple of 2**-16.
 
     Source: the scan statistic (Glaz, Naus, Wallenstein 2001, chapter 2); the projection of Michelot (1986).
 
@@ -88,20 +88,21 @@ def scanned(edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occu
 
 
 def updated(found: Occupied | None, edges: Sequence[float], counts: Sequence[int], sigma: float) -> Occupied | None:
-    """Where a column's records are after one more count session; what was known, where its counts show none.
+    """Return where a column's records are after one more count session; unchanged where its counts show none.
 
-    Of two estimates of the counts without noise the one with less estimated risk (Stein 1981), which needs no constant:
+    Two estimates of the counts without noise compete; the one with less estimated risk is selected (Stein 1981), which
+    needs no constant:
 
-    - *spread*: what was known, evenly over each of its cells, and of the way from there to the counts the part that
+    - *spread*: the earlier estimate, evenly over each of its cells, moved toward the counts by the part of the way that
       noise does not explain, ``1 - (k - 2) sigma^2 / |way|^2`` (James and Stein 1961). Few records over many cells are
-      known no better by counts that are mostly noise.
-    - *gathered*: the counts of the cells that :func:`scanned` keeps, and what they leave of the records over the others
-      as it was known; its risk is that of as many counts, the squares of what it is off elsewhere, and ``4 sigma^2 log
-      k`` for the choice among k (k + 1) / 2 runs. Where a column lies in one cell of many, or half of it is one value,
-      that is far better.
+      estimated no better by counts that are mostly noise.
+    - *gathered*: the counts of the cells that :func:`scanned` selects, and the remaining records spread over the other
+      cells as in the earlier estimate. Its risk is that of the selected counts, the squared errors elsewhere, and ``4
+      sigma^2 log k`` for the choice among k (k + 1) / 2 runs. It is far better where one cell of many holds the column,
+      or one value half of it.
 
     Args:
-        found: after the sessions before; None where none of them showed the column.
+        found: the estimate after the earlier sessions; None where none of them showed the column.
         edges, counts, sigma: as for :func:`scanned`.
 
     Example:
@@ -147,13 +148,14 @@ def _gathered(
 
 
 def refined(found: Occupied, cells: int) -> tuple[float, ...]:
-    """Edges of exactly ``cells`` cells: each occupied one is cut evenly, into the more parts the more records it has.
+    """Return edges of exactly ``cells`` cells: each occupied cell is divided evenly, into more parts the more records
+    it has.
 
-    Parts go one by one to the cell with the most records a part, so that no part holds more than it must. What lies
-    between two occupied cells is one cell, and what lies beyond the outermost counts in these. Neighbours that together
-    hold less than an even part are one, and cells with less than a quarter of it are left to those beside them. If
-    there are still too many, those with the fewest records are given up first. The number of cells follows from no
-    count, and so no size of an upload does.
+    Parts go one by one to the cell with the most records a part, so that no part holds more than it must. The gap
+    between two occupied cells is one cell, and values beyond the outermost cells count in these. Neighbours that
+    together hold less than an even part are merged, and cells with less than a quarter of it are merged into their
+    neighbours. If there are still too many, those with the fewest records are given up first. The number of cells
+    follows from no count, and so no size of an upload does.
 
     Example:
         >>> from privstats.estimates.cut_points import refined, scanned
@@ -177,16 +179,16 @@ def refined(found: Occupied, cells: int) -> tuple[float, ...]:
 
 
 def cut_points(found: Occupied | None, signs: int) -> tuple[float, ...]:
-    """From 1 to ``signs`` increasing cut points: the column's quantiles at ``k / (signs + 1)``.
+    """Return 1 to ``signs`` increasing cut points: the column's quantiles at ``k / (signs + 1)``.
 
-    A quantile is interpolated in its cell. Where several fall into one cell its two ends stand instead: whatever lies
-    there, one value in most records it may be, has a cut on either side. Each is rounded to a multiple of the power of
-    two at or below 1/16 of the distance to its nearest neighbour (of one alone: of its cell's width), so it has no more
-    digits than tell it from them.
+    A quantile is interpolated in its cell. Where several fall into one cell its two ends replace them: values in that
+    cell, perhaps one value of most records, then have a cut on either side. Each is rounded to a multiple of the power
+    of two at or below 1/16 of the distance to its nearest neighbour (a single one: of its cell's width), so it has no
+    more digits than distinguish it from them.
 
     Args:
-        found: of the last counts that showed the column; None where none did: :func:`public_cuts`.
-        signs: the most cut points, at least 1.
+        found: the estimate from the last counts that showed the column; None where none did: :func:`public_cuts`.
+        signs: the maximum number of cut points, at least 1.
 
     Example:
         >>> from privstats.estimates.cut_points import cut_points, scanned
@@ -229,7 +231,7 @@ def _log(number: int) -> Fraction:
 
 
 def _kept(counts: Sequence[int], square: Fraction) -> list[int]:
-    """The cells of the run that stands out, and those that stand out alone."""
+    """Return the cells of the run that exceeds noise, and the single cells that do."""
     sums = [0, *accumulate(counts)]
     low, high = _grown(sums, *_run(sums), square)
     return [
@@ -275,7 +277,7 @@ def _run(sums: Sequence[int]) -> tuple[int, int]:
 
 
 def _grown(sums: Sequence[int], low: int, high: int, square: Fraction) -> tuple[int, int]:
-    """The run with the blocks beside it that exceed noise, the smallest first, as far as there are any."""
+    """Grow the run by neighbouring blocks that exceed noise, the smallest first, until none does."""
 
     def joins(start: int, end: int) -> bool:
         return start >= 0 and end < len(sums) and _exceeds(sums[end] - sums[start], end - start, square, _GROWS)
@@ -303,7 +305,8 @@ def _projected(counts: Sequence[Fraction]) -> list[Fraction] | None:
 
 
 def _fitting(found: Occupied, cells: int) -> list[tuple[Cell, Fraction]]:
-    """Its cells, from left to right, but for those with the fewest records that do not fit with what lies between."""
+    """Return the estimate's cells, from left to right, without those with the fewest records that do not fit with the
+    gaps between them."""
     even, held = sum(found.mass, Fraction(0)) / cells, list[tuple[Cell, Fraction]]()
     for (low, high), mass in zip(found.cells, found.mass, strict=True):
         if held and held[-1][0][1] == low and held[-1][1] + mass <= even:

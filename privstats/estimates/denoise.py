@@ -364,7 +364,7 @@ class NoisyGram:
 
 @dataclass(frozen=True)
 class NoisyMean:
-    """The mean of rows of norm 1, and the noise in it: what it tells of the rows' second moments.
+    """The mean of rows of norm 1 with its noise, as an estimate of the rows' second moments.
 
     Attributes:
         mean: ``(d,)``.
@@ -384,9 +384,9 @@ class NoisyMean:
         """Orthonormal columns ``(d, d)``, the first along the mean, and the rows' eigenvalues ``(d,)`` of sum 1.
 
         The first is larger than the others by ``L^2 / |m|^2``, with ``L = |m|^2 - d noise^2``, between 0 and .98, for
-        the squared length of the mean without noise; ``L / |m|^2`` of that lies along the noisy one. So where noise
-        explains nearly all of it, hardly anything is left. About their mean rows are taken to vary in all directions
-        alike.
+        the squared length of the mean without noise; the part ``L / |m|^2`` of it is along the noisy mean. So where
+        noise explains nearly all of the mean, hardly anything remains. About their mean, rows are assumed to vary
+        equally in all directions.
         """
         d, square = len(self.mean), float(self.mean @ self.mean)
         seen = min(square - d * self.noise**2, _MOST_SEEN)
@@ -474,7 +474,8 @@ def adassp_penalty(values: Array, sigma_G: float, failure: float = 0.05) -> floa
 
 
 def _solve(name: str, gram: Spectrum, evidence: NoisyGram, penalty: float | None) -> WienerFit:
-    """In the eigenbasis each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2 g_i + sigma_h^2).
+    """Fit by the likelihood in the eigenbasis: each entry of ``q_i^T h`` is N(0, s_w^2 (g_i^2 + risk / d) + s_noise^2
+    g_i + sigma_h^2).
 
     The maximum of that likelihood diverges where noise hides h; the average over the grid does not.
     """

@@ -56,7 +56,7 @@ class Discriminant:
         covariance: Literal["pooled", "total"] = "pooled",
         shrinkage: Shrinkage = "auto",
     ) -> Discriminant:
-        """From class sums with B.
+        """Build a discriminant from class sums with B.
 
         Args:
             sums: with noise or without.
@@ -96,7 +96,7 @@ def published_weights(coef: Array, intercept: Array) -> Array:
 
 
 def temperature(sums: Array, sigma: float, factors: Sequence[float]) -> float:
-    """What a discriminant's scores are to be divided by.
+    """Return the divisor of a discriminant's scores that calibrates its probabilities.
 
     Args:
         sums: of a calibration at :func:`published_weights`.

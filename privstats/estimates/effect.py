@@ -50,12 +50,13 @@ def ridge_line(G: Array, h: Array, sigma: float) -> Array:
 
 
 def penalty(sigma: float, columns: int) -> float:
-    """What is added to the eigenvalues of G: the size of a symmetric matrix of noise, sigma sqrt(2 d)."""
+    """Return the addend to the eigenvalues of G: the size of a symmetric matrix of noise, sigma sqrt(2 d)."""
     return sigma * math.sqrt(2 * columns)
 
 
 def outcome_lines(sums: ArmSums, half: float) -> Array:
-    """Both lines and the guess of the effect, ``(2 d + 1,)``: the mean difference of the lines, cut to half the range.
+    """Return both lines and the guess of the effect, ``(2 d + 1,)``: the mean difference of the lines, clipped to half
+    the range.
 
     Args:
         sums: of both arms.

@@ -2,8 +2,8 @@
 
 ``Filter`` is a diagonal Kalman filter: damped Newton with no rate to choose. ``KalmanBank`` has one filter per
 hypothesis about the unknown quantities of a regression, weighted by their evidence. ``GradientHistory`` estimates
-curvature from how gradients changed between the weights at which they were taken: a noise-aware quasi-Newton estimate,
-which ignores changes that noise alone explains.
+curvature from how gradients changed between the weights at which they were measured: a noise-aware quasi-Newton
+estimate, which ignores changes that noise alone explains.
 
 A regression is refined by a bank of filters. One filter, with guards against residual sizes and eigenvalues invented by
 noise, lost to DP-GD where n mu / d^1.5 is below 1, and its guards were tuned on the errors that they were to lower. A
@@ -13,9 +13,9 @@ for all of them once per round. Where n mu is below 40 its hypotheses outnumber 
 course follows a fixed schedule of steps instead, with 1/64 of the budget for the first release. Where noise hides G a
 session for the mean of the rows' directions follows the first release. It is a separate plan, not a letter of the first
 release, because ``MeanSchema`` has its proof already and a first release keeps its meaning for every other head. The
-digest of earlier releases in every round's plan tells heads whether a mean belongs to the rounds. Parties of a course
-must run versions with the same recipe, which the check of published weights enforces, and the course's digest, which
-names the recipe's revision.
+digest of earlier releases in every round's plan shows heads whether the rounds include a mean. Parties of a course must
+run versions with the same recipe, which the check of published weights enforces, and the course's digest, which names
+the recipe's revision.
 """
 
 from __future__ import annotations
@@ -123,9 +123,9 @@ class KalmanBank:
     (uniform), and the factor by which all curvatures exceed their estimates, with prior probabilities inverse to it:
     where noise hides G, its leading directions, which hold the signal, look like average ones.
 
-    The last L hypotheses say that one unknown direction alone is that much more curved. The first gradients settle it,
-    and the other directions, which they tell little of, go on moving: their variance falls by what a gradient tells of
-    an average direction, and no step is longer than the curved direction bears.
+    The last L hypotheses assume that one unknown direction alone is that much more curved. The first gradients settle
+    that direction, and the other directions, on which they carry little information, keep moving: their variance falls
+    by a gradient's information about an average direction, and no step is longer than the curved direction allows.
 
     Attributes:
         weights: posterior means, ``(H, k)``.

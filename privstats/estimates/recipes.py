@@ -83,10 +83,10 @@ class SoftmaxRecipe:
 
     @property
     def cell_clip(self) -> float:
-        """c of rows of ``Cells``: .3, and .5 from s = 12 on, .7 from 25, 1 from 100.
+        """Value of c for rows of ``Cells``: .3, and .5 from s = 12 on, .7 from 25, 1 from 100.
 
-        A softmax whose residuals are cut short converges to another optimum than its own, where it is too sure of
-        itself (``clip_link``); a wider clip has more noise. So c grows with s, a public number.
+        A softmax with clipped residuals converges to another optimum than its own, where it is too sure of itself
+        (``clip_link``); a wider clip has more noise. So c grows with s, a public number.
 
         Example:
             >>> from privstats.estimates.recipes import SoftmaxRecipe
@@ -165,8 +165,9 @@ class SoftmaxRecipe:
     def ridge(self) -> float:
         """lambda = rho k / (4 n), rho = min(1, (1.5 / s)^1.5); without noise rho = min(1, 16 / C^2) min(1, n / d)^2.
 
-        Without noise s is infinite and says nothing of how few the records are; with fewer records than features the
-        whitening holds them back already. What was tried there: docs/refinement_numbers.md.
+        Without noise s is infinite and carries no information on how few the records are; with fewer records than
+        features the whitening holds them back already. docs/refinement_numbers.md lists the alternatives that were
+        tried.
         """
         if math.isinf(self.mu):
             rho = min(1.0, 16 / self.classes**2) * min(1.0, self.records / self.features) ** 2
@@ -191,12 +192,12 @@ _UNREAD_SHARE = 0.001  # of a sum that a round has and a fixed schedule does not
 
 @dataclass(frozen=True)
 class RidgeRecipe:
-    """Every number of the recipe, from what is public; where constants were chosen, docs/refinement_numbers.md says.
+    """All constants of the recipe, computed from public numbers; docs/refinement_numbers.md explains the chosen ones.
 
     Attributes:
         features: d, the constant column included.
         records: n as the owners of the course declare it; never a count of the records.
-        mu: Gaussian-DP parameter of the whole course.
+        mu: Gaussian-DP parameter of the complete course.
         clip_norm: R, the norm that rows are clipped to.
         target_bound: Y, the bound that targets are clipped to.
         rounds: T.
@@ -240,10 +241,10 @@ class RidgeRecipe:
     def mean_share(self) -> float:
         """a = 1/20 where a mean of the rows' directions is measured before the rounds, or 0.
 
-        It stands in for G where noise hides that matrix: in a fixed schedule from n mu = 5 sqrt d on, where a mean of d
-        numbers can be known, and of many rounds below s = .3, where both together cost less than G alone. Most of what
-        G would tell is one curved direction, and where entries have a sign or there is a constant, the mean points
-        along it.
+        The mean replaces G where noise hides that matrix: in a fixed schedule from n mu = 5 sqrt d on, where a mean of
+        d numbers can be estimated, and with many rounds below s = .3, where both together cost less than G alone. Most
+        of G's information is one curved direction, and where entries have a sign or there is a constant, the mean
+        points along it.
         """
         if self.descends:
             hidden = self.records * self.mu >= _MEAN_CERTAINTY * math.sqrt(self.features)
@@ -255,25 +256,26 @@ class RidgeRecipe:
     def release_share(self) -> float:
         """f = min(.3, max(.08, .3 sqrt(s / 2))): the part of mu^2 that (G, h, q) gets.
 
-        It is 1/64 of a fixed schedule, and where a mean follows: G then tells little beside its trace.
+        It is 1/64 for a fixed schedule, and where a mean follows: G then carries little information besides its trace.
         """
         if self.descends or self.mean_share:
             return _LEAST_SHARE
         return min(0.3, max(0.08, 0.3 * math.sqrt(self.signal / 2)))
 
     def stride(self, taken: int, noise: float = 1.0) -> float:
-        """The factor of the step after so many, in units of ``Y d / R`` times the mean of ``clip(y - w'x) u / c``.
+        """Return the factor of the next step after ``taken`` rounds, in units of ``Y d / R`` times the mean of ``clip(y
+        - w'x) u / c``.
 
-        It falls as the root of what is left of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most 1 / d, with
-        z = n mu over ``noise``. All steps together add noise of .27 Y (of 24) to .38 Y (of one) at most to the
-        prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y. Behind
-        a mean, whose price makes it .28 Y of 24, both hold of a row for which ``|M'x| = B / b``, the map's root mean
-        square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
+        The factor falls as the root of the remaining part of T, from ``3 z / (8 d T) min(1, z / (2 sqrt d))``, at most
+        1 / d, with z = n mu over ``noise``. All steps together add noise of .27 Y (of 24) to .38 Y (of one) at most to
+        the prediction of a row of norm R, and less as z falls; without noise none turns a prediction by more than Y.
+        Behind a mean, whose price makes it .28 Y of 24, both bounds hold for a row with ``|M'x| = B / b``, the map's
+        root mean square; across the mean a row of norm R has up to ``1 / sqrt(1 - L^2 / |m|^2)`` times as much
         (:class:`~privstats.estimates.denoise.NoisyMean`).
 
         Args:
             taken: rounds before.
-            noise: how many times the noise of a central release under add-remove this one holds, at least 1.
+            noise: this release's noise over that of a central release under add-remove, at least 1.
         """
         certainty = self.records * self.mu / noise
         first = 0.375 * certainty / (self.features * self.rounds) * min(1.0, certainty / (2 * math.sqrt(self.features)))
@@ -330,12 +332,13 @@ class RidgeRecipe:
 
     @property
     def kept(self) -> float:
-        """b = max(1/2, g / 2), and 1 of few rounds: the part of its length that a row of mean square length keeps.
+        """Value of b = max(1/2, g / 2), and 1 for few rounds: the part of its length that a row of mean square length
+        keeps.
 
         For a fixed schedule it is 1/4, and the length is R. The noise is that of the longest row. So under strong
         noise, where residuals become signs, rows become directions: all but the shortest get norm 1. With little noise
-        only outliers are shortened. Gradients of directions have other curvatures than the first release tells, which
-        many rounds find out and few do not.
+        only outliers are shortened. Gradients of directions have other curvatures than the first release shows; many
+        rounds learn these, few do not.
         """
         if self.descends:
             return 0.25

@@ -51,7 +51,7 @@ class RidgeWhitening:
 
     @classmethod
     def of(cls, recipe: RidgeRecipe, sums: NoisyGram, mean: NoisyMean | None = None) -> RidgeWhitening:
-        """From the first release, or from its trace and a mean.
+        """Build the whitening from the first release, or from its trace and a mean.
 
         The mean eigenvalue is its posterior mean given that it is not negative, the trace and its noise, and is at most
         what clipped rows allow: where noise hides G, the map would otherwise stretch rows, and predictions with them.
@@ -136,7 +136,7 @@ class RidgeState:
 
 @dataclass(frozen=True)
 class DescentState:
-    """Of a fixed schedule of steps: the weights and clip of the next round, and the number of rounds before it.
+    """State of a fixed schedule of steps: the weights and clip of the next round, and the number of rounds before it.
 
     Attributes:
         weights: ``(d,)``, in the coordinates of M.
@@ -200,17 +200,17 @@ def ridge_refined(
     within: float,
     sigma: tuple[float, float],
 ) -> RidgeState | DescentState:
-    """The state after one gradient round.
+    """Return the state after one gradient round.
 
-    By a fixed schedule: ``W <- W + stride Y d b * V'gradient / (n c)``, whatever size residuals have. Else the filters
-    take it in.
+    A fixed schedule steps ``W <- W + stride Y d b * V'gradient / (n c)``, whatever size residuals have. Otherwise the
+    filters process the gradient.
 
     For Gaussian residuals clipping scales every gradient by the share within the clip, so a hypothesis about their size
     fixes the length of a step. Shortening the rows scales it by b.
 
     Args:
         recipe, whitening: the course's.
-        state: at whose weights and clip the round was measured.
+        state: the weights and clip at which the round was measured.
         gradient: the released sum of ``clip(y - w'x) u``, ``(d,)``, in the published coordinates, in real units.
         within: kappa, the released number of residuals within the clip.
         sigma: noise standard deviations of the gradient's entries and of the count.

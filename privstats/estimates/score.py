@@ -56,7 +56,7 @@ _LEAST = 1e-4
 
 
 def cumulative_half(bins: int) -> Array:
-    """Hazards of bins ``(K,)`` that add up to one half, where no count tells better.
+    """Return equal hazards of bins ``(K,)`` that add up to one half, for use where no count gives better ones.
 
     Example:
         >>> from privstats.estimates.score import cumulative_half

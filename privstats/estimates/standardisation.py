@@ -19,7 +19,8 @@ _TOLD = 2.0  # deviations of noise from which on a mean is not 0
 
 
 class Ranges(NamedTuple):
-    """How rows are mapped: each column to ``(x - centre) / per``, with :data:`CONSTANT` behind; and their bounds.
+    """Map of rows, each column to ``(x - centre) / per`` with :data:`CONSTANT` appended, and the bounds of the mapped
+    rows.
 
     Attributes:
         centre, per: ``(p,)``.

@@ -37,11 +37,10 @@ class Described:
     """A fitted head that describes itself."""
 
     def card(self, *, intended_use: str = "", scores: Mapping[str, float] | Scored | None = None) -> str:
-        """A model card in Markdown: what goes in and comes out, what it was made from, what is promised and what not.
+        """Return a model card in Markdown: inputs, outputs, sources, the promise and its limits.
 
         Args:
-            intended_use: what the model is for, and for whom; where this is empty, the card says that no use was
-                stated.
+            intended_use: the model's purpose and users; without it, the card states that no use was given.
             scores: named results of an evaluation of yours, or a :class:`~privstats.inference.HeadScore`, which adds
                 sensitivity and specificity, intervals and a picture of the reliability. A score on records that the
                 promise covers is outside the promise, so take them on other records.
@@ -217,7 +216,7 @@ def _evaluation(scores: Mapping[str, float] | Scored) -> Iterator[str]:
 
 
 def _picture(found: Any) -> Iterator[str]:
-    """Draw a reliability diagram in letters: how often a class occurs where its probability lies in each bin."""
+    """Draw a reliability diagram in letters: how often a class occurs where its probability is in each bin."""
     what = f"share of {found.label}" if found.label else "right"
     yield f"Reliability: {what} (#) where the model is as sure as its bin says (the bar ends at | where it should)."
     yield ""

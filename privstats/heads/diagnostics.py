@@ -64,7 +64,7 @@ class FewRecordsWarning(UserWarning):
 
 
 class OneClassWarning(UserWarning):
-    """A head predicts one class for all rows, and tells neither them nor its own class means apart.
+    """A head predicts one class for all rows, and distinguishes neither them nor its own class means.
 
     Example:
         >>> import warnings
@@ -81,7 +81,7 @@ class OneClassWarning(UserWarning):
 
 
 class UnlikeColumnsWarning(UserWarning):
-    """Columns in different units before a head whose shrinkage is toward a round covariance.
+    """Columns in different units before a head that shrinks toward a round covariance.
 
     Example:
         >>> import warnings
@@ -105,7 +105,7 @@ class Classifier(Protocol):
         """Class probabilities, ``(n, C)``."""
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Their logarithms, ``(n, C)``."""
+        """Return the logarithms of the probabilities, ``(n, C)``."""
 
 
 @dataclass(frozen=True)
@@ -198,14 +198,14 @@ def gaussianity(X: Any, y: Any) -> Gaussianity:
 
 
 def gaussianity_of(release: Released) -> Gaussianity:
-    """The same from power sums: central moments of every class are binomials in N, A, D, T and F.
+    """Compute the gaussianity from power sums: central moments of every class are binomials in N, A, D, T and F.
 
-    Equal to :func:`gaussianity` of all parties' clipped and rounded records together. Left out are classes with fewer
-    than four records, and features that vary in a class by less than half a grid step or a thousandth of their size.
+    Equal to :func:`gaussianity` of all parties' clipped and rounded records together. Classes with fewer than four
+    records are excluded, and features that vary in a class by less than half a grid step or a thousandth of their size.
 
     Raises:
         MissingStatisticError: the release lacks D (or S), T or F.
-        DataError: no class and feature is left.
+        DataError: no class and feature remains.
 
     Example:
         >>> X = np.random.default_rng(0).exponential(size=(500, 2)).clip(0, 5)
@@ -343,7 +343,7 @@ def _shape(rows: Array) -> tuple[Array, Array]:
 
 
 def _shape_of(step: float, mean: Array, square: Array, cube: Array, fourth: Array) -> tuple[Array, Array]:
-    """The same of one class's raw moments, by the binomial theorem, each ``(d,)``."""
+    """Return skewness and kurtosis from one class's raw moments, by the binomial theorem, each ``(d,)``."""
     variance = square - mean**2
     third = cube - 3 * mean * square + 2 * mean**3
     central = fourth - 4 * mean * cube + 6 * mean**2 * square - 3 * mean**4

@@ -70,7 +70,7 @@ class Classifier(ClassifierMixin, BaseEstimator):
         return labels
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of the rows whose class is predicted right, 0 to 1; y may name a column of a table X.
+        """Return the share of rows with a correct prediction, 0 to 1; y may name a column of a table X.
 
         Labels of another type than ``classes_`` are read as ``measure`` and ``fit_private`` read them, each by itself;
         one that is no class is predicted wrong.
@@ -124,25 +124,25 @@ def class_labels(schema: Schema, total: int, labels: Sequence[Any] | None) -> ND
 class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     """A classifier made from class moments, by :meth:`fit` on local records or :meth:`fit_release` on a release.
 
-    A subclass of another package sets ``entry`` (what it needs) and ``bounds`` (what its parameters may be) itself,
-    solves in ``_solve``, and is announced under the entry-point group ``privstats.heads``. It sets ``uses_public``
-    to False where it does not read the class means that public records may pull, ``has_calibration`` to True where
-    a course can give it a ``temperature_``, and ``unit_rows`` to True where it scales rows to norm 1 whatever
-    ``clip_norm`` is.
+    A subclass of another package sets ``entry`` (the statistics that it needs) and ``bounds`` (the values of its
+    parameters) itself, solves in ``_solve``, and is announced under the entry-point group ``privstats.heads``. It sets
+    ``uses_public`` to False where it does not read the class means that public records may pull, ``has_calibration`` to
+    True where a course can give it a ``temperature_``, and ``unit_rows`` to True where it scales rows to norm 1
+    whatever ``clip_norm`` is.
 
     Attributes:
-        classes_: labels of the classes that are left, shape ``(C,)``; the plan's ``class_names`` where it has some.
+        classes_: labels of the remaining classes, shape ``(C,)``; the plan's ``class_names`` where it has some.
         rule_: the decision rule, frozen arrays, of rows behind the public map.
         coef_, intercept_: of a linear rule, for the columns of X.
-        n_features_in_: columns that ``predict`` takes.
+        n_features_in_: columns that ``predict`` expects.
         feature_names_in_: their names, where the plan or a DataFrame has them.
-        fisher_: the Fisher subspace that the head lives in, where ``subspace`` is not None.
+        fisher_: the Fisher subspace of the head, where ``subspace`` is not None.
         preprocessing_: the public map in front of the rule (the release's transform and clip norm; nothing after
             ``fit``).
         prototypes_: class means as the release gives them, behind the public map, ``(C, d)``.
         priors_: class probabilities that are in the scores, ``(C,)``.
-        prevalence_: shares of the classes among the records, as far as the noise of their counts tells, ``(C,)``.
-        provenance_: what it was made from and what is promised for it.
+        prevalence_: estimated shares of the classes among the records, given the noise of their counts, ``(C,)``.
+        provenance_: its sources and its promise.
 
     Example:
         >>> from privstats.heads.registry import Entry
@@ -256,39 +256,40 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
     ) -> Self:
         """Fit on one party's own records with differential privacy: the head may be shown, the records need not be.
 
-        Trust: the party that runs this sees the records and adds the noise. The exact sums are not kept.
+        Trust: the party that runs this sees the records and adds the noise. The exact sums are not stored.
 
         Args:
-            X, y: records, as ``privstats.measure`` takes them: arrays, or a table of pandas, polars, Arrow or DuckDB
+            X, y: records, as for ``privstats.measure``: arrays, or a table of pandas, polars, Arrow or DuckDB
                 with the name of the labels' column; labels of any type. Batches come as ``X`` alone.
             epsilon, delta: the promise for one record.
             clip_norm: rows longer than this (after ``transform``) are shortened to it: a public choice. Needed without
                 ``columns``.
             adjacency: ``"add-remove"`` or ``"replace-one"``.
-            classes: every class there can be, from public knowledge. If omitted, those that occur in ``y``, which is
-                then taken for public (``AssumedPublicWarning``). A label that is none of them is refused; with
-                ``columns`` its record is left out (``UnreadableRecordsWarning``).
+            classes: all possible classes, from public knowledge. If omitted, those that occur in ``y``, which is then
+                treated as public (``AssumedPublicWarning``). A label that is none of them is refused; with ``columns``
+                its record is excluded (``UnreadableRecordsWarning``).
             columns: those of a raw table, as public words (:class:`~privstats.Numeric` and the others of
-                :class:`~privstats.Cells`). Rows then have norm 1 whatever the columns hold, so ``clip_norm`` and
-                ``transform`` are left out, and a mean is released first. Cut points of columns without edges are found
-                before that (:class:`~privstats.Binned`), under the same promise. ``expected_records`` must be given.
+                :class:`~privstats.Cells`). Rows then have norm 1 for any content of the columns, so ``clip_norm`` and
+                ``transform`` are omitted, and a mean is released first. Cut points of columns without edges are
+                estimated before that (:class:`~privstats.Binned`), under the same promise. ``expected_records`` must be
+                given.
             transform: public maps in front of the clip; they become part of the head.
             grid_bits, max_records: as in the schema and in ``privstats.private_release``.
             centred: release the mean of all rows first, and then the sums of rows centred by it (``Centred``); both
                 together keep the promise. Rows are scaled to norm 1 behind ``transform``, and ``clip_norm`` must be 1.
             expected_records: n for ``centred`` or ``columns``, from public knowledge. If omitted, ``max_records``;
-                without that, the nearest power of two to the number of rows, which is then taken for public
+                without that, the nearest power of two to the number of rows, which is then treated as public
                 (``AssumedPublicWarning`` under ``"add-remove"``).
             public: ``(X, y)``, records that are public, as in :meth:`fit_release`: **no promise covers them**.
             ledger, dataset: where the release is charged, as in ``privstats.private_release``; it has no default.
-                Several fits on the same records add up, and only a ledger keeps the total; ``ledger="uncharged"`` says
-                that no ledger is kept.
+                Several fits on the same records add up, and only a ledger keeps the total; ``ledger="uncharged"``
+                states that there is no ledger.
 
         Guarantee:
-            The whole head is computed from one release, or all of a course (``centred``, ``columns``), which together
-            are (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are public, the
-            classes unless they are given, and of a ``centred`` course the number of rows to a power of two likewise;
-            ``provenance_.assumed_public`` says which was read off the records.
+            The complete head is computed from one release, or all of a course (``centred``, ``columns``), which
+            together are (epsilon, delta)-DP for one record under ``adjacency``. Number and names of the columns are
+            public, the classes unless they are given, and of a ``centred`` course the number of rows to a power of two
+            likewise; ``provenance_.assumed_public`` lists those that were read from the records.
 
         Attributes set: those of :meth:`fit_release`, and ``release_``, what was released; ``releases_`` of a course.
 
@@ -331,7 +332,7 @@ class ClassHead(Stored, Exported, Described, OfOneRelease, Classifier):
             raise HeadError(f"{type(self).__name__} does not use public records; give them to LDA, or leave them out")
 
     def _calibration(self, release: Release, public: object) -> Callable[[], None]:  # noqa: ARG002
-        """What divides the scores of this head, once it is fitted, by the temperature that a calibration gives it."""
+        """Return a function that divides the fitted head's scores by the temperature of a calibration."""
         raise HeadError(
             f"{type(self).__name__} has no calibration, and the last release is LDA's: give None in its place"
         )

@@ -32,7 +32,7 @@ class Governing(Protocol):
 
     @property
     def merge(self) -> Mapping[int, int]:
-        """For a rare class, the parent that took its sums in."""
+        """Parent of each rare class, which absorbed its sums."""
 
 
 @runtime_checkable
@@ -207,7 +207,7 @@ class ClassEvidence:
         return float(self.sigma.get(statistic, 0.0))
 
     def projected(self, basis: Array) -> ClassEvidence:
-        """The same evidence about ``basis.T x``; orthonormal columns ``(d, k)`` leave the level of the noise alone."""
+        """Return the evidence about ``basis.T x``; orthonormal columns ``(d, k)`` do not change the noise level."""
         B = None if self.B is None else basis.T @ self.B @ basis
         S = None if self.S is None else basis.T @ self.S @ basis
         D = None if S is None else np.einsum("cii->ci", S)

@@ -1,6 +1,6 @@
-"""Heads as torch modules and as ONNX files, for serving beside the encoder that makes their features.
+"""Export heads as torch modules and as ONNX files, for serving together with the encoder that makes their features.
 
-An export takes the rows that ``predict`` takes: the release's public transform is part of it, or the export is refused.
+An export accepts the same rows as ``predict``: the release's public transform is part of it, or the export is refused.
 Module and file run one sequence of operations, :func:`_scores`, which branches on no entry.
 """
 
@@ -82,13 +82,13 @@ def to_linear(head: object) -> torch.nn.Linear:
 
 
 def to_module(head: object, *, precision: Precision = "float64") -> torch.nn.Module:
-    """The head as a ``torch.nn.Module``, from rows as ``predict`` takes them to scores ``(n, C)``.
+    """Return the head as a ``torch.nn.Module``, from rows as for ``predict`` to scores ``(n, C)``.
 
-    Of a table (:class:`~privstats.Cells`) rows are the codes of its columns: ``head.preprocessing_.ordered(table)``.
+    For a table (:class:`~privstats.Cells`) rows are the codes of its columns: ``head.preprocessing_.ordered(table)``.
     The release's transform, its cut of negative entries and its clip are part of it: the transform is expanded from its
     definition, as everywhere, so a ``state_dict`` holds the rule alone. ``argmax`` over scores indexes ``classes_``;
-    ``softmax`` gives probabilities (except for ``RidgeClassifier``, whose scores are probabilities before projection to
-    the simplex). ``torch.export.export`` and ``torch.jit.trace`` take it with any number of rows.
+    ``softmax`` gives probabilities (except for ``RidgeClassifier``, which has probabilities before projection to the
+    simplex as its scores). ``torch.export.export`` and ``torch.jit.trace`` accept it with any number of rows.
 
     Args:
         head: a fitted head.
@@ -134,9 +134,9 @@ def to_onnx(head: object, path: PathLike, *, precision: Precision = "float64") -
 
     Input ``rows`` ``(n, inputs)``, outputs ``scores`` ``(n, C)`` and, of a classifier, ``label`` ``(n,)``, out of
     ``classes_``, and ``probabilities`` ``(n, C)`` where they are the softmax of the scores. All in ``precision``. The
-    file's metadata hold provenance and versions, unsigned. Of a table (:class:`~privstats.Cells`) rows are codes: a
+    file's metadata hold provenance and versions, unsigned. For a table (:class:`~privstats.Cells`) rows are codes: a
     number, days since 1970-01-01, 1 or 0 of a truth, the place of a category among its values (behind the last for any
-    other), NaN where nothing is given; the metadata hold the columns. What a text says stays outside of the graph.
+    other), NaN for a gap; the metadata hold the columns. Texts are decoded outside of the graph.
 
     Args:
         head: a fitted head.
@@ -227,7 +227,8 @@ def _value(graph: Graph, name: str, columns: int) -> Any:
 
 
 def _properties(head: Any) -> dict[str, str]:
-    """The file's metadata: the head and its provenance; of a table its columns, whose codes the graph takes."""
+    """Return the file's metadata: the head and its provenance; for a table its columns, because the graph expects their
+    codes."""
     provenance: Provenance = getattr(head, "provenance_", UNKNOWN)
     cells = head.preprocessing_.cells
     columns = {} if cells is None else {"privstats.columns": json_text(cells.plain_table()["columns"])}

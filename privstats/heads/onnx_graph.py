@@ -173,7 +173,7 @@ class Symbol:
         return self._node("Slice", (*self.shape[:axis], length, *self.shape[axis + 1 :]), begin, end, axes)
 
     def reshape(self, *shape: Any) -> Symbol:
-        """The same entries in another shape; -1 stands for the rows."""
+        """Return the entries in another shape; -1 is the number of rows."""
         sizes = tuple(shape[0]) if isinstance(shape[0], tuple) else shape
         wanted = self.graph.constant(sizes, np.int64)
         return self._node("Reshape", tuple(None if size == -1 else size for size in sizes), wanted)
@@ -252,7 +252,8 @@ class _Operations:
         return True
 
     def binary_exponent(self, values: Symbol) -> Symbol:
-        """By the logarithm: next to a power of two it may be one off, which moves what a row is rounded to by a bit."""
+        """Compute the binary exponent by the logarithm; next to a power of two it may be one off, which moves a row's
+        rounding by a bit."""
         least = 2.0 ** (-1074 if self.graph.precision == "float64" else -73)
         logs = self.where(values > least, values, least).mapped("Log") * (1 / math.log(2.0))
         return logs.mapped("Floor") + 1.0

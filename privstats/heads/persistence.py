@@ -49,7 +49,8 @@ class Stored:
         return f"{words} [{self.provenance_}]" if hasattr(self, "provenance_") else words
 
     def _assuming(self, assumed: tuple[Assumed, ...], course: str | None = None) -> Self:
-        """This head, whose provenance says what a private fit read off the records, and the course that it ran."""
+        """Return this head with the values that a private fit read from the records, and its course, in the
+        provenance."""
         self.provenance_ = msgspec.structs.replace(self.provenance_, assumed_public=assumed, course=course)
         return self
 
@@ -141,10 +142,10 @@ def content_of(head: Any) -> Content:
 
 
 def head_of(content: Content, path: PathLike) -> Any:
-    """The head that :func:`content_of` described.
+    """Return the head that :func:`content_of` described.
 
     Raises:
-        HeadError: manifest and tensors do not hold together; or nobody here brings the head.
+        HeadError: manifest and tensors do not fit together; or no installed package has the head.
     """
     manifest = _manifest_of(content, path)
     cls = _class_of(manifest.head, path)  # before the rule: a head of another package may bring one of its own

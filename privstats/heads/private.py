@@ -1,7 +1,7 @@
-"""What a private fit promises, and what heads read off records themselves.
+"""Promises of private fits, and the values that heads read from records themselves.
 
 Every ``fit_private`` makes one :class:`Promise` of its owner's terms; ``privstats.course.alone`` measures and releases
-the records. Read off a party's own records are shapes, columns and classes; off public ones the means.
+the records. Shapes, columns and classes may be read from a party's own records; means only from public records.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Records:
         return tuple(names) if names and all(isinstance(name, str) for name in names) else None
 
     def labelled(self, number: Callable[[Any], NDArray[np.intp]]) -> Self:
-        """The same records with every label put through ``number``."""
+        """Return the records with every label put through ``number``."""
         if self.y is not None:
             return type(self)(self.X, number(self.y), self.first)
         if isinstance(self.X, Batches):
@@ -135,11 +135,11 @@ def arrays(X: Any, y: Any, transform: Sequence[Transform] = ()) -> Records:
 
 @dataclass(frozen=True)
 class RowCount:
-    """n of a course, which stands in its plans.
+    """The number of records n in the plans of a course.
 
     Attributes:
         n: the number.
-        assumed: ``("rows",)`` where it was read off the records and a promise takes it for public.
+        assumed: ``("rows",)`` where n was read from the records and a promise treats it as public.
     """
 
     n: int
@@ -147,11 +147,11 @@ class RowCount:
 
     @classmethod
     def of(cls, records: Records, expected: int | None, max_records: int | None, adjacency: Adjacency) -> Self:
-        """The caller's number, else the caller's bound, else the nearest power of two to the number of rows.
+        """Return the caller's number, else the caller's bound, else the nearest power of two to the number of rows.
 
-        The power of two is no promise: where rows are as many as the geometric mean of two powers, one record changes
-        it. Under ``"replace-one"`` every data set has as many; under ``"add-remove"`` it is taken for public with a
-        warning. It is a power because the recipe needs no more, and an exact count tells every single record.
+        The power of two is no promise: at the geometric mean of two powers, one record changes it. Under
+        ``"replace-one"`` every data set has the same number; under ``"add-remove"`` it is treated as public with a
+        warning. It is a power because the recipe needs no more, and an exact count reveals every single record.
         """
         if (stated := max_records if expected is None else expected) is not None:
             return cls(stated)
@@ -290,7 +290,7 @@ class PublicRecords:
 
     @classmethod
     def of(cls, public: Any, preprocessing: Preprocessing, classes: NDArray[Any]) -> Self:
-        """From ``(X, y)``: rows as the parties had them, labels out of ``classes``.
+        """Build the class means from ``(X, y)``: rows as the parties had them, labels out of ``classes``.
 
         Raises:
             DataError: no pair, no records, rows that do not fit, or a label of another class.
@@ -401,7 +401,7 @@ class Promise:
 
     @property
     def privacy(self) -> Privacy:
-        """What is promised for one record.
+        """The promise for one record.
 
         Raises:
             PlanError: a value out of its bounds.
@@ -409,13 +409,13 @@ class Promise:
         return central(self.epsilon, self.delta, self.adjacency)
 
     def rows(self, *, unit: bool) -> tuple[tuple[Transform, ...], Any]:
-        """The maps in front of the sums and the norm of rows behind them; of declared columns these follow from them.
+        """Return the maps in front of the sums and the norm of the mapped rows; declared columns determine both.
 
         Args:
             unit: whether rows of numbers are scaled to norm 1.
 
         Raises:
-            HeadError: maps or another norm beside declared columns, or no stated number of records.
+            HeadError: maps or another norm together with declared columns, or no stated number of records.
         """
         if self.columns is None:
             return of_unit_norm(self.transform) if unit else steps_of(self.transform), self.clip_norm
@@ -431,7 +431,7 @@ class Promise:
         return (Cells(tuple(self.columns)),), 1.0
 
     def counted(self, records: Records) -> RowCount:
-        """The number of records that stands in the plans of a course.
+        """Return the number of records for the plans of a course.
 
         Raises:
             PlanError: a promise out of its bounds.
@@ -449,13 +449,13 @@ class Promise:
     def releases(
         self, kind: str | None, schema: Schema, rows: int, records: Records, **options: Any
     ) -> tuple[Releases, str]:
-        """What a course over the records releases, which keeps the promise as a whole, and the course's digest.
+        """Run a course over the records; return its releases, which keep the promise in total, and the course's digest.
 
         Args:
-            kind: of course; None: the plan itself follows on cut points, so there must be some to find. Cut points come
+            kind: of course; None: the plan itself follows on cut points, so some columns must be open. Cut points come
                 first wherever columns are open.
             schema: of the sums.
-            rows: how many, as the plans say.
+            rows: their number, as in the plans.
             records: the party's own.
             options: of the course.
         """

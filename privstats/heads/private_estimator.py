@@ -64,7 +64,7 @@ def _spelled(init: Callable[_Given, None]) -> Callable[_Given, None]:
 
 
 class Private(MetaEstimatorMixin, BaseEstimator):
-    """An estimator whose ``fit`` is the ``fit_private`` of a head, with the promise among its parameters.
+    """An estimator with the ``fit_private`` of a head as its ``fit``, and the promise among its parameters.
 
     A head's own ``fit`` is exact. ``Private`` has no exact ``fit``, so a pipeline that ends in it releases nothing
     without a promise.
@@ -78,8 +78,8 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         things are outside the promise: a step that a pipeline fits in front (a scaler, PCA) reads the records exactly,
         so give public maps as ``public_transform`` instead; the scores that a search computes on held-out records are
         exact; and so is the choice that it makes from them. So are models that others fit on its predictions, such as
-        ``CalibratedClassifierCV`` and stacking. Who resamples, as bagging and oversampling do, brings one record in
-        several rows: the promise is for one row then, unless ``multiplicity`` says how many (docs/alone.md).
+        ``CalibratedClassifierCV`` and stacking. Resampling, as in bagging and oversampling, puts one record into
+        several rows: the promise is then for one row, unless ``multiplicity`` states how many (docs/alone.md).
 
     Args:
         head: an unfitted head of ``privstats.heads``; it is cloned, as scikit-learn's meta-estimators do.
@@ -87,7 +87,7 @@ class Private(MetaEstimatorMixin, BaseEstimator):
         adjacency: ``"add-remove"`` or ``"replace-one"``.
         clip_norm: rows longer than this (after ``public_transform``) are shortened to it: a public choice. Needed
             without ``columns``.
-        classes: every class there can be, from public knowledge; classifiers only.
+        classes: all possible classes, from public knowledge; classifiers only.
         columns: those of a raw table, as in the head's ``fit_private``.
         target_bound: targets longer than this are shortened to it: a public choice; regressions need it.
         centred: whether the mean is released first; classifiers of one release only.
@@ -299,7 +299,7 @@ def _one_of(settings: Sequence[Any] | None, fitted_with: Sequence[Any] | None) -
 
 
 def _of_one_row(times: int, epsilon: float, delta: float, ledger: Paid, dataset: str | None) -> dict[str, Any]:
-    """The terms of one row where the promise is for a record in so many of them, and its charge.
+    """Return the terms of one row, and its charge, where the promise is for a record in ``times`` rows.
 
     Raises:
         HeadError: the row's epsilon is below what a plan takes.

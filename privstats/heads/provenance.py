@@ -39,12 +39,12 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     Guarantee:
         Where ``exact`` is False, everything in the head is a function of releases that together are (epsilon, delta)-DP
         for one ``unit`` under ``adjacency``, under trust model ``model`` (post-processing; Dwork, Roth 2014,
-        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``. The claim is as good as the file's
-        signature: without one, anyone can write it.
+        proposition 2.1). Releases of one course add up as ``sqrt(sum mu_i^2)``. The claim is as trustworthy as the
+        file's signature: without one, anyone can write it.
 
     Attributes:
-        exact: whether it was made from records or sums without noise: a function of single records, which no promise
-            covers. None where unknown, as for files of formats 1 and 2.
+        exact: whether the head was made from records or sums without noise: a function of single records, which no
+            promise covers. None where unknown, as for files of formats 1 and 2.
         epsilon, delta: the promise of the releases that it was made from, together; None without one.
         adjacency, unit, model: of the promise, as in ``Privacy``.
         plan: digest of the plan; of a course, of its first plan.
@@ -52,11 +52,11 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         course: digest of the course, where ``fit_private`` ran one.
         survivors, clients: parties in the (first) sum, and parties of the plan.
         reproducible: the noise came from a generator that others may know, so there is no promise.
-        public: digest of the public records that went in beside the releases; the promise is for the others.
-        assumed_public: what ``fit_private`` read off the records, because the caller gave no public value:
+        public: digest of the public records used together with the releases; the promise is for the others.
+        assumed_public: values that ``fit_private`` read from the records, because the caller gave no public value:
             ``"classes"`` or ``"rows"``. The promise holds for all else; one record can show in these.
-        multiplicity: the most rows that one record may be in, by the word of who resampled (``Private``); epsilon and
-            delta are for all of them together.
+        multiplicity: the maximum number of rows that one record may be in, as stated by the caller who resampled
+            (``Private``); epsilon and delta are for all of them together.
 
     Raises:
         ValueError: a promise in parts, or out of its bounds; or something assumed twice, or without a promise.
@@ -136,15 +136,16 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def beside_exact_rows(self) -> Provenance:
-        """The same sources, where exact rows of the site that serves the head went in too: no promise covers it."""
+        """Provenance after exact rows of the site that serves the head were used too: no promise covers it."""
         promise = dict.fromkeys(("epsilon", "delta", "adjacency", "unit", "model"))
         return msgspec.structs.replace(self, exact=True, assumed_public=(), multiplicity=1, **promise)
 
     def of_rows(self, times: int) -> Provenance:
-        """The same, where its epsilon is of one row, and one record may be in so many: epsilon of all at its delta.
+        """Return the provenance where epsilon is for one row, and one record may be in ``times`` rows: epsilon of all
+        at its delta.
 
-        mu-GDP of one row is ``times`` mu-GDP of so many (group privacy: Dong, Roth, Su 2019), and a pure epsilon is
-        ``times`` epsilon.
+        mu-GDP of one row is ``times`` mu-GDP of ``times`` rows (group privacy: Dong, Roth, Su 2019), and a pure epsilon
+        is ``times`` epsilon.
         """
         if times == 1 or self.epsilon is None or self.delta is None:
             return self
@@ -219,7 +220,7 @@ def _promise(releases: Sequence[Release]) -> Privacy | Promise | None:
 
 
 def _terms(release: Release) -> object:
-    """What a promise is about, beside its numbers."""
+    """Return the terms of a promise apart from its numbers."""
     privacy = release.plan.privacy
     if not isinstance(privacy, Privacy):
         return None
@@ -296,7 +297,7 @@ def behind_cut_points(release: Released | Releases) -> tuple[tuple[Released, ...
 
 
 def _task(release: Any) -> str:
-    """Of what its plan measures; empty where it is no release."""
+    """Return the task of the release's plan; empty for anything else."""
     return getattr(getattr(getattr(release, "plan", None), "schema", None), "task", "")
 
 
@@ -317,14 +318,14 @@ def _behind_these(release: Any, counts: Sequence[Release]) -> bool:
 
 
 class OfOneRelease:
-    """A head of one release; where somebody asks it to read several, it names those that do."""
+    """A head of one release; asked to read several, it names the heads that do."""
 
     @property
     def fit_releases(self) -> Any:
-        """None of this head's.
+        """Not available on this head.
 
         Raises:
-            AttributeError: always, so that ``hasattr`` says no.
+            AttributeError: always, so that ``hasattr`` returns False.
         """
         head = type(self).__name__
         raise AttributeError(
@@ -335,7 +336,7 @@ class OfOneRelease:
 
 @dataclass(frozen=True)
 class Sources:
-    """What a head of one release is made from.
+    """The releases that a head of one release is built from.
 
     Attributes:
         releases: all of it, in order.

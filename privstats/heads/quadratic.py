@@ -102,8 +102,8 @@ class QDA(_Quadratic):
 class RDA(_Quadratic):
     """Regularised discriminant analysis (Friedman 1989): class covariances pulled toward the pooled one.
 
-    ``Sigma_c(w) = (1 - w) Sigma_c + w Sigma``, then toward a round covariance. Scores are those of Student's t, whose
-    tails cost a record less for lying far from every class than a Gaussian's do.
+    ``Sigma_c(w) = (1 - w) Sigma_c + w Sigma``, then toward a round covariance. Scores are those of Student's t, which
+    has heavier tails than a Gaussian and so penalises a record far from every class less.
 
     Args:
         pooled_weight: w in [0, 1]: 0 is QDA, 1 is LDA; ``"auto"`` is ``max(.8, .92 - .24 r)``, r the share of the

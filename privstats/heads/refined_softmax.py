@@ -140,7 +140,7 @@ class RefinedSoftmax(ClassHead):
 
         Raises:
             ReleaseError: not releases of one course of classes, or nothing finite follows from them.
-            HeadError: a parameter out of its bounds, or ``public`` beside rounds of a module.
+            HeadError: a parameter out of its bounds, or ``public`` with rounds of a module.
             DataError: ``labels`` does not name every class once, or ``public`` is no pair of records of these classes.
         """
         check_parameters(self, self.bounds)
@@ -238,7 +238,7 @@ class RefinedSoftmax(ClassHead):
         U: Array,
         index: NDArray[np.intp],
     ) -> Self:
-        """The same for a module, of rows u."""
+        """Fit a module's rounds on rows u."""
         if self.calibrated:
             raise HeadError("calibrated reads the scores of a linear softmax: leave calibrated out, or module")
         network = module_of(self.module)
@@ -277,11 +277,11 @@ class RefinedSoftmax(ClassHead):
         return self._ruled(rule, rounds, counts)
 
     def _shift(self, counts: Array) -> Array:
-        """What ``priors`` add to the scores of each class."""
+        """Return the addend of ``priors`` to the scores of each class."""
         return log_priors(self.priors, counts) - log_priors("counts", counts)
 
     def _ruled(self, rule: Rule, rounds: int, counts: Array) -> Self:
-        """Fitted to this rule after so many rounds."""
+        """Adopt this rule after ``rounds`` rounds."""
         self.rounds_, self.prevalence_ = rounds, counts / counts.sum()
         if not all(np.isfinite(array).all() for array in rule.arrays().values()):
             raise ReleaseError("RefinedSoftmax found no finite weights; the releases are damaged, fetch them again")
@@ -313,7 +313,7 @@ def _quietly(fit: Callable[..., Any], *given: Any) -> Any:
 
 
 def _confidence(U: Array, index: NDArray[np.intp], W: Array) -> Array:
-    """What exact rows add to a calibration at the weights W, ``(11,)``."""
+    """Return the contribution of exact rows to a calibration at the weights W, ``(11,)``."""
     scores = U @ W.T
     sure = [probabilities(factor * scores, axis=1).max(axis=1).sum() for factor in FACTORS]
     return np.array([(scores.argmax(axis=1) == index).sum() - sure[0], *np.diff(sure)])

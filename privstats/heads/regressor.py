@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin, BaseEstimator):
-    """A head whose predictions are linear in the transformed columns; it takes columns and adopts a rule.
+    """A head with predictions that are linear in the transformed columns; it reads columns and adopts a rule.
 
     Attributes:
         fit_intercept: whether a constant column belongs to the model.
         rule_: the decision rule: weights of the columns behind the transform, the constant among them.
-        n_features_in_: columns that ``predict`` takes.
+        n_features_in_: columns that ``predict`` expects.
         feature_names_in_: their names, where the plan or a DataFrame has them.
     """
 
@@ -149,7 +149,7 @@ class LinearRegressor(Stored, Exported, Described, OfOneRelease, RegressorMixin,
 
     @property
     def intercept_(self) -> Any:
-        """What the model predicts where all columns are 0: a float for one flat target, else ``(T,)``."""
+        """Prediction of the model where all columns are 0: a float for one flat target, else ``(T,)``."""
         _, intercept = self._linear
         return float(intercept[0]) if self._flat else intercept
 

@@ -1,4 +1,4 @@
-"""Where a head's scores lie, as the sums that it was made from describe it: quantiles of each class's probability.
+"""Quantiles of each class's predicted probability, computed from the sums behind a head of two classes.
 
 A head of two classes carries them in its file, so that bins of a later score follow them at no price.
 """
@@ -21,7 +21,7 @@ _PAIR = 2
 
 
 class ReleasedScores(NamedTuple):
-    """What the released sums say of a head of two classes.
+    """Distribution of the scores of a head of two classes, computed from its released sums.
 
     Attributes:
         quantiles: of the second class's probability, ``(2, POINTS)``: a row for the records of each class, at the

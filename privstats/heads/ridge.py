@@ -47,18 +47,19 @@ class Ridge(MultiOutputMixin, LinearRegressor):
     """Ridge regression from a Gram matrix and a moment vector: ``w = (G + penalty I)^-1 h``.
 
     Args:
-        solver: ``"plain"``, which leaves out directions lost in the noise; ``"adassp"`` (Wang 2018: a penalty sized to
+        solver: ``"plain"``, which excludes directions lost in the noise; ``"adassp"`` (Wang 2018: a penalty sized to
             the noise, added to the chosen one); ``"wiener"``
             (:func:`~privstats.estimates.denoise.denoised_solve`); ``"aggregate"``, an average of adassp, smaller
             penalties, wiener and no weights at all by what each is estimated to risk; ``"auto"``, which is aggregate
             where the release carries noise and plain where it does not. One party alone pays nothing for a session, so
             :meth:`fit_private` of one target then refines the release by rounds, as :class:`RefinedRidge` does, at the
-            same charge, where ``expected_records`` is stated: it stands in the plans of rounds, so where it is not, it
-            would be read off the records and taken for public. Another solver or a penalty is that of one release.
+            same charge, where ``expected_records`` is stated. The number is in the plans of rounds, so otherwise it
+            would have to be read from the records and treated as public. Another solver, or a penalty, applies to one
+            release.
         penalty: a number >= 0, ``"gcv"``, ``"evidence"`` (marginal likelihood), ``"folds"`` (fold sums), or ``"auto"``:
             evidence where there is noise, else folds where the release has them, else GCV.
         fit_intercept: centre records in :meth:`fit`. A release is centred where its transform ends in a
-            ``ConstantFeature``, whose coefficient is then not penalised.
+            ``ConstantFeature``; its coefficient is then not penalised.
         records: number of records, where neither a constant feature nor local records give it; needed by GCV.
 
     Attributes:

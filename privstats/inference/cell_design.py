@@ -129,10 +129,11 @@ def _empty(column: ColumnCells) -> list[str]:
 
 
 def declared_cells(schema: Schema) -> Cells | None:
-    """The declaration of a schema's columns, where it has one.
+    """Return the declaration of a schema's columns, or None where it has none.
 
     Raises:
-        ReleaseError: a transform whose rows are not those of cells and a constant, or are shortened by the clip.
+        ReleaseError: a transform with rows other than those of cells and a constant, or with rows that the clip
+            shortens.
     """
     match schema.transform:
         case (Cells() as cells, ConstantFeature() as last):
@@ -148,17 +149,17 @@ def declared_cells(schema: Schema) -> Cells | None:
 
 
 def design_of(cells: Cells, schema: Schema, G: Array, sigma: float, chosen: Sequence[int]) -> CellDesign:
-    """The design of some columns, from sums of products of rows.
+    """Return the design of some columns, from sums of products of rows.
 
     **Each cell is compared with its column's first cell that holds records**, as in treatment coding. A cell whose
-    count is within 3 standard deviations of its noise counts as empty: its own contrasts are not told, and the noise of
-    its directions, along which the sums determine nothing, stays out of all others.
+    count is within 3 standard deviations of its noise counts as empty: its own contrasts are not reported, and the
+    noise of its directions, along which the sums determine nothing, stays out of all others.
 
     Args:
         cells: the declaration.
         schema: of the rows: their grid.
         G: ``(d, d)``, symmetric, perhaps noisy; the constant last.
-        sigma: noise standard deviation on its diagonal; 1 / sqrt 2 of it elsewhere.
+        sigma: noise standard deviation on G's diagonal; 1 / sqrt 2 of it elsewhere.
         chosen: numbers of the columns that are read.
     """
     width, blocks = schema.features, [_read(cells, j, schema) for j in range(len(cells.columns))]
@@ -202,7 +203,7 @@ class _Block:
     plain: NDArray[np.bool_]
 
     def holds(self, sums: Array, total: float, sigma: float, constant: float) -> NDArray[np.bool_]:
-        """Which intervals hold more records than noise could show in an empty one.
+        """Return which intervals hold more records than noise could show in an empty one.
 
         Counts solve "rows by their counts add up to the sums of the block, and the counts to all records": as many
         equations as intervals.
@@ -274,7 +275,7 @@ class Intervals:
 
     @classmethod
     def of(cls, column: Column, marks: Array) -> Intervals:
-        """Of a column whose cells begin at these codes, but for the first."""
+        """Return the intervals of a column with cells that begin at these codes; the first cell has none."""
         cuts = np.array(column.edges) if isinstance(column, Numeric | Dates) and column.edges else marks
         places = np.searchsorted(cuts, marks, side="right")
         return cls(_names(column, cuts), np.concatenate([[0], places, [len(cuts) + 1]]))

@@ -77,7 +77,7 @@ def plot_survival(
     xlabel: str = "time",
     note: str = "",
 ) -> Any:
-    """Draw Kaplan-Meier curves with their bands, and below them how many are at risk.
+    """Draw Kaplan-Meier curves with their bands, and below them the numbers at risk.
 
     Args:
         curves: from :func:`kaplan_meier`, one curve or one per group.
@@ -90,7 +90,7 @@ def plot_survival(
 
     Raises:
         MissingExtraError: matplotlib is not installed.
-        ReleaseError: no curve is told, or another file format.
+        ReleaseError: no curve is reported, or another file format.
 
     Example:
         >>> months, died = ps.Bins("month", (0, 6, 12, 24)), ps.Categories("died", (0, 1))
@@ -264,8 +264,8 @@ def _range(each: Interval) -> str:
 def plot_scorecard(card: Scorecard, path: str | Path | None = None, *, row: int = 0) -> Any:
     """Draw a panel for every column: the points of its cells with their bands, one column of panels wide.
 
-    Cells that are not told are grey; a gap stands apart, at the bottom. 4.2 inches wide, so that a phone shows its
-    words.
+    Cells that are not reported are grey; a gap is drawn separately, at the bottom. The figure is 4.2 inches wide, so
+    that its words are legible on a phone.
 
     Args:
         card: from :func:`scorecard`.

@@ -39,9 +39,9 @@ class ForestRow(NamedTuple):
 
     Attributes:
         name: of the estimate.
-        value, low, high: the estimate and its interval; NaN and infinite where it is not told.
-        group: ``"exploratory"``, or what it was declared as.
-        starred: whether a star stands at the estimate, which the foot of the figure explains.
+        value, low, high: the estimate and its interval; NaN and infinite where it is not reported.
+        group: ``"exploratory"``, or the family in which it was declared.
+        starred: whether the estimate has a star, which the foot of the figure explains.
 
     Example:
         >>> ps.inference.forest.ForestRow("days", -1.5, -1.8, -1.2, "exploratory").told
@@ -97,9 +97,10 @@ def forest_rows(tables: Estimates | Mapping[str, Estimates], alpha: float = 0.05
 def plot_forest(
     tables: Estimates | Mapping[str, Estimates], path: str | Path | None = None, *, alpha: float = 0.05
 ) -> Any:
-    """Draw estimates with their intervals, one row each, what was declared apart from what is exploratory.
+    """Draw estimates with their intervals, one row each, declared ones separate from exploratory ones.
 
-    Ratios stand on a logarithmic axis beside 1, all else beside 0. Rows that are not told have their name and no mark.
+    Ratios have a logarithmic axis with a line at 1, other estimates a line at 0. Rows that are not reported have their
+    name and no mark.
 
     Args:
         tables: from :func:`effect`, :func:`hazards` or a regression; several of one kind by name.
@@ -111,7 +112,7 @@ def plot_forest(
 
     Raises:
         MissingExtraError: matplotlib is not installed.
-        ReleaseError: nothing is told, tables of several kinds, or another file format.
+        ReleaseError: nothing is reported, tables of several kinds, or another file format.
 
     Example:
         >>> X, y = np.array([[0.1], [0.2], [0.4], [0.8]]), np.array([1.2, 1.5, 1.7, 2.7])
@@ -148,8 +149,9 @@ def plot_forest(
 def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
     """Draw standardised mean differences of the columns between both arms, the largest on top (a "love plot").
 
-    Before weighting, and below that after weighting where it was released. Lines are the intervals of the noise; dashed
-    lines stand at -.1 and .1, which are usually called small. Columns that are not told have their name and no mark.
+    The first marks are before weighting, those below them after weighting where it was released. Lines are the
+    intervals of the noise; dashed lines are at -.1 and .1, which are usually called small. Columns that are not
+    reported have their name and no mark.
 
     Args:
         balance: from :meth:`EffectTable.balance`.
@@ -192,7 +194,7 @@ def plot_balance(balance: Balance, path: str | Path | None = None) -> Any:
 
 
 def _marks(axes: Any, numbers: Array, mark: str, colour: str, said: str, beside: float) -> None:
-    """A mark and the line of its interval for every row that is told, ``(m, 3)``, a little beside the row's middle."""
+    """Draw a mark and its interval's line for each reported row of ``(m, 3)``, offset from the row's middle."""
     for row, (value, low, high) in enumerate(numbers):
         if math.isfinite(high - low):
             axes.plot([low, high], [row + beside, row + beside], color=colour, linewidth=1.2)
@@ -201,7 +203,7 @@ def _marks(axes: Any, numbers: Array, mark: str, colour: str, said: str, beside:
 
 
 class _Scale(NamedTuple):
-    """What an axis shows, and whether it is a ratio."""
+    """Title of an axis, and whether it shows ratios."""
 
     name: str
     ratio: bool
@@ -240,7 +242,7 @@ def _rows(name: str, table: Any, alpha: float) -> list[ForestRow]:
 
 
 def _remark(table: Any) -> str:
-    """What a star at its estimates stands for; of an effect there is none."""
+    """Return the meaning of a star at the table's estimates; an effect has no stars."""
     return "" if hasattr(table, "estimand") else str(table.remark)
 
 

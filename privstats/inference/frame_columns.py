@@ -1,4 +1,4 @@
-"""What the columns of every ``to_frame`` are called, and what they hold: one name, one meaning.
+"""Names and meanings of the columns of every ``to_frame``: one name, one meaning.
 
 Names are those of R's broom (its column glossary), written with underscores as marginaleffects for Python writes them;
 frames have no named index, so that tables of several models can be stacked (Wickham 2014, Tidy Data).

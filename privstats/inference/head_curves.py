@@ -1,10 +1,10 @@
 """The ROC curve, the area under it and the calibration of a head, from binned, noisy counts.
 
-A record beats another with a lower score; inside one bin nobody knows who is higher. So the area lies between that with
-every such pair lost and that with every one won, and an interval covers both.
+A record beats another with a lower score; counts do not show which of two records in one bin is higher. So the area is
+between that with every such pair lost and that with every such pair won, and an interval covers both.
 
-How wide it will be follows from a plan alone (:func:`expected_area`): from the scores that the published head's own
-releases describe, or without these from a model of a head whose area is 0.8, with normal, calibrated log-odds.
+The interval's width follows from a plan alone (:func:`expected_area`): from the scores that the published head's own
+releases describe, or without these from a model of a head with area 0.8 and normal, calibrated log-odds.
 """
 
 from __future__ import annotations
@@ -59,12 +59,13 @@ class RocCurve:
     auc_bounds: tuple[float, float]
 
     def band(self) -> tuple[Array, Array, Array]:
-        """False positive rates, rising from 0 to 1, and the lowest and highest true positive rate there, ``(k,)`` each.
+        """Return false positive rates, rising from 0 to 1, and the lowest and highest true positive rate there,
+        ``(k,)`` each.
 
         Guarantee:
             Wherever the intervals of all thresholds hold, so does the band, between thresholds too: a curve rises, so
-            at a rate x it is at most the high end of a threshold whose false positive rate is surely at least x, and at
-            least the low end of one whose rate is surely at most x. The intervals hold one by one (pointwise), and not
+            at a rate x it is at most the high end of a threshold with a false positive rate surely at least x, and at
+            least the low end of one with a rate surely at most x. The intervals hold one by one (pointwise), and not
             all at once, so neither does the band.
         """
         false, true = (np.array(each).reshape(-1, 4) for each in (self.false_positive, self.true_positive))
@@ -91,12 +92,12 @@ def roc_curve(edges: tuple[float, ...], others: Array, members: Array, sigma: fl
 
 
 def area(others: Array, members: Array, sigma: float, z: float) -> Interval:
-    """The chance that a member scores above one of the others, pairs of one bin split evenly, with its interval.
+    """Return the chance that a member scores above one of the others, pairs in one bin split evenly, with its interval.
 
     Test inversion: theta is accepted where ``|x' K y - theta P Q| <= z s``, with x and y the counts of members and
     others, P and Q their sums, ``K_ba`` 1 for a < b, t for a = b, and ``s^2 = sum vx (K y - theta Q)^2 + sum vy (K' x -
     theta P)^2`` by the delta method, ``v = max(count, 0) + sigma^2``. The low end is that of t = 0, the high end that
-    of t = 1. Both sides are quadratic in theta; not told where no theta is refused.
+    of t = 1. Both sides are quadratic in theta; not reported where no theta is refused.
     """
     value = float(np.clip(_areas(others, members, 0.5), 0.0, 1.0))
     ends = [_accepted(others, members, tied, sigma, z) for tied in (0.0, 1.0)]
@@ -146,8 +147,9 @@ class Reliability:
         right: share of right predictions per bin, with intervals, ``(k,)``.
         error: mean gap between the probability and the share of right ones, weighted by records, 0..1. The value takes
             the middle of each bin for its probabilities and is too large under noise, as a sum of absolute values is;
-            the interval covers any probabilities inside of the bins, and is wide. Of exact means it is of these.
-        label: class whose probability it is; empty: the predicted one's.
+            the interval covers any probabilities inside of the bins, and is wide. Exact means replace the middles where
+            they are known.
+        label: the class of the probability; empty: the predicted class.
         means: mean probability in each bin, ``(k,)``, where records are one's own; None where they are counts.
 
     Example:
@@ -169,7 +171,7 @@ class Reliability:
 def reliability(
     edges: Array, wrong: Array, right: Array, sigma: float, cells: int, z: float, label: str = ""
 ) -> Reliability:
-    """The diagram and the error of counts by rising bin.
+    """Return the diagram and the calibration error of counts by rising bin.
 
     Args:
         edges: ``(k + 1,)``.
@@ -177,11 +179,11 @@ def reliability(
         sigma: noise standard deviation of one released cell.
         cells: how many are summed in each count.
         z: normal quantile.
-        label: class whose probability it is; empty: the predicted one's.
+        label: the class of the probability; empty: the predicted class.
 
     Guarantee:
-        With e_b the errors of the gaps, ``|sum |g_b + e_b| - sum |g_b|| <= sum |e_b|``, whose quantile is that of a sum
-        of absolute normals: the interval of the error covers at least as often as it says.
+        With e_b the errors of the gaps, ``|sum |g_b + e_b| - sum |g_b|| <= sum |e_b|``, which has the quantile of a sum
+        of absolute normals: the interval of the error covers at least as often as stated.
     """
     records = wrong + right
     shares = tuple(
@@ -221,10 +223,10 @@ def calibration_error(
 
 
 def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha: float = 0.05) -> Interval:
-    """The interval of the AUC of a class that has this share of the records, before any is scored.
+    """Return the expected interval of a class's AUC, for a class with this share of the records, before any is scored.
 
-    The scores of both classes are those that the published head's releases describe; where they are unknown, those of
-    a head whose area is 0.8.
+    The scores of both classes are those that the published head's releases describe; where they are unknown, those of a
+    head with area 0.8.
 
     Args:
         plan: of a score; of more than two classes with a table for each.
@@ -255,7 +257,7 @@ def expected_area(plan: Plan, share: float, *, records: int | None = None, alpha
 
 
 def expected_sentences(plan: Plan) -> list[str]:
-    """What a plan of a score will tell of the AUC; nothing of another plan, or of one without a curve."""
+    """Return sentences on the AUC that a scoring plan will report; empty for another plan, or one without a curve."""
     schema = plan.schema
     if not isinstance(schema, ScoringSchema) or (schema.classes > 2 and not schema.by_class):
         return []
@@ -286,7 +288,7 @@ def _told(share: float, found: Interval) -> str:
 
 
 def _shares_of_bins(schema: ScoringSchema, share: float, scores: ReleasedScores | None) -> tuple[Array, Array]:
-    """Of the others and of the class, the part in each bin, rising, ``(k,)`` each."""
+    """Return the part of the others, and of the class, in each bin, rising, ``(k,)`` each."""
     if scores is not None and schema.score == "probability":
         parts = np.diff(scores.below(np.array(schema.edges[1:-1])), prepend=0.0, append=1.0, axis=1)
         return parts[0], parts[1]

@@ -31,7 +31,7 @@ _PAIR = 2
 
 
 class Flagged(NamedTuple):
-    """What is found, and what is left alone, where the second class is predicted from a threshold on.
+    """Sensitivity and specificity where the second class is predicted from a threshold on.
 
     Attributes:
         threshold: of the score.
@@ -46,7 +46,8 @@ class Flagged(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class HeadScore(RowTable):
-    """How well a head does on the records that all parties kept out, with intervals for the population of such records.
+    """Performance of a head on the records that all parties held out, with intervals for the population of such
+    records.
 
     Attributes:
         accuracy: share of right predictions.
@@ -55,14 +56,14 @@ class HeadScore(RowTable):
         confusion: noisy counts of labels (rows) against predictions, ``(C, C)``.
         confusion_sigma: noise standard deviation of each.
         predicted: share of each prediction among the records of each label, with intervals, as a row for every label.
-        roc: curves and areas by class: of the second of two; of more classes, of each against all others where the plan
-            has ``by_class``, and none where it has not.
+        roc: curves and areas by class: the second of two classes; of more classes, each against all others where the
+            plan has ``by_class``, else none.
         calibration: the reliability diagram: of the predicted class, and of the second of two where bins follow the
             released scores or the records are one's own; None where margins were counted.
         records: noisy number of records.
-        only: the class that the head predicts for every record, as far as the noise tells; None where it predicts
+        only: the class that the head predicts for every record, as far as the noise shows; None where it predicts
             others too.
-        release: what it was read from.
+        release: the release behind the numbers.
         alpha: level of the intervals.
         own: the records, where they are one's own and nothing is binned; None of a release.
 
@@ -104,14 +105,14 @@ class HeadScore(RowTable):
         return float(np.clip(self.confusion[1].sum() / self.confusion.sum(), 0.0, 1.0))
 
     def at(self, threshold: float) -> Flagged:
-        """Sensitivity and specificity where the second of two classes is predicted from a threshold on.
+        """Return sensitivity and specificity where the second of two classes is predicted from a threshold on.
 
         Args:
             threshold: of the score. Of own records it is exact; of counts the inner edge of the bins nearest to it is
                 used and returned.
 
         Raises:
-            ReleaseError: more than two classes, whose counts have no such threshold.
+            ReleaseError: more than two classes, which have no such threshold.
         """
         if len(self.confusion) != _PAIR:
             raise ReleaseError("a threshold is one of two classes; read recall of more")
@@ -140,7 +141,7 @@ class HeadScore(RowTable):
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What a reader should know beside the numbers."""
+        """Notes that a reader needs in addition to the numbers."""
         if self.only is None:
             return ()
         return (
@@ -192,7 +193,7 @@ class HeadScore(RowTable):
 
     @property
     def _outcomes(self) -> str:
-        """How many records have each label, as TRIPOD asks of a validation."""
+        """Number of records with each label, which TRIPOD requires of a validation."""
         sigma = self.confusion_sigma * math.sqrt(len(self.confusion))
         said = f" (noisy, standard error {sigma:,.1f} each)" if sigma else ""
         counts = zip(self.recall, self.confusion.sum(axis=1), strict=True)
@@ -219,7 +220,7 @@ class HeadScore(RowTable):
 
 
 def head_score(release: Release, *, alpha: float = 0.05) -> HeadScore:
-    """Accuracy, recall, AUC and calibration of a head from a release of :class:`~privstats.Scoring` counts.
+    """Return accuracy, recall, AUC and calibration of a head from a release of :class:`~privstats.Scoring` counts.
 
     Without noise accuracy, recall and confusion are those of all records pooled, and the AUC's interval holds the
     pooled one whatever the bins. Intervals are for the population: they hold the noise and the sampling of the records.
@@ -356,7 +357,7 @@ def _predicted(confusion: Array, sigma: float, z: float) -> tuple[tuple[Interval
 
 
 def _only(table: CountTable, labels: tuple[str, ...], z: float) -> str | None:
-    """The one class that is predicted, where no other is told apart from none and this one is from 0."""
+    """Return the only predicted class: its count exceeds the noise and no other count does; else None."""
     predicted = table.counts.sum(axis=0)
     room = z * table.sigma * float(np.sqrt(len(predicted)))
     likeliest = int(predicted.argmax())

@@ -8,11 +8,10 @@ Numbers in, numbers out: this module knows neither releases nor schemas. For ``G
 
 for E symmetric with variance sigma_G^2 on its diagonal and half of it elsewhere. A value t of a contrast c'b is
 accepted where the score along ``a = G^-1 c / c'G^-1 c`` is within its quantile; the accepted set is the solution of one
-quadratic inequality (Fieller 1954), and where it is unbounded the contrast is *not told*.
+quadratic inequality (Fieller 1954), and where it is unbounded the contrast is *not reported*.
 
-Intervals come from test inversion and may be unbounded. Under noise the usual interval covers as little as 4 % where
-95 is claimed, and a sandwich variance prints numbers where nothing is known. The set of values that the score does
-not reject is one quadratic inequality; where noise hides a coefficient the set is unbounded, and the table says so.
+Under noise the usual interval covers as little as 4 % where 95 is claimed, and a sandwich variance prints numbers where
+nothing is known. So intervals come from test inversion and may be unbounded.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class Errors(Protocol):
         """Ends of the intervals."""
 
     def combined(self, rows: Array) -> Errors:
-        """The same interface for linear combinations of the parameters."""
+        """Return the errors of linear combinations of the parameters."""
 
     def joint_pvalue(self) -> float:
         """p-value of "all parameters are 0"."""
@@ -180,7 +179,7 @@ class Inversion:
 
     @cached_property
     def reach(self) -> Array:
-        """Largest quantile at which the contrast is told: D / (|a|^2 sigma_G), infinite without noise in G."""
+        """Largest quantile at which the contrast is reported: D / (|a|^2 sigma_G), infinite without noise in G."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.precision > 0, self.precision / (self._size * self.equations.sigma_G), 0.0)
 
@@ -207,7 +206,8 @@ class Inversion:
         return np.asarray(self.reach > self._quantile(alpha))
 
     def least_level(self) -> Array:
-        """The level above which a contrast is told: told at alpha exactly where this is below alpha."""
+        """Return the level above which a contrast is reported: it is reported at alpha exactly where this is below
+        alpha."""
         return self._tail(self.reach)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
@@ -227,12 +227,13 @@ class Inversion:
         return np.maximum(self._tail(np.abs(self.statistics(null))), self.least_level())
 
     def interval(self, alpha: float, *, sampling: bool = True) -> tuple[Array, Array]:
-        """Ends of the accepted sets; -inf and inf where a contrast is not told.
+        """Return the ends of the accepted sets; -inf and inf where a contrast is not reported.
 
         Args:
             alpha: level.
             sampling: False for an interval about the parameter that the exact sums would have given: the residual
-                variance is left out, quantiles are normal, and the bias moves both ends. Both tell the same contrasts.
+                variance is omitted, quantiles are normal, and the bias moves both ends. Both kinds of intervals report
+                the same contrasts.
         """
         told = self.told(alpha)
         z2 = np.where(told, np.square(self._quantile(alpha) if sampling else quantile(alpha, math.inf)), 0.0)
@@ -245,14 +246,15 @@ class Inversion:
         return np.where(told, self.estimate + low, -np.inf), np.where(told, self.estimate + high, np.inf)
 
     def combined(self, rows: Array) -> Inversion:
-        """The same of linear combinations of the contrasts, ``(r, m)``."""
+        """Return the inversion for linear combinations of the contrasts, ``(r, m)``."""
         return Inversion(self.equations, rows @ self.contrasts, self.degrees, self.bias)
 
     def joint_pvalue(self, null: Array | float = 0.0) -> float:
-        """p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
+        """Return the p-value of "the contrasts are ``null``" by the F law, for linearly independent contrasts.
 
-        From the score, and V, at the closest b that satisfies the hypothesis; never below the level above which every
-        combination of the contrasts is told. A bias makes it the noncentral chi-squared law of its largest value.
+        It follows from the score, and V, at the closest b that satisfies the hypothesis, and is never below the level
+        above which every combination of the contrasts is reported. With a bias, it follows from the noncentral
+        chi-squared law at the bias's largest value.
         """
         eq, R = self.equations, self.contrasts
         if not (self.precision > 0).all() or math.isinf(self.bias):
@@ -277,7 +279,7 @@ class Inversion:
         return max(central, float(1 - chndtr(score, r, moved))) if moved else central
 
     def _least_joint_level(self, inner: Array, share: float) -> float:
-        """The level above which every combination of the contrasts is told; ``inner`` is R G^-1 R'."""
+        """Return the level above which every combination of the contrasts is reported; ``inner`` is R G^-1 R'."""
         if self.equations.sigma_G == 0:
             return 0.0
         half = np.linalg.inv(np.linalg.cholesky(self._spread @ self._spread.T))
@@ -352,7 +354,7 @@ def folded(statistic: Array, bias: Array) -> Array:
 
 
 def folded_quantile(alpha: float, bias: Array) -> Array:
-    """What |Z + bias| exceeds with probability alpha: between ``quantile`` and ``bias + quantile``."""
+    """Return the value that |Z + bias| exceeds with probability alpha: between ``quantile`` and ``bias + quantile``."""
     near = bias < _FAR
     exact = np.sqrt(chndtrix(1 - alpha, 1, np.square(np.where(near, bias, 0.0))))
     return np.where(near, exact, bias + quantile(2 * alpha, math.inf))

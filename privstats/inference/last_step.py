@@ -1,11 +1,11 @@
-"""The last round of a course of scores, solved without damping: estimates, intervals and tests.
+"""Solve the last round of a course of scores without damping: estimates, intervals and tests.
 
-One step from weights w is as good as the maximum of the likelihood if w is close to it. What the step may leave is
-bounded (:class:`LastStep`), and intervals and p-values hold for every bias up to the bound. A coefficient is not told
-where the bound is large, nor where the information along it was still changing from round to round: in the tail of a
-logistic a Newton step moves log odds by 1 and divides the information by e, wherever it stands, and noise may make that
-step look small. The bias is a function of the weights, whose noise is of earlier rounds, so it is independent of the
-noise of this step.
+One step from weights w is as good as the maximum of the likelihood if w is close to it. The step's remaining error is
+bounded (:class:`LastStep`), and intervals and p-values hold for every bias up to the bound. A coefficient is not
+reported where the bound is large, nor where the information along it was still changing from round to round: in the
+tail of a logistic a Newton step moves log odds by 1 and divides the information by e, at every point, and noise may
+make that step look small. The bias is a function of the weights, and their noise is of earlier rounds, so it is
+independent of the noise of this step.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class LastStep:
         return np.where(told, self.offset + low, -np.inf), np.where(told, self.offset + high, np.inf)
 
     def combined(self, rows: Array) -> LastStep:
-        """The same of linear combinations of the parameters, ``(r, m)``."""
+        """Return the step for linear combinations of the parameters, ``(r, m)``."""
         return LastStep(self.inversion.combined(rows), rows @ self.offset, self.earlier)
 
     def joint_pvalue(self) -> float:
@@ -139,10 +139,10 @@ class LastStep:
 
 
 def remainder(equations: NormalEquations, radius: float) -> float:
-    """What the step b = H^-1 g may have left, in the norm of H: ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|.
+    """Return a bound on the step's remaining error, in the norm of H: ``(e^r - 1 - r) / r sqrt(b'Hb)`` with r = R |b|.
 
-    log v moves by at most R |w - w'| between two weights (self-concordance; Bach 2010), which bounds the score that is
-    left after the step. Infinite where noise has made H indefinite.
+    log v moves by at most R |w - w'| between two weights (self-concordance; Bach 2010), which bounds the score that
+    remains after the step. Infinite where noise has made H indefinite.
     """
     step = equations.solution
     if equations.determined[0] <= 0:

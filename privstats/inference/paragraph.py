@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def methods(result: Given, release: Release | None = None, *, alpha: float = 0.05) -> str:
-    """A paragraph to paste: what was computed, from whom, under which promise, assumptions, plans and software.
+    """Return a paragraph to paste: the computation, the parties, the promise, assumptions, plans and software.
 
     Args:
         result: what :func:`effect`, :func:`hazards`, a regression, :func:`scorecard`, :func:`kaplan_meier`,
             :func:`proportions` or :func:`table_one` returned.
-        release: the one that it was read from; needed for shares, which do not hold it.
+        release: the release behind the result; needed for shares, which do not hold it.
         alpha: level of the intervals that the paper prints.
 
     Raises:

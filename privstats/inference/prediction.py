@@ -33,7 +33,7 @@ class HalfWidth:
     Attributes:
         records: number of records.
         exact: half width without noise.
-        noisy: with the plan's noise; infinite where the slope will not be told.
+        noisy: with the plan's noise; infinite where the slope will not be reported.
 
     Example:
         >>> schema = ps.RidgeSchema(2, clip_norm=2.0, target_bound=4.0, transform=(ps.transforms.ConstantFeature(1.0),))
@@ -59,21 +59,21 @@ def predicted_half_width(
     separation: float = 1.0,
     alpha: float = 0.05,
 ) -> HalfWidth:
-    """Half width of a slope's interval: z sqrt(s2 / (n v) + (sigma_h^2 + sigma_G^2 |b|^2 / 2) / (n v)^2).
+    """Predict the half width of a slope's interval: z sqrt(s2 / (n v) + (sigma_h^2 + sigma_G^2 |b|^2 / 2) / (n v)^2).
 
-    For columns that are not correlated, of variance v, and slopes that explain as much as they leave: |b|^2 = s2 / v.
-    Of an effect that of its interval in units of the outcome, and of hazards that of a log ratio, from the schema's
-    ``expected_events`` among the cohort's most records. Beside measured intervals those of effects are 11 % off at the
-    most; of hazards 8 % where every row is told, and 20 % where noise leaves some untold.
+    The formula assumes uncorrelated columns of variance v, and slopes that explain half of the target's variance: |b|^2
+    = s2 / v. For an effect, the half width is in units of the outcome. For hazards, it is that of a log ratio, from the
+    schema's ``expected_events`` among the cohort's ``max_records``. Compared with measured intervals, predictions for
+    effects are 11 % off at most; for hazards 8 % where every row is reported, and 20 % where noise hides some rows.
 
     Args:
-        plan: of a ``RidgeSchema``; of a whole course of effects or of hazards, or that course; the noise is that of
+        plan: of a ``RidgeSchema``; of a complete course of effects or of hazards, or that course; the noise is that of
             ``min_survivors`` survivors.
         records: n, a public guess.
         variance: v, a public guess of a column's variance behind the transform; 1/3 for one that is uniform on -1 to 1.
-        residual: guessed standard deviation of the residuals; half the target bound if omitted, and of effects half of
-            half the range of outcomes. Where arms differ, that of the rarer one.
-        treated: of an effect that nobody assigned, the guessed share of the treated.
+        residual: guessed standard deviation of the residuals; half the target bound if omitted, and for effects a
+            quarter of the range of outcomes. Where arms differ, that of the rarer one.
+        treated: for a treatment that was not randomised, the guessed share of the treated.
         separation: likewise, the guessed standard deviation of the log odds of treatment: 0 for a coin.
         alpha: level of the interval.
 
@@ -94,11 +94,11 @@ def predicted_half_width(
 
 
 class Predicted(NamedTuple):
-    """How half widths of one kind are predicted.
+    """Prediction of half widths for one kind of analysis.
 
     Attributes:
-        widths: from a plan or its course, the guesses and alpha, to those without noise and with it.
-        said: what they are of, and in which unit.
+        widths: computes the half widths without and with noise, from a plan or its course, the guesses and alpha.
+        said: the predicted quantity and its unit, in words.
     """
 
     widths: Callable[[Any, Guesses, float], tuple[float, float]]
@@ -106,10 +106,10 @@ class Predicted(NamedTuple):
 
 
 def predicted_of(plan: Plan | Effect | Hazard) -> Predicted:
-    """How half widths are predicted of a plan, or of a course of one.
+    """Return the prediction of half widths for a plan, or for a course of one.
 
     Raises:
-        PlanError: they are not of such a schema.
+        PlanError: the plan's schema has no prediction.
 
     Example:
         >>> from privstats.inference.prediction import predicted_of
@@ -159,13 +159,13 @@ _PREDICTED: Mapping[str, Predicted] = {
 
 @dataclass(frozen=True)
 class Guesses:
-    """What is publicly guessed of the records.
+    """Public guesses about the records.
 
     Attributes:
-        records: how many there are.
+        records: their number.
         variance: of a column behind its range; 1/3 for one that is uniform on -1 to 1.
-        residual: standard deviation of outcomes about the lines, in units of the outcome; None: half of half the range.
-        treated: share of the treated, where nobody assigned the treatment.
+        residual: standard deviation of outcomes about the lines, in units of the outcome; None: a quarter of the range.
+        treated: share of the treated, where the treatment was not randomised.
         separation: standard deviation of the log odds of treatment: 0 for a coin, 1 for moderate confounding.
 
     Raises:
@@ -195,7 +195,7 @@ class Guesses:
 
 
 def effect_half_widths(course: Effect, guesses: Guesses, alpha: float) -> tuple[float, float]:
-    """The half width without noise, and with that of the course; infinite where the effect will not be told.
+    """Return the half width without noise, and with the course's noise; infinite where the effect will not be reported.
 
     Args:
         course: as its plan has it.
@@ -243,8 +243,11 @@ def _means(schema: EffectSchema, guesses: Guesses) -> _Means:
 
 
 def _chance(schema: EffectSchema) -> float:
-    """Of treatment in a trial; of places that differ, the one at which an influence varies as it does on average over
-    sites of one size."""
+    """Return the probability of treatment in a trial.
+
+    Where it differs by site, return the probability at which an influence has its average variance over sites of one
+    size.
+    """
     pi = np.atleast_1d(np.asarray(schema.probability, np.float64))
     if len(pi) == 1:
         return float(pi[0])
@@ -263,7 +266,8 @@ def _propensities(guesses: Guesses) -> tuple[Array, Array]:
 
 
 def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> float:
-    """As the reader has it: second moments no less than their noise, Satterthwaite's degrees, Fieller's interval."""
+    """Return the half width as the reader computes it: second moments no less than their noise, Satterthwaite's
+    degrees, Fieller's interval."""
     schema, n = course.schema, float(guesses.records)
     C, parts = schema.half * schema.cap, math.sqrt(schema.blocks)  # noise of all subgroups is in their sum
     sigma = {letter: size * parts for letter, size in _sigma(course.plan).items()}
@@ -285,9 +289,9 @@ def _noisy(course: Effect, guesses: Guesses, means: _Means, alpha: float) -> flo
 
 
 def _of_lines(course: Effect, guesses: Guesses) -> float:
-    """What errors of a trial's lines add to the squared influences of all records.
+    """Return the amount that errors of a trial's lines add to the squared influences of all records.
 
-    Of both arms alike where a penalty takes them, each for itself where noise does.
+    Errors that a penalty causes are common to both arms; errors from noise are separate in each arm.
     """
     if course.schema.probability is None:
         return 0.0
@@ -348,20 +352,20 @@ def _residual(schema: EffectSchema, guesses: Guesses) -> float:
 
 
 def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: float) -> tuple[float, float]:
-    """The half width without noise, and with that of the course; infinite where a ratio will not be told.
+    """Return the half width without noise, and with the course's noise; infinite where a ratio will not be reported.
 
     Information along a column is events times its variance, and of a bin its share of the events. Noise enters the
     score, the inverse of the information (by the semicircle law: its mean is 2 (1 - sqrt(1 - r^2)) / r^2 times that
-    without noise, r the size of the noise over the information), and what a next round could change.
+    without noise, r the size of the noise over the information), and the change that a next round could make.
 
     Args:
-        course: whose schema states ``expected_events`` among the cohort's most records.
+        course: its schema states ``expected_events`` among the cohort's ``max_records``.
         records: of them.
         variance: of every column behind the transform.
         alpha: level of the interval.
 
     Raises:
-        PlanError: the schema does not say how many events are expected.
+        PlanError: the schema does not state ``expected_events``.
     """
     schema, plan = course.schema, course.plan
     if schema.expected_events is None:
@@ -391,9 +395,10 @@ def hazard_half_widths(course: Hazard, records: int, variance: float, alpha: flo
 
 
 def cap_warnings(plan: Plan) -> list[str]:
-    """Where so many are expected to have the event that ratios would be of the first part of the follow-up alone.
+    """Return a warning where so large a share is expected to have the event that ratios describe the first part of the
+    follow-up alone.
 
-    From half of the cohort's most records on, or from 35 %, where a hazard ratio above 2 is expected.
+    The limit is half of the cohort's ``max_records``, or 35 % where a hazard ratio above 2 is expected.
 
     Example:
         >>> from privstats.inference.prediction import cap_warnings

@@ -1,6 +1,6 @@
-"""What every reader asks of its releases, before it computes: which they are, of which records, behind which maps.
+"""Check the releases of every reader before it computes: their kind, their records, their maps.
 
-And how far each released number may be off by the plan alone.
+This module also bounds how far each released number may be off, by the plan alone.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def _behind_ranges(releases: Any) -> tuple[tuple[Plan, ...], Release] | None:
 
 
 def require_records(release: object) -> Release:
-    """The release, if its sums are sums of whole records, or of persons of whom each adds the average of all rows.
+    """Return the release if its sums are over full records, or over persons who each add the average of their rows.
 
-    An average is what one row drawn from the person adds, in expectation. So sums of averages vary no more than those
-    of one row each, and what estimates the variance of these from the sums overstates it (docs/sensitivity.md).
+    An average is the expected contribution of one row drawn from the person. So sums of averages vary no more than
+    those of one row each, and an estimate of the variance of these from the sums overstates it (docs/sensitivity.md).
 
     Raises:
-        ReleaseError: not a release, or one whose plan clips whole clients or persons.
+        ReleaseError: not a release, or one with a plan that clips clients or persons.
     """
     if not isinstance(release, Release):
         raise ReleaseError(f"release must be a Release, got {type(release).__name__}; load one with Release.load")
@@ -192,12 +192,12 @@ def require_level(alpha: float) -> None:
 
 
 def reckoned_sigma(release: Release) -> Mapping[str, float]:
-    """Standard deviation by letter, in real units, that an interval reckons with beside chance.
+    """Return the standard deviation by letter, in real units, that an interval includes in addition to sampling error.
 
-    Of records it is the noise. The average of a person is cut toward zero to a whole step, so n persons lose up to n
-    steps of every entry, all in one direction: that does not average out, and grows faster than the error. Here it
-    counts as a deviation of n steps. An interval of a normal estimate with variance s^2, off by at most b, misses no
-    more often with s^2 + b^2 than with s^2 where b is 0, for a level of 5 % or less.
+    For records it is the noise. A person's average is truncated toward zero to an integer step, so n persons lose up to
+    n steps of every entry, all in one direction: that does not average out, and grows faster than the error. Here the
+    loss counts as a deviation of n steps. An interval of a normal estimate with variance s^2, off by at most b, misses
+    no more often with s^2 + b^2 than with s^2 where b is 0, for a level of 5 % or less.
 
     Args:
         release: of records, or of averages of persons.

@@ -1,6 +1,6 @@
-"""What every table says of the releases behind it: title, claim, promise, plan, and a paragraph for a paper's Methods.
+"""Sentences of every table about its releases: title, claim, promise, plan, and a paragraph for a paper's Methods.
 
-Words alone; the numbers come from releases and their plans.
+This module writes words alone; the numbers come from releases and their plans.
 """
 
 from __future__ import annotations
@@ -78,15 +78,15 @@ class Source:
         caution: str = "",
         remark: str = "",
     ) -> Summary:
-        """A table from these releases.
+        """Return a table from these releases.
 
         Args:
             what: its title.
             columns, rows, head, caution: as :class:`Summary` has them.
-            methods: how it was computed, for :meth:`methods`.
-            notes: sentences behind the claim, the promise and the assumptions.
-            warnings: and behind these.
-            remark: what a star in a row stands for; first below the table.
+            methods: the computation in words, for :meth:`methods`.
+            notes: sentences after the claim, the promise and the assumptions.
+            warnings: sentences after the notes.
+            remark: the meaning of a star in a row; first below the table.
         """
         return Summary(
             title=self.title(what),
@@ -105,12 +105,12 @@ class Source:
         )
 
     def methods(self, what: str, *, claim: str = "", privacy: str = "") -> str:
-        """A paragraph for a paper's Methods: what was computed, from whom, under which promise and assumptions.
+        """Return a paragraph for a paper's Methods: the computation, the parties, the promise and the assumptions.
 
         Args:
             what: the method, one sentence or more.
-            claim: what intervals mean, where it is not the claim of every table.
-            privacy: the promise, where the plans alone do not say it.
+            claim: the meaning of intervals, where it is not every table's claim.
+            privacy: the promise, where the plans alone do not state it.
         """
         sentences = [self._test_noise, what, self._parties, privacy or self._guarantee, claim or self._claim]
         sentences += [f"Assumed: {self._assumed}." if self.assumed else "", self._identity]
@@ -189,7 +189,7 @@ class Source:
         )
 
     def _epsilon(self, privacy: Privacy) -> float:
-        """Of all releases together; an epsilon of one release is what its plan says."""
+        """Return epsilon of all releases together; a single release has its plan's epsilon."""
         if len(self.plans) < 2:
             return privacy.epsilon
         mu = math.hypot(*(each.noise.mu for each in self.plans if each.noise is not None))

@@ -50,10 +50,10 @@ class LinearScores:
 
 
 def made_from(head: Any, releases: Released | Sequence[Release | None]) -> list[Release]:
-    """The releases without those that are None, and without counts of cut points, if the head was made from them alone.
+    """Return the releases behind the head, without None and counts of cut points; refuse any other releases.
 
     Raises:
-        ReleaseError: other releases, or public records beside them.
+        ReleaseError: other releases, or public records in addition to them.
     """
     given = releases if isinstance(releases, list | tuple) else [releases]
     have = [each for each in given if isinstance(each, Release)]
@@ -84,19 +84,19 @@ def linear_scores(rule: Rule, releases: Sequence[Release]) -> LinearScores:
 
 
 def under_other_noise(head: Any, releases: Sequence[Release], draws: int) -> Iterator[LinearScores]:
-    """The scores that the head would have had, had the noise of the releases been drawn anew: a parametric bootstrap.
+    """Yield the scores that the head would have had under fresh draws of the releases' noise: a parametric bootstrap.
 
-    The sums behind the noise are taken to be the released N and A, and B with its spectrum denoised; every draw adds
-    noise of the released levels to them and makes the head again. A gradient round was measured where earlier noise led
-    it, so its sum is first moved to where the draw leads, by the Hessian that is sure of its noise.
+    The exact sums are assumed to be the released N and A, and B with its spectrum denoised; every draw adds noise of
+    the released levels to them and fits the head again. Earlier noise moved the point at which a gradient round was
+    measured, so its sum is first moved to the draw's own point, by the part of the Hessian that exceeds its noise.
 
-    The draws follow from the digests of the releases, so that one release has one table. They hide nothing: whoever
-    holds the releases may draw as many as they like.
+    The draws follow from the digests of the releases, so that one release has one table. They hide nothing: any reader
+    of the releases may draw further ones.
 
     Args:
         head: made from the releases (:func:`made_from`).
         releases: all of them, in order.
-        draws: how many.
+        draws: their number.
     """
     rng = _generator(releases)
     remade = _refined(head, releases) if isinstance(head.rule_, WhitenedRule) else _closed_form(head, releases)
@@ -179,7 +179,7 @@ class _Round:
 
     @classmethod
     def of(cls, release: Release, whitening: softmax.SoftmaxWhitening, weights: Array) -> _Round:
-        """Of a release that was measured at these published weights."""
+        """Build a round from a release that was measured at these published weights."""
         lengths = _to_rows(whitening)
         gradient = np.linalg.solve(lengths, release.moments.g.T).T
         return cls(weights @ lengths, gradient, release.moments.k, float(release.sigma["g"]))
@@ -199,7 +199,8 @@ def _to_rows(whitening: softmax.SoftmaxWhitening) -> Array:
 
 
 def _sure_second_moment(evidence: ClassEvidence) -> Array:
-    """Of (x, 1) over all records, ``(d + 1, d + 1)``, without what noise alone could show.
+    """Return the second moment of (x, 1) over all records, ``(d + 1, d + 1)``, without the part that noise alone could
+    show.
 
     Eigenvalues below the edge of the noise's own, ``sigma sqrt(2 d)``, count as 0: where no curvature is sure nothing
     draws weights back, and bands err to the wide side.
@@ -223,7 +224,7 @@ def _without_noise(evidence: ClassEvidence) -> ClassEvidence:
 
 
 def _redrawn(evidence: ClassEvidence, rng: Generator) -> ClassEvidence:
-    """The same with a draw of noise in every sum; symmetric blocks stay symmetric."""
+    """Return the evidence with a new draw of noise in every sum; symmetric blocks stay symmetric."""
 
     def noisy(letter: str, values: Array) -> Array:
         noise = _normal(values.shape, rng)
@@ -257,7 +258,7 @@ class Rows:
 
     @classmethod
     def of(cls, head: Any) -> Rows:
-        """Of a fitted head.
+        """Return the rows of a fitted head.
 
         Raises:
             ReleaseError: rows that are not those of declared columns.
@@ -290,10 +291,10 @@ def noisy(releases: Sequence[Release]) -> bool:
 
 
 def shares(releases: Sequence[Release], rows: Rows, mean: Array) -> list[tuple[Intervals, Array, NDArray[np.bool_]]]:
-    """Of each column its intervals, the shares of the records in them, and which of them noise cannot have filled.
+    """Return each column's intervals, the shares of the records in them, and which of them noise cannot have filled.
 
-    The mean of a block is the mean of its cells by their shares, which add up to 1: as many equations as intervals, for
-    a ramp, which tells steps of one interval apart, is left out of them.
+    The mean of a block is the mean of its cells weighted by their shares, which add up to 1. That gives one equation
+    per interval, because ramps, which distinguish steps within an interval, are excluded.
     """
     first, classes = class_sums(releases)
     total = max(float(first.moments.N.sum()), 1.0)
@@ -327,12 +328,13 @@ def cell_points(scores: LinearScores, cells: Cells, mean: Array) -> tuple[Array,
 def half_widths(
     head: Any, releases: Sequence[Release], rows: Rows, mean: Array, points: Sequence[Array], draws: int, reach: float
 ) -> list[Array]:
-    """Of each column how far its bands reach, ``(outcomes, cells)``: ``reach`` deviations of its points over other
-    draws of the noise, and the bias of the column beyond them.
+    """Return each column's half widths of the bands, ``(outcomes, cells)``.
 
-    A head that knows its noise shrinks and turns its points. How far, the draws tell, whose truth are the points: the
-    root of the mean square, over a column's cells, of the mean of the draws less the points. A band that is as much
-    wider holds what would have come without noise as often as one without bias does (Armstrong and Kolesar 2018).
+    A half width is ``reach`` deviations of the column's points over other draws of the noise, plus the column's bias. A
+    head that knows its noise shrinks and turns its points. The draws, which start from the points as the truth, show
+    how far: the bias is the root of the mean square, over a column's cells, of the mean of the draws minus the points.
+    A band widened by the bias holds the noise-free points as often as an unbiased one does (Armstrong and Kolesar
+    2018).
     """
     drawn: list[list[Array]] = []
     with progress_bar("bands", draws) as advance:
@@ -347,5 +349,6 @@ def half_widths(
 
 
 def _bias(cards: Array, points: Array) -> Array:
-    """How far a column's points lie from the mean of its draws, one number per outcome: ``(outcomes, 1)``."""
+    """Return the root mean square distance of a column's points from the mean of its draws, per outcome, ``(outcomes,
+    1)``."""
     return np.asarray(np.sqrt(np.square(cards.mean(axis=0) - points).mean(axis=1, keepdims=True)))

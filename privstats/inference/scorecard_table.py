@@ -85,9 +85,9 @@ class Explanation:
     """The points of one record: they add up to its score, exactly.
 
     Attributes:
-        outcome: the class whose score it is.
+        outcome: the class of the score.
         base: the score of a record of mean points.
-        parts: of each column its name, the cell that the record is in, and the points; the largest first.
+        parts: for each column its name, the record's cell, and the points; the largest first.
 
     Example:
         >>> parts = (("age", ">= 65", 0.8), ("sodium", "missing", -0.3))
@@ -239,28 +239,28 @@ class Scorecard(RowTable):
 def scorecard(
     head: Any, releases: Released | Sequence[Release | None], *, alpha: float = 0.05, draws: int = 200
 ) -> Scorecard:
-    """Points per cell, with bands, of a head behind :class:`~privstats.Cells`.
+    """Return points per cell, with bands, of a head on :class:`~privstats.Cells`.
 
     ``f_j(cell) = w_j . b_j(cell) - w_j . mean b_j`` with the mean over the records, sum_c A_c / sum_c N_c, and ``base =
     b + sum_j w_j . mean b_j``: the score is base + sum_j f_j. LDA's scores are that exactly. RefinedSoftmax divides
-    each row by its own length behind the whitening, and a course that releases a mean first by that of the row less it;
-    the card takes one length for all, the root of the mean square, and ``exact`` is False.
+    each row by its own length after the whitening; a course that releases a mean first divides by the length of the row
+    minus the mean. The card uses one length for all, the root mean square, and ``exact`` is False.
 
     Bands are ``points +- (z s + b)``, with s the standard deviation over ``draws`` further draws of the releases' noise
     (``linear_scores``), and b the column's bias: how far a head that knows its noise moves the points, which the mean
-    of the draws shows. **They are about what these records would have given without noise**:
-    what other records or other cut points would have given is not in them. Where noise hides a direction wholly, no
-    draw shows what it hid (docs/raw_tables_numbers.md has how often they hold). Of exact releases they have no width.
+    of the draws shows. **Bands are about the points that these records would have given without noise**, not about
+    other records or other cut points. Where noise hides a direction completely, no draw shows what it hid
+    (docs/raw_tables_numbers.md has how often bands hold). Bands of exact releases have no width.
 
     Args:
-        head: fitted on releases: ``LDA``, or another of linear scores, or ``RefinedSoftmax``.
-        releases: those that it was made from, in order.
+        head: fitted on releases: ``LDA``, or another with linear scores, or ``RefinedSoftmax``.
+        releases: those behind the head, in order.
         alpha: 1 less the level of each band.
         draws: at least 2; with 200, s is known to 5 %.
 
     Raises:
         ReleaseError: other releases, or rows that are not those of declared columns.
-        HeadError: a head whose scores are not linear.
+        HeadError: a head with scores that are not linear.
 
     Example:
         >>> cells = ps.Cells((ps.Numeric("age", (40, 65)), ps.Truth("smoker")))

@@ -1,7 +1,7 @@
 """Results as tables: rows and frames of plain values, and for publication text, HTML, LaTeX, CSV and Word.
 
-Words and columns only; every number comes from the result. For a parameter that is not told no estimate is printed,
-because readers use a number even beside an infinite interval. Word is written through pandoc, a program of its own.
+Words and columns only; every number comes from the result. No estimate is printed for a parameter that is not reported,
+because readers use a number even next to an infinite interval. Word is written through pandoc, a program of its own.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Summary:
         return "\n".join([*lines, *(rf"\par\footnotesize {_escaped(each)}" for each in notes), r"\end{table}"])
 
     def save(self, path: str | Path, *, methods: bool = False) -> None:
-        """Write the table as the ending says: .txt, .csv, .html, .tex, or .docx through pandoc.
+        """Write the table in the format of the file's ending: .txt, .csv, .html, .tex, or .docx through pandoc.
 
         Args:
             path: the file, which is replaced.
@@ -167,7 +167,7 @@ class Summary:
 
     @property
     def _headings(self) -> tuple[str, ...]:
-        """The headings where columns stand apart: of two that enclose an interval each says which end it is."""
+        """The headings where columns are separate: the two that enclose an interval each name their end."""
         named = list(self.columns)
         for place, (each, after) in enumerate(pairwise(named)):
             if each.startswith("[") and after == "]":
@@ -204,7 +204,7 @@ def _plain(cell: str) -> str:
 
 
 def _indented(name: str, space: str, escaped: Callable[[str], str]) -> str:
-    """The name of a row, with what stands for the spaces before it."""
+    """Return the name of a row, with ``space`` in place of its leading spaces."""
     plain = name.lstrip(" ")
     return (space if plain != name else "") + escaped(plain)
 
@@ -235,7 +235,7 @@ def require_ending(path: Path, *, methods: bool = False) -> None:
 
 
 def write_summary(summary: Summary, path: Path, *, methods: bool) -> None:
-    """Write a table, and where asked for its paragraph, as the ending of the file says.
+    """Write a table, and on request its paragraph, in the format of the file's ending.
 
     Raises:
         ReleaseError: another ending, no room for the paragraph, or pandoc did not write the file.
@@ -287,7 +287,8 @@ class Framed(ABC):
         """The table as plain values, a mapping per row."""
 
     def to_frame(self) -> Any:
-        """:meth:`to_rows` as a pandas DataFrame; :data:`~privstats.inference.FRAME_COLUMNS` says what a column holds.
+        """Return :meth:`to_rows` as a pandas DataFrame; :data:`~privstats.inference.FRAME_COLUMNS` explains its
+        columns.
 
         Raises:
             MissingExtraError: pandas is not installed.

@@ -21,7 +21,7 @@ from privstats.files.arrays import MOST_BYTES
 from privstats.intake.csv_lines import Dialect, csv_header, csv_lines, lines_at_once
 from privstats.optional_dependencies import load, require
 from privstats.transforms.column_names import place_of, same_names
-from privstats.transforms.reading import array_of
+from privstats.transforms.reading import array_of, require_records
 
 _BUFFER = 1 << 16
 _VALUE_BYTES = 8
@@ -271,10 +271,12 @@ def table_file(path: Path, dialect: Dialect) -> TableFile:
     """A table by its file's name.
 
     Raises:
-        DataError: it is missing, empty, or no table with names.
+        DataError: it is missing, empty, no table with names, or holds synthetic rows.
         MissingExtraError: a Parquet file, and pyarrow is not installed.
     """
-    return Parquet.of(path) if path.suffix.lower() == ".parquet" else Csv.of(path, dialect)
+    file: TableFile = Parquet.of(path) if path.suffix.lower() == ".parquet" else Csv.of(path, dialect)
+    require_records(file.names)
+    return file
 
 
 def require_file(path: Path) -> None:

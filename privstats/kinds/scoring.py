@@ -1,9 +1,9 @@
 """Score a published head: count its predictions for records it has not seen, in public cells.
 
 Each record is scored by itself and counts in one cell of every table. The head is stored as bytes among the plan's
-published values. Its reader is in a higher room and is loaded by name, like the package of a module; the reader returns
-scores and probabilities of rows, one row at a time. The rest is arithmetic on one record: no other record decides its
-cell.
+published values. Its reader is in a higher room and is announced by an entry point, like the package of a module; it
+returns scores and probabilities of rows, one row at a time. The rest is arithmetic on one record: no other record
+decides its cell.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from itertools import pairwise
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -291,8 +290,6 @@ def _equal(low: float, high: float, bins: int) -> tuple[float, ...]:
 
 # --- the sums
 
-_READER = "privstats.heads.scoring:reader"
-
 _WINDOW = 4096
 
 Real: TypeAlias = NDArray[np.float64]
@@ -338,7 +335,10 @@ def _scored(
     schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool
 ) -> Iterator[tuple[NDArray[np.bool_], list[NDArray[np.intp]]]]:
     """Yield, piece by piece, which records count, and their cells in every table."""
-    read: Callable[[NDArray[Any]], Said] = resolve_name(_READER)(schema, bytes_of(values))
+    from privstats.plug_ins import named
+
+    make = named("privstats.published", schema.task, "a plan of a score", PlanError)
+    read: Callable[[NDArray[Any]], Said] = make(schema, bytes_of(values))
     for rows, labels in moments.rounds.pieces(schema.rows, X, y, progress, _WINDOW):
         if moments.code_rows.cells_of(schema) is None and not np.isfinite(rows).all():
             raise RecordError("X has NaN or infinite entries; drop or impute these records, or leave them out")

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.sparse import bsr_array, csc_array, csr_array
 
 from privstats.errors import DataError, RecordError
-from privstats.transforms.reading import Readings, array_of, read
+from privstats.transforms.reading import Readings, array_of, read, require_records
 
 
 def is_tensor(array: Any) -> bool:
@@ -311,11 +311,18 @@ def row_entries(row: Any) -> Sequence[Any] | None:
 
 
 def columns_of(X: Any) -> list[Any] | None:
-    """The column names of a DataFrame; None for any other object."""
+    """Return the column names of a DataFrame; None for any other object.
+
+    Raises:
+        DataError: it holds synthetic rows.
+    """
     columns = getattr(X, "column_names", None)  # pyarrow's `columns` are the data
     if columns is None:
         columns = getattr(X, "columns", None)
-    return None if columns is None or callable(columns) else list(columns)
+    if columns is None or callable(columns):
+        return None
+    require_records(names := list(columns))
+    return names
 
 
 @dataclass(frozen=True)

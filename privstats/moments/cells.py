@@ -17,7 +17,7 @@ from privstats.errors import DataError, RecordError
 from privstats.moments.arrays import columns_of, is_list, listed, rectangle, values_of
 from privstats.moments.clip_report import PRIVATE
 from privstats.schema import Bins, Categories, CountSchema
-from privstats.transforms.reading import Listed, Readings, alike, read
+from privstats.transforms.reading import Listed, Readings, alike, read, require_records
 
 _MANY = 0.1
 """Share of a variable's values that may lie beyond its edges without a remark."""
@@ -132,6 +132,7 @@ def readings_of(X: Any, names: list[str]) -> dict[str, Readings]:
 def _arrays(X: Any, names: list[str]) -> dict[str, NDArray[Any]]:
     known = list(X) if isinstance(X, Mapping) else columns_of(X)
     if known is not None and (isinstance(X, Mapping) or known != list(range(len(known)))):
+        require_records(known)
         missing = [name for name in names if name not in known]
         if missing:
             raise DataError(f"X lacks the column {missing[0]!r}; give every variable of the plan")

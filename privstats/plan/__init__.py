@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 from privstats.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from privstats.plan.budget import Budget as Budget
+    from privstats.plan.budget import BudgetRow as BudgetRow
     from privstats.plan.cohort import Cohort as Cohort
     from privstats.plan.cohort import check_plausible as check_plausible
     from privstats.plan.devices import Devices as Devices
     from privstats.plan.plan import Plan as Plan
     from privstats.plan.validity import Validity as Validity
-    from privstats.review.budget import Budget as Budget
-    from privstats.review.budget import BudgetRow as BudgetRow
-    from privstats.review.budget import Dropout as Dropout
-    from privstats.review.budget import dropout_table as dropout_table
+    from privstats.review.drop_outs import Dropout as Dropout
+    from privstats.review.drop_outs import dropout_table as dropout_table
     from privstats.review.facts import Change as Change
     from privstats.review.facts import Difference as Difference
     from privstats.review.facts import Effect as Effect

@@ -275,7 +275,7 @@ class Plan:
 
     def budget(self) -> Budget:
         """Return one row per statistic and the joint guarantee; prints as a table."""
-        from privstats.plan import Budget
+        from privstats.plan.budget import Budget
 
         return Budget.of(
             self.schema,

@@ -3,10 +3,58 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from privstats.dp import Noise
 from privstats.plan.cohort import Cohort
-from privstats.review.budget import Dropout, dropout_table
+
+_TENTHS = (0, 1, 2, 3)
+
+
+@dataclass(frozen=True)
+class Dropout:
+    """A session in which some clients vanish.
+
+    Attributes:
+        gone: clients that vanish.
+        survivors: clients that stay.
+        honest: those of them whose noise an attacker neither knows nor can subtract.
+        epsilon: of the release, at the plan's delta, without the colluders' noise; None where too few clients stay for
+            a release.
+
+    Example:
+        >>> row = ps.plan.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)
+        >>> row.gone + row.survivors
+        10
+    """
+
+    gone: int
+    survivors: int
+    honest: int
+    epsilon: float | None
+
+
+def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: int) -> tuple[Dropout, ...]:
+    """Rows for no client, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
+
+    Counts are whole clients, increasing and distinct; beyond the last nothing is released either.
+
+    Example:
+        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
+        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
+        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(10, 8, 1_000), privacy=privacy)
+        >>> rows = ps.plan.dropout_table(plan.noise, clients=10, min_survivors=8, colluders=0)
+        >>> [(row.survivors, row.epsilon and round(row.epsilon, 2)) for row in rows]
+        [(10, 0.88), (9, 0.94), (8, 1.0), (7, None)]
+    """
+    spare = clients - min_survivors
+    counts = {tenth * clients // 10 for tenth in _TENTHS} | {spare}
+    rows = []
+    for gone in (*sorted(count for count in counts if count <= spare), spare + 1):
+        survivors = clients - gone
+        honest = survivors - colluders
+        rows.append(Dropout(gone, survivors, honest, noise.released_epsilon(honest) if gone <= spare else None))
+    return tuple(rows)
 
 
 def drop_out_facts(noise: Noise | None, cohort: Cohort) -> list[str]:

@@ -14,9 +14,8 @@ from privstats.dp import Noise, NoPrivacy, doubtful_counts
 from privstats.errors import DataError
 from privstats.plan.plan import Plan
 from privstats.plan.validity import Validity
-from privstats.review.budget import dropout_table
 from privstats.review.device_facts import changed_devices, device_facts
-from privstats.review.drop_outs import drop_out_facts
+from privstats.review.drop_outs import drop_out_facts, dropout_table
 
 _WEAK_EPSILON = 10.0
 _EXACT: Mapping[str, str] = {

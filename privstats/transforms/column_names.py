@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from privstats.errors import DataError
+from privstats.transforms.reading import require_records
 
 
 def place_of(name: str, names: Sequence[Any]) -> int | None:
@@ -37,6 +38,7 @@ def places_in(wanted: Iterable[str], names: Sequence[Any]) -> list[int | None]:
         >>> places_in(["Age", "dose"], ["sex", "AGE"])
         [1, None]
     """
+    require_records(names)
     alike: dict[str, list[int]] = {}
     for place, name in enumerate(names):
         alike.setdefault(_key_of(name), []).append(place)

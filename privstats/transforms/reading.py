@@ -16,7 +16,7 @@ import re
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -476,6 +476,27 @@ def checked_names(field: str, names: Any, count: int | None = None, of: str = ""
     if count is not None and len(names) != count:
         raise SchemaError(f"{field} holds {len(names)} names but {of}={count}; name each once, in order")
     return tuple(str(name) for name in names)
+
+
+SYNTHETIC_MARK = "privstats synthetic rows"
+"""The column that marks synthetic rows, in every container and file."""
+
+
+def require_records(names: Iterable[Any]) -> None:
+    """Refuse a table of synthetic rows, which would be counted as if they were records.
+
+    Raises:
+        DataError: a column has the name of the mark.
+
+    Example:
+        >>> from privstats.transforms.reading import require_records
+        >>> require_records(["age", "sex"])
+    """
+    if SYNTHETIC_MARK in names:
+        raise DataError(
+            f"the table holds synthetic rows (it has the column {SYNTHETIC_MARK!r}), and only records may be measured: "
+            "bring the records themselves"
+        )
 
 
 def check_distinct(field: str, values: Sequence[Any], *, words: bool = False) -> None:

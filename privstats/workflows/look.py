@@ -1,7 +1,7 @@
-"""What a hospital's own file holds beside the declaration of its columns, for the person who sits before it.
+"""Compare a hospital's own file with the declaration of its columns, for the person at its screen.
 
-Exact facts of private records: they belong on that person's screen and nowhere else. What is found goes into the plan
-by word, as a gap code, a unit or another promise.
+The results are exact facts of private records: they belong on that person's screen and nowhere else. The person carries
+a finding into the plan by hand, as a gap code, a unit or another promise.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _SPELLINGS = 12
 
 @dataclass(frozen=True, repr=False)
 class Looked:
-    """One column.
+    """Facts about one column.
 
     Attributes:
-        name: of it, and its declared kind and unit.
-        told: quartiles of numbers and dates, the share of each value of others.
+        name, kind, unit: of the column, as declared.
+        told: quartiles of numbers and dates; otherwise the share of each value.
         records: how many.
         missing: of them without a value, gap codes included.
         unreadable: with a value that the declaration cannot read.
-        other: with a value that is not among the listed ones.
-        outermost: below the first or from the last cut point on; None where there is none.
-        remarks: what the person may want to ask.
+        other: with an unlisted value.
+        outermost: records below the first or above the last cut point; None without cut points.
+        remarks: questions that the person may want to ask.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Looked:
 
 @dataclass(frozen=True, repr=False)
 class Keys:
-    """How often the values of a key occur.
+    """Number of distinct keys, and how often they occur.
 
     Attributes:
-        keys: different ones.
+        keys: distinct ones.
         records: with a key.
-        most: records of one key.
+        most: the largest number of records with one key.
     """
 
     keys: int
@@ -77,11 +77,11 @@ class Keys:
 
 
 def looked(column: Column, values: Any) -> Looked:
-    """What one column holds.
+    """Compute the facts about one column.
 
     Args:
         column: its declaration.
-        values: ``(n,)``, as they stand in the file, or read.
+        values: ``(n,)``, as the file has them, or read.
     """
     readings = values if isinstance(values, Readings) else read(values)
     codes, unread = column.codes(readings)
@@ -103,19 +103,19 @@ def looked(column: Column, values: Any) -> Looked:
 
 
 def keys_of(values: Any) -> Keys:
-    """How many records each value of a key column has, read as ids of persons are; a missing key is none."""
+    """Count the records of each value of a key column, read as ids of persons are; a missing key is none."""
     counts = Counter(name for name in names_of(values) if name is not None)
     return Keys(len(counts), counts.total(), max(counts.values(), default=0))
 
 
 def times_remark(schema: HazardSchema, values: Any) -> str:
-    """What to ask where every time is a whole number and the plan takes times for exact; empty elsewhere.
+    """Return the question to ask where every time is an integer and the plan treats times as exact; empty elsewhere.
 
-    Who is censored in whole units was seen half a unit longer on average, which ``time_unit`` adds.
+    A person censored in integer units was observed half a unit longer on average, which ``time_unit`` adds.
 
     Args:
         schema: of a course of hazards.
-        values: ``(n,)``, the times as they stand in the file, or read.
+        values: ``(n,)``, the times as the file has them, or read.
     """
     numbers = (values if isinstance(values, Readings) else read(values)).numbers
     known = numbers[np.isfinite(numbers)]
@@ -135,7 +135,7 @@ def _missing(column: Column, readings: Readings) -> NDArray[np.bool_]:
 
 
 def _quartiles(column: Numeric | Dates, known: NDArray[np.float64]) -> str:
-    """As people write them."""
+    """Return the quartiles, written as people write them."""
     if not len(known):
         return "none"
     places = np.quantile(known, [0.25, 0.5, 0.75], method="inverted_cdf")
@@ -207,13 +207,13 @@ def _of_others(column: Categories, readings: Readings, count: int) -> str:
 
 
 def _is_code(value: str) -> bool:
-    """Return whether a value looks like a number that stands for a gap, such as -9."""
+    """Return whether a value looks like a numeric code of a gap, such as -9."""
     number = reading(value)
     return isinstance(number, float) and number in _CODES
 
 
 def unlisted(column: Categories, readings: Readings) -> Counter[str]:
-    """How often each value that is not listed occurs."""
+    """Count each value that the column does not list."""
     return _values_at(readings, (column.listed.places_of(readings) < 0) & ~_missing(column, readings))
 
 
@@ -224,7 +224,7 @@ def _values_at(readings: Readings, chosen: NDArray[np.bool_]) -> Counter[str]:
 
 
 def spellings(column: Categories, rest: Counter[str]) -> dict[str, str]:
-    """Of values that are not listed those that differ from a listed one by case alone, the most frequent first."""
+    """Map unlisted values to the listed ones that differ by case alone, the most frequent first."""
     listed = {str(value).casefold(): str(value) for value in column.values}
     return {value: listed[value.casefold()] for value, _ in rest.most_common() if value.casefold() in listed}
 

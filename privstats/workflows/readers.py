@@ -1,7 +1,8 @@
 """The readers of a release, heads and tables of ``inference``: the letters that each reads, and shares that suit it.
 
-Rows by name, for ``plan check`` and ``plan suggest``; the readers themselves are in ``heads`` and ``inference``. And
-which statistics nobody reads, at what cost: every one that is sent takes budget. Nothing is released or chosen.
+Rows by name, for ``plan check`` and ``plan suggest``; the readers themselves are in ``heads`` and ``inference``. It
+also lists the statistics that no chosen reader reads, and their cost: every statistic that is sent takes budget.
+Nothing is released or chosen.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from privstats.transforms import ConstantFeature
 
 @dataclass(frozen=True)
 class TableReader:
-    """A reader of ``privstats table``, and what it reads.
+    """A reader of ``privstats table``, and the statistics that it reads.
 
     Attributes:
-        task: that of the schema whose releases it takes.
+        task: of the schemas that it reads.
         letters: statistics that it reads; empty: all that the schema sends.
         shares: of the budget for these letters; empty: the schema's defaults.
         family: of the schema's model; None: any.
-        check: raises ReleaseError of a schema whose release the reader refuses.
+        check: raises ReleaseError for a schema that the reader refuses.
 
     Example:
         >>> from privstats.workflows.readers import TABLES
@@ -247,7 +248,7 @@ def with_letters(schema: Schema, letters: str) -> Schema:
 
 @dataclass(frozen=True)
 class UnreadStatistics:
-    """What the chosen readers, heads and tables, read of a plan.
+    """Statistics of a plan that the chosen readers, heads and tables, read or do not read.
 
     Attributes:
         chosen: the readers in question.
@@ -276,7 +277,7 @@ class UnreadStatistics:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """Those of ``chosen`` that are heads."""
+        """Readers in ``chosen`` that are heads."""
         return tuple(name for name in self.chosen if name not in TABLES)
 
     def sentences(self) -> list[str]:

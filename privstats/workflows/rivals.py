@@ -1,9 +1,9 @@
-"""What a sweep trains beside its heads, on all records in one place: the seam, and who is behind it.
+"""Rivals of a sweep's heads, trained on all records in one place: the interface, and how packages announce theirs.
 
 A rival is a frozen value with its hyperparameters. It must keep the plan's own promise, refuse a plan whose promise it
 cannot keep, and choose nothing by the records: tuning on them would reveal something that no epsilon counts. It may
 see all of them, so it is a comparison and no deployment. Rivals are announced under ``privstats.rivals`` by
-the word of ``privstats sweep --baseline``; ours are in ``contrib.rivals``. None is imported before it is asked for.
+the word of ``privstats sweep --baseline``; the library brings none. None is imported before it is asked for.
 """
 
 from __future__ import annotations
@@ -27,13 +27,12 @@ class Rival(ABC):
 
     Attributes:
         recipe: its hyperparameters, a dataclass, which a study's document holds; fixed before any record is seen.
-        packages: distributions whose versions a study's document says.
+        packages: distributions; a study's document states their versions.
 
     Example:
-        >>> from privstats.workflows.rivals import rivals
-        >>> rival = rivals("dp-gd")["DP-GD (Opacus), pooled"]()
-        >>> rival.recipe.steps, rival.packages
-        (50, ('torch', 'opacus'))
+        >>> from privstats.workflows.rivals import Rival
+        >>> sorted(Rival.__abstractmethods__)  # a rival defines these, and has a recipe
+        ['__str__', 'name', 'require', 'scores']
     """
 
     packages: ClassVar[tuple[str, ...]] = ()
@@ -46,11 +45,11 @@ class Rival(ABC):
 
     @abstractmethod
     def __str__(self) -> str:
-        """For the reader of its row: what is trained, how, and what it takes as public."""
+        """Describe the rival for a reader of its row: its model, its training, and what it treats as public."""
 
     @abstractmethod
     def require(self, plan: Plan) -> None:
-        """Refuse a plan whose promise it does not keep; asked at every point before anything is measured.
+        """Refuse a plan if the rival cannot keep its promise; called at every point before anything is measured.
 
         Raises:
             PlanError: another unit, adjacency or task.
@@ -59,10 +58,10 @@ class Rival(ABC):
 
     @abstractmethod
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
-        """The scores of one training under the promise of ``plan.privacy``; without DP without noise.
+        """Train once under the promise of ``plan.privacy``, without noise if there is no DP, and return the scores.
 
-        They may depend on the promise, the clip norm and the public maps of the plan, and not on its trust model,
-        cohort or statistics: one training stands for all of these.
+        The scores may depend on the promise, the clip norm and the public maps of the plan, and not on its trust model,
+        cohort or statistics: one training serves all of these.
 
         Args:
             plan: admitted by :meth:`require`.
@@ -72,20 +71,21 @@ class Rival(ABC):
 
 
 def rivals(*words: str) -> dict[str, Callable[[], Rival]]:
-    """What a study takes beside its heads, by the name of its row.
+    """Return the rivals for these words, by the name of their row in a study.
 
     Raises:
         DataError: a word that names none; a package that announces none.
 
     Example:
         >>> from privstats.workflows.rivals import rivals
-        >>> list(rivals("dp-sgd", "dp-gd"))
-        ['DP-SGD (Opacus), pooled', 'DP-GD (Opacus), pooled']
+        >>> rivals()  # none was asked for
+        {}
     """
     entries = by_name(announced(GROUP), lambda entry: entry.name, "rival")
     for word in words:
         if word not in entries:
-            raise DataError(f"baseline must be one of {', '.join(entries)}, got {word!r}; choose one")
+            known = ", ".join(entries) or "those of installed packages, of which none has any"
+            raise DataError(f"baseline must be one of {known}, got {word!r}; choose one, or leave it out")
     makers = [_maker(entries[word]) for word in words]
     return {make().name: make for make in makers}
 

@@ -32,7 +32,7 @@ _METRICS = {"classes": "accuracy", "ridge": "R²", "parties": "accuracy"}
 
 @dataclass(frozen=True)
 class Scores:
-    """How well one fitted model does on test records.
+    """Scores of one fitted model on test records.
 
     Attributes:
         score: accuracy, or R² of a regression; None where there is no model.
@@ -41,8 +41,9 @@ class Scores:
         auc: area under the ROC curve of the probabilities; of more than two classes the mean over one-vs-rest. None for
             a regression, for what has no probabilities, and where the test records are of one class.
         one_class: whether one class is predicted for all of at least two test records of several classes.
-        sensitivity, specificity: of two classes, the shares of the second and the first that are told from each other
-            by ``predict(threshold="prevalence")``; None of more, and of models without it.
+        sensitivity, specificity: of two classes, the share of the second and of the first that
+            ``predict(threshold="prevalence")`` classifies correctly; None for more classes, and for models without that
+            threshold.
 
     Example:
         >>> from privstats.workflows.score import Scores
@@ -59,7 +60,7 @@ class Scores:
 
     @classmethod
     def of(cls, schema: Schema, head: Any, X: Any, y: Any) -> Scores:
-        """Of a fitted model with ``score(X, y)``, on at least one test record.
+        """Score a fitted model with ``score(X, y)`` on at least one test record.
 
         Example:
             >>> from privstats.workflows.score import Scores
@@ -133,8 +134,8 @@ NOTHING_RIGHT = Scores(0.0, 0.0)
 class Point:
     """One head at one epsilon: mean and standard deviation (ddof 1) of its score over the noise draws.
 
-    ``epsilon`` is infinite for the release without noise, whose spread is 0. ``balanced`` is the mean balanced accuracy
-    of a classifier and ``auc`` the mean area under its ROC curve (:class:`Scores`), where they were measured.
+    ``epsilon`` is infinite for the release without noise, which has spread 0. ``balanced`` is the mean balanced
+    accuracy of a classifier and ``auc`` the mean area under its ROC curve (:class:`Scores`), where they were measured.
 
     Example:
         >>> from privstats.workflows.score import Point

@@ -417,7 +417,7 @@ def _ran(
     tell: bool = True,
     kept: Mapping[int, KeptRows] | None = None,
 ) -> Run:
-    """A run, which tells the caller what the clip did: once for all parties, in the first round of a course."""
+    """Run a session, and warn about the clip: once for all parties, in the first round of a course."""
     rng = checked(rng, allow_reproducible=True)
     if not isinstance(plan, Plan):
         raise DataError(f"plan must be a Plan, got {type(plan).__name__}; build one with Plan(...) or Plan.read(path)")

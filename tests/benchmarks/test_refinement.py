@@ -11,6 +11,7 @@ import pytest
 
 import privstats as ps
 from benchmarks.data import private_tasks
+from benchmarks.dp_descent import DP_GD, DP_SGD, Recipe, linear, noise_multiplier, trained
 from benchmarks.measuring import results
 from benchmarks.refinement import calibration, exactness, gradient, least_squares, regression, story
 from benchmarks.refinement.kept import Records
@@ -18,7 +19,6 @@ from benchmarks.refinement.library import CENTRAL, DISTRIBUTED, course_of, playe
 from benchmarks.refinement.prototype import class_release
 from benchmarks.refinement_tables import DATA
 from benchmarks.tables import DOCS
-from privstats.contrib.rivals import DP_GD, DP_SGD, Recipe, linear, noise_multiplier, trained
 from privstats.dp.gaussian import gaussian_mu
 from privstats.estimates.recipes import SoftmaxRecipe
 from privstats.estimates.softmax import SoftmaxWhitening

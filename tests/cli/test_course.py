@@ -9,6 +9,7 @@ import pytest
 
 import privstats as ps
 from privstats.cli import course as course_command
+from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import Alignment, read, write
 from privstats.course.kinds import KINDS
 from privstats.schema.public_values import Published
@@ -17,7 +18,7 @@ from tests.alignment.cohort import PROMISE as CLIENT
 from tests.alignment.cohort import PUBLIC, first
 from tests.alignment.cohort import first as aligned
 from tests.course.cases import OF_CELLS, parties_plan, plan_of, shards, tables
-from tests.course.test_kinds import HAZARDS, SCORES, ranged_plan
+from tests.course.test_kinds import HAZARDS, SCORES, counts_plan, ranged_plan
 from tests.made import promise
 
 
@@ -140,6 +141,8 @@ def whole_of(kind: str) -> ps.Plan:
         return ps.Hazard.whole(schema=HAZARDS, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
     if kind == "effect":
         return ps.Effect.whole(schema=TRIAL, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=3.0))
+    if kind == "synthetic":
+        return counts_plan()
     plans = {"parties": parties_plan(), "alignment": aligned(PUBLIC, CLIENT), "binned": plan_of(OF_CELLS)}
     return plans.get(kind, plan_of(epsilon=4.0))
 
@@ -155,6 +158,7 @@ WORDS: dict[str, list[str]] = {
     "alignment": ["--step", "published"],
     "parties": [],
     "binned": ["--then", "rounds", "--rounds", "2", "--expected-records", "500", "--sessions", "2", "--share", ".2"],
+    "synthetic": ["--synthetic", "--share", ".25", "--screen", ".1", "--levels", "8"],
 }
 
 
@@ -171,6 +175,7 @@ def wanted(kind: str) -> Any:
         "alignment": lambda: Alignment.within(whole, step="published"),
         "parties": lambda: ps.PartyRounds.within(whole),
         "binned": lambda: ps.Binned.within(whole, "rounds", rounds=2, expected_records=500, sessions=2, share=0.2),
+        "synthetic": lambda: Synthetic.within(whole, share=0.25, screen=0.1, levels=8),
     }[kind]()
 
 

@@ -115,6 +115,8 @@ stream init study.toml --plan nowhere.toml --epochs 2
 stream init two.toml --plan two.toml --epochs 2
 stream init study.toml --plan two.toml --epochs 6 --mechanism tree
 stream bring {nowhere,folder} right.npz
+synthesise
+synthesise {nowhere.toml,plan.toml} release --rows 3 --out rows.csv
 try table.csv --target y --epsilon 1
 try table.csv {nowhere.csv,table.csv} --target y --epsilon 1
 try table.csv table.csv --target z --epsilon 1

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 import privstats as ps
+from privstats.contrib.synthetic.columns import schema_of
+from privstats.contrib.synthetic.course import Synthetic
 from privstats.course import Alignment, DisjointRounds, Single, read, write
 from privstats.course.kinds import KINDS, CourseKind, course_kind, register
 from privstats.engines.network.parts import CONTRIBUTIONS
@@ -54,6 +56,11 @@ def _effect(cohort: ps.Cohort) -> ps.Effect:
     return ps.Effect.start(OBSERVED, cohort, promise(epsilon=3.0))
 
 
+def counts_plan(epsilon: float = 1.0) -> ps.Plan:
+    schema = schema_of([ps.Truth(name) for name in "abcd"])
+    return ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 2_000), privacy=promise(epsilon=epsilon))
+
+
 SAMPLES = {
     "single": Single(plan_of()),
     "rounds": rounds(),
@@ -66,6 +73,7 @@ SAMPLES = {
     "effect": _effect(ps.Cohort(2, 2, 2_000)),
     "parties": ps.PartyRounds.within(parties_plan()),
     "binned": ps.Binned.within(plan_of(OF_CELLS), "centred", expected_records=600),
+    "synthetic": Synthetic.within(counts_plan()),
 }
 
 CHANGED = {
@@ -101,6 +109,7 @@ CHANGED = {
     },
     "parties": {"first": parties_plan(epsilon=4.1)},
     "binned": {"then": plan_of(OF_CELLS), "expected_records": 601, "share": 0.25, "sessions": 2},
+    "synthetic": {"plan": counts_plan(1.1), "share": 0.25, "screen": 0.25, "levels": 8},
 }
 """Of each kind every field that is its own, with another value."""
 IMPLIED = {"stream": {"allow_disclosing_leavers"}}

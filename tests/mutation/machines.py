@@ -20,7 +20,9 @@ from privstats.engines.journal.server_view import ServerView
 from privstats.engines.records import RecordLog
 from privstats.files.outside import Outside
 from privstats.randomness import secure
+from privstats.secagg.interactive.parameters import Parameters
 from privstats.secagg.uploader import Uploader
+from privstats.secagg.wire import Refusal
 from tests.mutation.mutant import Mutant, bug
 from tests.mutation.planting import member, name_in
 
@@ -53,6 +55,14 @@ def _strangers_listed(right: Any) -> Any:
             return digest(sender) if accepted(sender) else b""
 
         return right(message, parameters, lambda sender: True, known)
+
+    return checked
+
+
+def _any_disputes(right: Any) -> Any:
+    def checked(graph: Any, state: Any) -> None:
+        with suppress(Refusal):
+            right(graph, state)
 
     return checked
 
@@ -98,6 +108,7 @@ _GROUPS = "tests/engines/test_journal_groups.py::test_"
 _SEGMENTS = "tests/engines/test_journal_segments.py::test_"
 _SESSIONS = "tests/engines/test_journal_sessions.py::test_"
 _SERVER = "tests/secagg/interactive/test_lying_server.py::"
+_RING = "tests/secagg/interactive/test_hybrid.py::TestRandomGraph::test_"
 _DEALINGS = "tests/secagg/interactive/test_dealings.py::"
 _RESTORED = "tests/engines/test_journal_restored.py::test_"
 _IN_PLACE = "tests/engines/test_journal_in_place.py::test_"
@@ -128,6 +139,12 @@ MACHINES: dict[str, Mutant] = {
     "quorum off by one": bug("a client unmasks with one signature fewer than the threshold",
         name_in("privstats.secagg.interactive.checks", "_check_quorum", _one_neighbour_fewer),
         _SERVER + "test_a_lie_is_refused_by_name[unmask-too few signatures]"),
+    "disputes without a limit": bug("a client of a random graph masks with however few the server leaves it",
+        name_in("privstats.secagg.interactive.checks", "check_refused", _any_disputes),
+        _RING + "attack_disputes_that_the_server_makes_up", _RING + "attack_boxes_of_clients_that_left"),
+    "disputed clients counted": bug("a list on a random graph may be as short as the sum, whoever is in dispute",
+        member(Parameters, "fewest_listed", property(lambda parameters: parameters.min_survivors)),
+        _RING + "attack_a_list_of_too_few", _RING + "the_session_ends_where_fewer_would_be_listed"),
     "signature on a list not checked": bug("a client believes every signature that the server shows it",
         name_in("privstats.secagg.interactive.checks", "verify", _every_signature),
         _SERVER + "test_a_lie_is_refused_by_name[unmask-signatures from another session over the same list]"),

@@ -290,6 +290,13 @@ def leaving(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
     return {f"{name} -> {other}" for name in core for other in graph.named[name] - known}
 
 
+def asking(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
+    """The modules of the core that look for entry points, through ``plug_ins`` or by themselves."""
+    direct = importers(graph, ["importlib.metadata.entry_points", "importlib.metadata.distributions"])
+    through = {name for name, others in graph.named.items() if f"{PACKAGE}.plug_ins" in others}
+    return core_of(graph, budget) & (direct | through)
+
+
 def held(graph: Graph, budget: Mapping[str, dict[str, object]]) -> set[str]:
     """The modules outside the core that a promise rests on, too: what lies in the rooms of ``[holds]``."""
     return graph.below(f"{PACKAGE}.{name}" for name in budget["holds"])

@@ -1,6 +1,7 @@
 """What a promise rests on stays within its budget, which only falls; the measure counts what it says."""
 
 import re
+import tomllib
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.project.core_measure import (
     ROOT,
     Graph,
     Module,
+    asking,
     core_of,
     drawers,
     held,
@@ -85,8 +87,20 @@ def test_the_core_imports_the_core_alone(graph: Graph) -> None:
     support = graph.below(f"{PACKAGE}.{name}" for name in budget["core"]["support"]) | {PACKAGE}
     seen = {f"{name} -> {other}" for name in core for other in imports.find_modules_directly_imported_by(name)}
     inside = {f"{name} -> {other}" for name in core for other in core | support}
-    above = {" -> ".join(f"{PACKAGE}.{name}" for name in edge.split(" -> ")) for edge in budget["core"]["above"]}
-    assert (seen - inside) | leaving(graph, budget) == above, "move it into the core, or pass in what it does"
+    edges = (seen - inside) | leaving(graph, budget)
+    assert edges == set(), "edges out of the core: move it into the core, or pass in what it does"
+
+
+def test_whom_the_core_asks_for_through_entry_points_is_on_the_list_and_holds(graph: Graph) -> None:
+    """An entry point is no import, so each group that the core reads is listed, and what we announce there holds."""
+    budget = read_budget()
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
+    assert asking(graph, budget) == {f"{PACKAGE}.{name}" for name in budget["asked"]}
+    for text in budget["asked"].values():
+        group, _, name = str(text).partition(":")
+        ours = groups.get(group, {})
+        answering = {ours[each].partition(":")[0] for each in ([name] if name else ours)}
+        assert answering <= held(graph, budget), text
 
 
 def test_the_noise_of_a_plan_is_drawn_in_one_place(graph: Graph) -> None:
@@ -183,6 +197,19 @@ def _planted(folder, files: dict[str, str]) -> Graph:
 def test_what_leaves_the_core_is_seen_in_every_form(tmp_path, form: str) -> None:
     text, edge = PLANTED[form]
     assert edge in leaving(_planted(tmp_path, {"release.py": text}), read_budget())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from privstats.plug_ins import named\n\nnamed('privstats.heads', 'LDA', 'it', ValueError)\n",
+        "def f():\n    from privstats import plug_ins\n\n    return plug_ins.announced('privstats.heads')\n",
+        "from importlib.metadata import entry_points\n\nentry_points(group='privstats.heads')\n",
+    ],
+)
+def test_who_asks_for_entry_points_in_the_core_is_seen_in_every_form(tmp_path, text: str) -> None:
+    graph = _planted(tmp_path, {"plug_ins.py": "def named(*_):\n    return 1\n", "release.py": text})
+    assert asking(graph, read_budget()) == {"privstats.release"}
 
 
 @pytest.mark.parametrize("form", DRAWING)

@@ -21,7 +21,7 @@ ROOMS = [
     "privstats.plan", "privstats.python_values", "privstats.release", "privstats.schema", "privstats.schema.modules",
     "privstats.schema.public_values", "privstats.secagg", "privstats.session", "privstats.testing.contracts",
     "privstats.transforms", "privstats.workflows.readers", "privstats.workflows.report", "privstats.workflows.rivals",
-    "privstats.contrib.rivals", "privstats.workflows.score", "privstats.workflows.simulate",
+    "privstats.workflows.score", "privstats.workflows.simulate",
     "privstats.workflows.suggest", "privstats.workflows.sweep.frame", "privstats.workflows.sweep",
     "threat_models.audits.accountants", "threat_models.audits.zcdp",
 ]  # fmt: skip

@@ -28,7 +28,8 @@ OF_THE_PROTOCOL = (
     "threat_models/attacks/protocol.py",  # sends them yesterday's messages, and damaged ones
 )
 OTHER_MEANINGS = {
-    ("privstats/review/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
+    ("privstats/printable/budget.py", "share"),  # a column: the part of mu^2 that a statistic takes
+    ("privstats/contrib/synthetic/course.py", "share"),  # a field: the part of mu^2 that a session takes
     ("benchmarks/inference/three_hospitals.py", "check"),  # the command
     ("privstats/engines/journal/helper.py", "check"),  # the step of the same name of the one upload's helpers
     ("benchmarks/startup.py", "check"),  # a command, privstats plan check

@@ -17,7 +17,7 @@ import privstats as ps
 from privstats.dp import Ledger, client_norm
 from privstats.encoding import flatten
 from privstats.engines import loopback
-from privstats.engines.journal import JournaledClient
+from privstats.engines.journal import JournaledClient, JournaledServer
 from privstats.randomness import seeded
 from privstats.secagg import Identity, Roster
 from privstats.session import Charge, accounting, unmasked
@@ -521,6 +521,25 @@ def _over_journals(subject, parts):
         return _released(subject, session(subject, journals, run=run))
 
 
+def _by_a_journal(subject, parts):
+    """Client and server are killed and resumed on the way: neither machine's own state has the mark."""
+    run, key = os.urandom(8), bytes(32)
+    machines = [client(subject, part, run, k, allow_reproducible=True) for k, part in enumerate(parts)]
+    place = {"parameters": subject.masking, "roster": roster(run)}
+    with tempfile.TemporaryDirectory() as folder:
+        JournaledClient.create(f"{folder}/3", key, machines[3]).close()
+        last = JournaledClient.resume(f"{folder}/3", key, index=3, identity=IDENTITIES[3], **place)
+        server = ps.session.server(subject, identity=SERVER, roster=roster(run))
+        with last, JournaledServer.create(f"{folder}/server", key, server) as server:
+            loopback.run(server, [*machines[:3], last])
+            first = server.release(subject, "uncharged")
+        with JournaledServer.resume(f"{folder}/server", key, identity=SERVER, **place) as server:
+            assert server.result[0].reproducible == first.reproducible
+            again = server.release(subject, "uncharged")
+    assert again.digest == first.digest
+    return again
+
+
 def _in_one_process(subject, parts):
     parties = ps.session.local_parties(subject, parts)
     return _released(subject, loopback.run(parties.server, parties.clients))
@@ -550,7 +569,8 @@ def _of_vectors(subject, parts):
 
 
 @pytest.mark.parametrize(
-    "door", [_over_machines, _over_journals, _in_one_process, _with_a_panel, _by_hand, _unmasked, _of_vectors]
+    "door",
+    [_over_machines, _over_journals, _by_a_journal, _in_one_process, _with_a_panel, _by_hand, _unmasked, _of_vectors],
 )
 def test_attack_the_release_of_one_contribution_with_known_noise_is_marked_whatever_door_it_came_through(door):
     """The release said ``reproducible=False``, so nothing told a reader that anyone could subtract its noise."""
@@ -560,6 +580,19 @@ def test_attack_the_release_of_one_contribution_with_known_noise_is_marked_whate
     parts = [ps.session.contribution(subject, share) for share in SHARES[:3]]
     parts.append(ps.session.contribution(subject, SHARES[3], seeded(1), allow_reproducible=True))
     assert door(subject, parts).reproducible
+
+
+def test_a_session_that_has_ended_is_not_marked_any_more(tmp_path):
+    """Its release may be out: the same one would have another digest."""
+    subject, run = plan("distributed"), os.urandom(8)
+    machines = [client(subject, ps.session.contribution(subject, each), run, k) for k, each in enumerate(SHARES)]
+    server = ps.session.server(subject, identity=SERVER, roster=roster(run))
+    with JournaledServer.create(tmp_path / "server", bytes(32), server) as server:
+        loopback.run(server, machines)
+        assert not server.release(subject, "uncharged").reproducible
+        server.mark_known_noise(())
+        with pytest.raises(ps.errors.LocalProtocolError, match="mark clients before"):
+            server.mark_known_noise([3])
 
 
 def test_a_generator_that_is_refused_costs_nothing(charge):

@@ -1,1 +1,1 @@
-"""Parts that commands share; every module beside this package is a command itself."""
+"""Parts that commands share; every module next to this package is a command itself."""

@@ -1,8 +1,8 @@
-"""What a table's columns hold, for ``plan init``: as a public file declares it, and never read off private records.
+"""Read the declaration of a table's columns for ``plan init`` from a public file, never from private records.
 
-Of a file that is not public the header line is read and nothing else: the names of its columns are shown, and stand in
-``columns.toml`` with a question mark for each kind. Kinds, values and classes come from that file once a person has
-filled it in, or from a table that is public as a whole.
+From a file that is not public only the header line is read: its column names are shown and written to ``columns.toml``
+with a question mark for each kind. Kinds, values and classes come from that file once a person has filled it in, or
+from a table that is public as a whole.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _PAIR, _NAMED = 2, 6
 
 @dataclass(frozen=True)
 class Declaration:
-    """Columns and the one of them that is predicted.
+    """The columns of a plan, and the predicted one among them.
 
     Attributes:
-        columns: beside the target.
+        columns: all but the target.
         target: the declaration of the target.
     """
 
@@ -37,7 +37,7 @@ class Declaration:
 
     @property
     def task(self) -> str:
-        """What kind of model it means."""
+        """Kind of model that the target's declaration implies."""
         return "ridge" if isinstance(self.target, Numeric) else "classes"
 
     @property
@@ -59,7 +59,7 @@ class Declaration:
 
     @property
     def open(self) -> tuple[str, ...]:
-        """Columns whose cut points are to be found."""
+        """Columns whose cut points a course must estimate first."""
         return Cells(self.columns).open
 
     @property
@@ -85,11 +85,11 @@ class Declaration:
 
 
 def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declaration:
-    """What a file of columns declares.
+    """Read a file of declared columns.
 
     Raises:
-        SchemaError: it is no declaration, or a column is not declared yet.
-        PlanError: it has no such target, or column to leave out.
+        SchemaError: the file is no declaration, or a column is not declared yet.
+        PlanError: it has no such target, or lacks a column to exclude.
     """
     from privstats.intake.declared_columns import read_columns
     from privstats.transforms.column_names import place_of
@@ -111,7 +111,7 @@ def declaration(public: Path, target: str | None, drop: Sequence[str]) -> Declar
 
 
 def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
-    """What a table holds that is public as a whole: all of it is read.
+    """Declare the columns of a public table from all of its rows.
 
     Raises:
         DataError: it cannot be read, or lacks the target.
@@ -133,10 +133,10 @@ def of_public_file(file: RecordFile, drop: Sequence[str]) -> Declaration:
 
 
 def require_names_alone(place: Path, given: Mapping[str, Any], *, force: bool) -> None:
-    """Refuse answers beside --from alone, which would be dropped, and a declaration that is there already.
+    """Refuse answers given with --from alone, which would be dropped, and refuse to overwrite a declaration.
 
     Raises:
-        PlanError: one of both.
+        PlanError: an answer is given, or the declaration exists and ``force`` is not set.
     """
     if given.get("task") in ("effect", "hazard", "score") or "ranges" in given:
         raise PlanError("--from is for classes and ridge: leave it out, and name columns in --ranges, or --head")
@@ -150,11 +150,11 @@ def require_names_alone(place: Path, given: Mapping[str, Any], *, force: bool) -
 
 
 def names_of(file: RecordFile, drop: Sequence[str] = ()) -> list[str]:
-    """The names of a table's columns, of which no record is read.
+    """Return a table's column names without reading any record.
 
     Raises:
-        DataError: the file cannot be read, its first line may be a record (which is not told), or a column to leave out
-            is not there.
+        DataError: the file cannot be read, its first line may be a record (which is not shown), or it lacks a column to
+            exclude.
     """
     from privstats.intake.csv_lines import like_a_record
     from privstats.transforms.column_names import place_of

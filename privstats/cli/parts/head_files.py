@@ -54,7 +54,7 @@ class HeadFile:
 
     @property
     def provenance(self) -> Provenance:
-        """What it was made from."""
+        """Releases and settings that the head was built from."""
         provenance: Provenance = self.head.provenance_
         return provenance
 

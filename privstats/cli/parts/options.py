@@ -45,7 +45,7 @@ Yes: TypeAlias = Annotated[bool, option("Do not ask.", flag="--yes")]
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a CSV file is written."""
+    """Text encoding, separator and decimal mark of a CSV file."""
 
     encoding: Annotated[str, option("Its text encoding, such as cp1252.", panel=_DIALECT)] = "utf-8"
     separator: Annotated[str, option("Its field separator, one of , ; | : or tab.", "CHARACTER", panel=_DIALECT)] = ","
@@ -112,14 +112,14 @@ def flags_of(names: Iterable[str]) -> str:
 
 
 def targets_of(course: Any, text: str | None) -> str | tuple[str, ...] | None:
-    """The target of a file of a course: the outcomes that its plan names, in that order, or what is said.
+    """Return the target of a course's file: the outcomes that its plan names, in that order, or ``text``.
 
     Args:
         course: a course, or a plan alone.
         text: ``--target``.
 
     Raises:
-        PlanError: one column is said, and the plan names several.
+        PlanError: ``text`` names one column, and the plan names several.
     """
     plans = getattr(course, "priced", (course,))
     named: tuple[str, ...] = getattr(plans[-1].schema, "outcome_names", None) or ()

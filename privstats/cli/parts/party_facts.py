@@ -1,4 +1,4 @@
-"""What a party reads before it takes part, and how a folder stands: gathered, and printed."""
+"""Collect and print what a party reads before it takes part, and the state of its folder."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def facts_of(party: Party, records: Records | None) -> dict[str, Any]:
 
 
 def time_facts(records: Records) -> dict[str, Any]:
-    """What the holder should ask of the times of a course of hazards."""
+    """Return the question that a data holder should ask about the times of a course of hazards, if any."""
     from privstats.engines.network.measuring import times_of
     from privstats.workflows.look import times_remark
 
@@ -56,7 +56,7 @@ def time_facts(records: Records) -> dict[str, Any]:
 
 
 def record_facts(records: Records) -> dict[str, Any]:
-    """How many records are summed, and what their holder should know of clip and edges."""
+    """Return the number of records summed, and the data holder's remarks about clip and edges."""
     from privstats.engines.network.measuring import clip_report_of
     from privstats.moments import remarks_on
 
@@ -76,7 +76,7 @@ def record_facts(records: Records) -> dict[str, Any]:
 
 
 def _person_facts(moments: Any) -> dict[str, Any]:
-    """Of how many persons the records are, and how many weigh less than their rows."""
+    """Return the number of persons, and how many of them weigh less than their rows."""
     if moments.clip.averaged:
         return {"persons": f"{moments.persons}, of each of whom the average counts"}
     return {
@@ -85,7 +85,7 @@ def _person_facts(moments: Any) -> dict[str, Any]:
 
 
 def _spending(party: Party, dataset: str) -> dict[str, Any]:
-    """What the run spends of the account of these records, and what that account has spent."""
+    """Return what the run spends from the account of these records, and what that account has spent so far."""
     from privstats.course.promise import total_of
 
     total = total_of(party.folder.course)
@@ -135,7 +135,7 @@ def standing(account: Account) -> str:
 
 
 def _exact(account: Account) -> str:
-    """The same of an account without a cap."""
+    """Return the state of an account without a cap."""
     if not account.counted:
         return "nothing was released, and no session is on"
     if len(account.waiting) == len(account.counted):

@@ -39,18 +39,18 @@ class Question:
 
     Attributes:
         name: the key of the plan, and of the option ``--name``.
-        harmless: what nothing is wrong with, in place of an answer that is not there yet.
+        harmless: a valid stand-in for an answer that is not given yet.
         kind: of the answer.
-        heading: of the list in which the option stands.
+        heading: of the list that contains the option.
         part: of the plan, to which it belongs; none where empty.
         asks: the question.
-        why: what hangs on it, in one sentence.
+        why: what depends on it, in one sentence.
         help: of the option.
         choices: the answers there are; any where empty.
         where: what this one is about.
-        also: another, of which one is enough.
-        unless: what leaves no room for this one.
-        usual: the answer where nobody gives one, which is then not asked for; None where there is none.
+        also: another question; an answer to one of both is enough.
+        unless: the answer that makes this question void.
+        usual: the default answer, which spares the question; None where there is none.
         read: makes the field's value of an answer; None leaves the field out.
     """
 
@@ -71,7 +71,7 @@ class Question:
 
     @property
     def option(self) -> str:
-        """How it is answered on the command line."""
+        """The option of the command line that answers this question."""
         return f"--{self.name.replace('_', '-')}"
 
     @property
@@ -153,7 +153,7 @@ def _texts(what: str, text: str, most: float = 2) -> tuple[str, ...]:
 
 
 def _by_column(what: str, text: str) -> dict[str, str]:
-    """What is said of each column, by its name."""
+    """Parse ``NAME=VALUES,...`` into values by column name."""
     columns: dict[str, str] = {}
     for part in text.split(","):
         name, parted, values = part.partition("=")
@@ -242,7 +242,7 @@ def _key(text: str) -> str:
 
 
 def person_clip(answer: Any) -> Any:
-    """What a promise per person takes of an answer: a number where it is one."""
+    """Return the answer of a promise per person as a number where it is one."""
     try:
         return answer if answer is None else float(answer)
     except ValueError:

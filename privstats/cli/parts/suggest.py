@@ -1,4 +1,4 @@
-"""``privstats plan suggest``: clip norm and grid from public features, and shares from what a plan says."""
+"""``privstats plan suggest``: compute clip norm and grid from public features, and shares from a plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Guesses:
-    """What widths of intervals are predicted from."""
+    """Assumptions from which interval widths are predicted."""
 
     variance: Annotated[
         float | None,
@@ -176,7 +176,7 @@ def _show_widths(path: Path | None, guesses: dict[str, Any], as_json: bool) -> N
 
 
 def _ways(plan: ps.Plan) -> dict[str, Any]:
-    """Ways to divide a plan's promise, by what `course init` is told."""
+    """Return the plans that divide a plan's promise, by the options of `course init` that make them."""
     if not isinstance(plan.schema, ps.EffectSchema):
         return {"": plan}
     if plan.schema.fits_propensity:

@@ -1,4 +1,4 @@
-"""What ``privstats sweep`` does: score heads over axes, show the scores, write tables, pictures and a page."""
+"""Carry out ``privstats sweep``: score heads over axes, show the scores, write tables, pictures and a page."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def heads_named(names: list[str] | None, plan: Plan) -> dict[str, Callable[[], A
 
 
 def _sets(data: RecordFile, plan: Plan) -> tuple[Records, Records]:
-    """What to learn on and what to score on."""
+    """Return the records to learn from and those to score on."""
     if not data.is_table:
         arrays = read_archive(data.path, "X_train y_train X_test y_test", "X y")
         if "X" not in arrays:
@@ -123,7 +123,7 @@ def _over_epsilon(result: Study) -> Sweep | None:
 
 
 def _notes(result: Study) -> list[str]:
-    """What a reader of the scores must know."""
+    """Return the notes that a reader of the scores must know."""
     least, counted = result.plan.min_count, dict[float, float]()
     for row in result.summary:
         if row["dropped"]:
@@ -145,7 +145,7 @@ def _notes(result: Study) -> list[str]:
 
 
 def _of_one_class(result: Study) -> list[str]:
-    """Which heads predict one class, at which epsilon, in how many of the draws."""
+    """Return a note for each head that predicts one class only, with epsilon and the share of draws."""
     heads_of: dict[str, list[str]] = {}
     for row in result.summary:
         if row["one_class"]:
@@ -160,7 +160,7 @@ def _of_one_class(result: Study) -> list[str]:
 
 
 def _write(outcome: Study, out: Path, data: Path) -> None:
-    """Tables, pictures and a page; the JSON last, because it says that the folder is finished."""
+    """Write tables, pictures and a page; the JSON comes last, because its presence marks the folder as finished."""
     for kind, picture in drawn(outcome).items():
         atomic_write(out / f"sweep.{kind}", picture, shared=True)
     atomic_write(out / "draws.csv", outcome.draws.to_csv().encode(), shared=True)

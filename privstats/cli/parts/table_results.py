@@ -1,4 +1,4 @@
-"""The results of ``privstats table``: a table, the same as rows of numbers and as a picture, and whether it is told."""
+"""Results of ``privstats table``: a table, its rows of numbers, its picture, and whether any estimate is reported."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ class TableResult(NamedTuple):
 def regression(
     table: Regression, alpha: float, reference: Mapping[str, str], *, exponentiate: bool = False
 ) -> TableResult:
-    """Coefficients by name; no estimate where one is not told. Of declared columns contrasts of their cells."""
+    """Return coefficients by name, without an estimate where the noise hides it. Declared columns give contrasts of
+    cells."""
     if table.column_cells or reference:
         return _cells(table.cells(reference=reference, alpha=alpha), exponentiate=exponentiate)
     summary, rows = table.summary(alpha, exponentiate=exponentiate), table.to_rows(alpha, exponentiate=exponentiate)
@@ -74,7 +75,7 @@ def _cells(table: CellTable, *, exponentiate: bool) -> TableResult:
 
 
 def card(points: Scorecard) -> TableResult:
-    """Points by outcome, column and step; told where the band of a cell lies on one side of 0."""
+    """Return points by outcome, column and step; reported where a cell's band excludes 0."""
     rows: list[dict[str, object]] = [
         {"class": outcome, "variable": "", "level": "base", "points": float(base)}
         for outcome, base in zip(points.outcomes, points.base, strict=True)
@@ -84,14 +85,16 @@ def card(points: Scorecard) -> TableResult:
 
 
 def hazard_ratios(table: HazardRatios, alpha: float, *, forest: bool) -> TableResult:
-    """Ratios by name, beside their logarithms; no estimate where one is not told. Drawn as survival by arm, if any."""
+    """Return ratios by name next to their logarithms, without an estimate where the noise hides it. Drawn as survival
+    by arm, if there are arms."""
     by_arm = not forest and table.by is not None and table.counted is not None
     draw = partial(table.plot, alpha=alpha) if by_arm else _forest(table, alpha)
     return regression(table, alpha, {}, exponentiate=True)._replace(draw=draw)
 
 
 def effects(table: EffectRows, alpha: float) -> TableResult:
-    """Effects by outcome and subgroup; no estimate where one is not told. Of one question without their names."""
+    """Return effects by outcome and subgroup, without an estimate where the noise hides it. A single effect needs no
+    names."""
     rows = table.to_rows(alpha)
     reported = any(bool(row["told"]) for row in rows)
     if len(table) > 1 or table.analysis is not None:
@@ -109,7 +112,7 @@ def balance(effects: EffectRows, alpha: float) -> TableResult:
 
 
 def outcomes(effects: EffectRows, alpha: float) -> TableResult:
-    """Both arms by outcome, and the effects."""
+    """Return both arms by outcome, and the effects."""
     table = effects.by_arm(alpha)
     return TableResult(table.summary(), table.to_rows(), table.told)
 
@@ -157,7 +160,7 @@ def _effect(rounds: list[Release], asked: Asked) -> TableResult:
 
 
 def _scorecard(rounds: list[Release], asked: Asked) -> TableResult:
-    """Of the classifier that the releases make: of gradient rounds the one that they refine."""
+    """Return the scorecard of the releases' classifier; gradient rounds refine the one that they started from."""
     if any(isinstance(each.plan.schema, GradientSchema) for each in rounds):
         head: Any = heads.RefinedSoftmax().fit_releases(rounds)
     else:
@@ -166,7 +169,7 @@ def _scorecard(rounds: list[Release], asked: Asked) -> TableResult:
 
 
 def _causes(release: Release, event: str) -> int:
-    """How many events rule each other out."""
+    """Return the number of competing events."""
     variables = getattr(release.plan.schema, "variables", ())
     return max((len(each.cells) - 1 for each in variables if each.name == event), default=1)
 

@@ -1,4 +1,4 @@
-"""How commands print and write: one terminal, one style of table, and no file replaced without ``--force``.
+"""Print and write for all commands: one terminal, one style of table, and no file replaced without ``--force``.
 
 Rich is loaded to print, but not for a list of commands.
 """

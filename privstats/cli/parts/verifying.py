@@ -1,7 +1,7 @@
 """Keys, signatures and verdicts for every command that signs, shows or verifies a file.
 
-What a file of ``--plan`` says that a release or a head must come from is a plan, or a course and its sessions. Private
-keys lie in files, and passphrases lock them.
+A release or a head must come from the file of ``--plan``: a plan, or a course and its sessions. Private keys are stored
+in files, which a passphrase may lock.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def key_of(words: str, error: type[PrivstatsError]) -> bytes:
 
 
 def party_key(words: str) -> bytes:
-    """The same of a party, which is mostly a file that it sent: PEM or hex.
+    """Return the public key of a party, mostly from a file that it sent: PEM or hex.
 
     Raises:
         LocalProtocolError: it is no key, and no file with one.
@@ -68,7 +68,7 @@ def unasked(signed: bool) -> str:
 
 
 def show_verdicts(checks: Mapping[str, str], as_json: bool, **facts: Any) -> None:
-    """Print the verdicts, in JSON beside ``facts``.
+    """Print the verdicts; in JSON together with ``facts``.
 
     Raises:
         typer.Exit: with code 1, where one is no.

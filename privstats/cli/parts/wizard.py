@@ -1,7 +1,7 @@
-"""``plan init``: the questions that are open, asked of a person or answered by options, and the plan file they make.
+"""``privstats plan init``: ask a person the open questions, or read the answers from options, and build the plan file.
 
-A declaration of columns (``declaring``) answers what it says, and the names that are about to be written are shown.
-Neither clip norm, target bound nor number of records is taken from data.
+A declaration of columns (``declaring``) answers its questions, and the names that are about to be written are shown.
+Neither clip norm, target bound nor number of records is ever computed from data.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ Answers: TypeAlias = dict[str, Any]
 
 
 def answered(given: Mapping[str, Any], ask: Callable[[Question, Answers], Any] | None) -> Answers:
-    """An answer to every question that is open: what is given, and what ``ask`` says.
+    """Return an answer to every open question: the given one, or the one that ``ask`` returns.
 
     Args:
         given: answers by name; None where there is none.
-        ask: asks a person, who gave these answers before; None where nobody can be asked.
+        ask: asks a person, given the answers so far; None where there is no terminal.
 
     Raises:
-        PlanError: an answer is missing and nobody can be asked; or one is given that the others leave no room for.
+        PlanError: an answer is missing and there is no terminal; or the other answers make a given one void.
         PrivstatsError: a person is asked, and an answer that is given is out of its bounds.
     """
     answers: Answers = {}
@@ -164,7 +164,7 @@ def _effect(ranges: Any, **design: Any) -> ps.EffectSchema:
 def _hazards(
     ranges: Mapping[str, Any], bins: ps.Bins, event: tuple[str, tuple[str, ...]], **more: Any
 ) -> ps.HazardSchema:
-    """Columns become -1 to 1, beside a constant of 1."""
+    """Build a schema of hazards; columns are scaled to -1 to 1, next to a constant of 1."""
     worded = {name: each for name, each in ranges.items() if isinstance(each[0], str)}
     spread = tuple(place for place, each in enumerate(ranges.values()) if len(each) > 2)
     further = sum(max(len(each) - 2, 0) for each in ranges.values())
@@ -300,7 +300,7 @@ def _again(path: Path, answers: Answers, read: Answers) -> str:
 
 
 def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool) -> str:
-    """The text of a declaration that nobody has filled in; the names are shown before they are written.
+    """Return the text of a blank declaration, after showing the names that it will hold.
 
     Raises:
         DataError: the file has no row of names.
@@ -317,10 +317,11 @@ def columns_file(path: Path, file: RecordFile, drop: Sequence[str], *, ask: bool
 
 
 def write_scored(path: Path, plan: ps.Plan, text: str, *, force: bool) -> None:
-    """Write a plan of a head's score, and the head beside it; say whether a promise covers it, and what is next.
+    """Write a plan that scores a head, and the head next to it; print whether a promise covers the head, and the next
+    step.
 
     Raises:
-        DataError: one of the files is there, and ``force`` is not set.
+        DataError: one of the files exists, and ``force`` is not set.
     """
     from privstats.heads.scoring import published_provenance
     from privstats.inference.head_curves import expected_sentences

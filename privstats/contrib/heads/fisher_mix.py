@@ -1,7 +1,7 @@
 """FisherMix: a linear softmax head trained on synthetic records in the Fisher subspace.
 
-Samples are drawn from (N, A, S); from (N, A, B) with one covariance for all classes, whose variances D makes each
-class's own; or from (N, A, D) without correlations. No record is used.
+Samples are drawn from (N, A, S); from (N, A, B) with one covariance for all classes, scaled by D to each class's own
+variances; or from (N, A, D) without correlations. No record is used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Proto-Hyper: a low-rank residual on a Gaussian base, distilled from a teacher that sees more than the base.
 
-Samples are drawn from (N, A, S); from (N, A, B) with one covariance for all classes, whose variances D makes each
-class's own; or from (N, A, D) without correlations. No record is used.
+Samples are drawn from (N, A, S); from (N, A, B) with one covariance for all classes, scaled by D to each class's own
+variances; or from (N, A, D) without correlations. No record is used.
 """
 
 from __future__ import annotations

@@ -85,10 +85,10 @@ class World:
     def of(
         cls, evidence: ClassEvidence, dimension: Subspace, pooled_weight: float, shrinkage: Shrinkage, priors: Any
     ) -> World:
-        """The world of some evidence.
+        """Build the world of some evidence.
 
         Args:
-            evidence: with S, B or D; what class covariances each allows stands in ``class_covariances``.
+            evidence: with S, B or D; ``class_covariances`` states which class covariances each allows.
             dimension: of the subspace, not None; more than C - 1 adds directions in which class covariances differ.
             pooled_weight, shrinkage: as in ``class_covariances``.
             priors: as in ``log_priors``.
@@ -115,7 +115,7 @@ class World:
 
     @property
     def projection(self) -> Array:
-        """From centred features to the subspace, ``(d, k)``."""
+        """Projection from centred features to the subspace, ``(d, k)``."""
         return self.covariances.basis @ self.directions
 
     @property
@@ -128,9 +128,9 @@ class World:
         return draw(self.means, self.covariances.values, self.covariances.vectors, per_class, dispersion, seed)
 
     def dispersion(self, wanted: Literal["auto"] | float, seed: int) -> float:
-        """tau: the given one, or the least at which classes overlap enough to show a boundary.
+        """Return tau: the given one, or the smallest at which classes overlap enough to show a boundary.
 
-        Where samples of different classes never mix, a softmax model can only guess where the boundary lies; the least
+        Where samples of different classes never mix, a softmax model can only guess the boundary; the smallest
         dispersion at which the nearest mean is right for at most 90 % of samples places it.
         """
         if wanted != "auto":

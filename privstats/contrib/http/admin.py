@@ -180,7 +180,7 @@ class _UnixConnection(HTTPConnection):
 
 
 def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[int, bytes]:
-    """The administration's answer: its status and body.
+    """Send a request to the leader's administration; return its status and body.
 
     Args:
         home: the leader's folder.
@@ -188,7 +188,7 @@ def ask(home: Path, method: str, path: str, port: int | None = None) -> tuple[in
         port: of 127.0.0.1, where the leader was started with one; its token is then read from the folder.
 
     Raises:
-        PrivstatsError: nobody answers there, or there is no token in the folder.
+        PrivstatsError: no process answers, or there is no token in the folder.
     """
     headers = {ASKED: "1"}
     if port is not None:

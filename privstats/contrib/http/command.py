@@ -52,7 +52,7 @@ def new(
         list[str] | None, option("Of a page from which a browser may ask, if not that of --page.", "https://HOST")
     ] = None,
 ) -> None:
-    """Make the registrar's folder for a plan: where devices dial, where the page lies, and when the run closes."""
+    """Make the registrar's folder for a plan: the leader's address, the page's address, and the run's closing time."""
     from privstats.contrib.http.registrar import write_study
     from privstats.contrib.http.settings import Settings
 
@@ -285,7 +285,7 @@ def _host_and_port(address: str) -> tuple[str, int]:
 
 
 def _request(home: Path, path: str, admin_port: int | None, act: Any) -> str:
-    """What a running leader says to a request that changes something; done here where none runs."""
+    """Send a changing request to the running leader and return its answer; carry it out here where none runs."""
     from privstats.contrib.http.admin import ask
     from privstats.contrib.http.run import LeaderRun
     from privstats.engines.network.status_file import supervision

@@ -51,7 +51,7 @@ _LEADER, _HELPER, _REGISTRAR = 0, 1, 2
 
 @dataclass(frozen=True)
 class DevicesDemo:
-    """What came of it.
+    """Results of the demo.
 
     Attributes:
         release: signed by the leader.
@@ -123,7 +123,7 @@ def run_devices_demo(
 
 
 def _plan(identities: Sequence[Identity]) -> Plan:
-    """A count of ages under noise of leader and helper, and what a person is told."""
+    """Return a plan that counts ages under noise of leader and helper, with the sentences that a person reads."""
     privacy = Privacy(
         model="panel", unit="client", adjacency="add-remove", epsilon=3.0, delta=1e-6, max_records_per_client=1
     )

@@ -37,7 +37,7 @@ class RefusedError(LocalProtocolError):
 
 
 class _Manifest(msgspec.Struct):
-    """What a device reads of the manifest; the numbers follow from the plan."""
+    """The manifest's fields that a device reads; the numbers follow from the plan."""
 
     plan: str
     roster: str
@@ -117,11 +117,11 @@ class DeviceRun:
         """Send a report until it is on the leader's disk.
 
         Returns:
-            201, or 200 where it was there already.
+            201, or 200 where the report was stored already.
 
         Raises:
-            RefusedError: the same bytes will not be taken.
-            UnreachableError: the leader did not take them in so many tries; nothing is lost.
+            RefusedError: the leader will never accept these bytes.
+            UnreachableError: the leader did not accept them within ``tries`` attempts; nothing is lost.
         """
         path = f"/v1/runs/{self.name}/reports/{index}"
         headers = {"content-type": REPORT, SIGNATURE: report[-SIGNATURE_BYTES:].hex()}

@@ -49,7 +49,7 @@ class Reply:
 
     @property
     def retry(self) -> bool:
-        """Whether the same request may succeed later, as far as the answer says."""
+        """Whether the same request may succeed later, according to the answer."""
         return bool(self._problem.get("retry", self.status in (429, 502, 503, 504)))
 
     @property

@@ -1,12 +1,13 @@
-"""The folders of a leader and of a helper, refused before anything is offered where they cannot serve devices.
+"""Open the folders of a leader and of a helper; refuse those that cannot serve devices before anything is offered.
 
-A folder is :mod:`privstats.engines.network`'s, with ``http.toml`` beside plan and roster. The leader's also holds the
-panel's offers, each checked and kept once, and after the end whose report was on its disk: a device whose answer was
-lost sends its report again, perhaps after the journal has gone with the run. That file holds hashes alone, sealed under
-the folder's key, and no run without a release has one.
+A folder is one of :mod:`privstats.engines.network`, with ``http.toml`` next to plan and roster. The leader's also
+stores the panel's offers, each checked and stored once, and, after the end, which reports were on its disk: a device
+that lost its answer sends its report again, perhaps after the journal has gone with the run. That file holds hashes
+alone, sealed under the folder's key, and no run without a release has one.
 
-What devices need of a run, its manifest, is rendered once, when the panel is complete. It is unsigned: a device
-compares plan and roster with what its page pins, and the offers are signed over the digest of the rest.
+The manifest, which is all that devices need of a run, is rendered once, when the panel is complete. It is unsigned: a
+device compares plan and roster with the values that its page pins, and the offers are signed over the digest of the
+rest.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ def leader_folder(folder: Folder) -> RoundFolder:
 
 
 def helper_folder(home: str | os.PathLike[str]) -> RoundFolder:
-    """A helper's folder, after the checks that need no journal.
+    """Open a helper's folder, after the checks that need no journal.
 
     Raises:
-        LocalProtocolError: it is no helper's, or of a course, or of a plan whose clients exchange messages.
+        LocalProtocolError: the folder is no helper's, or holds a course, or a plan with clients that exchange messages.
         PrivstatsError: one of its files is missing or invalid.
     """
     session = _checked(Folder.open(home))
@@ -76,7 +77,7 @@ def helper_place(folder: RoundFolder) -> int:
 
 
 def _checked(folder: Folder) -> RoundFolder:
-    """The folder's one session, of a plan whose clients send one message."""
+    """Return the folder's one session; refuse a plan with clients that send several messages."""
     if not folder.kind.single:
         raise LocalProtocolError("a device sends one message and is gone: give a plan, a course needs answers")
     if protocol_of(folder.course.first.masking).machines.early is None:
@@ -89,7 +90,7 @@ def _checked(folder: Folder) -> RoundFolder:
 
 
 def named(report: bytes | bytearray) -> bytes:
-    """What tells a report from another one of its sender: SHA-256 of its last 64 bytes.
+    """Return the name that distinguishes a report from others of its sender: SHA-256 of its last 64 bytes.
 
     Example:
         >>> from privstats.contrib.http.folders import named
@@ -100,7 +101,7 @@ def named(report: bytes | bytearray) -> bytes:
 
 
 class Answered:
-    """The senders whose report is here; read from any thread, changed by one.
+    """The senders with a report on the disk; read from any thread, changed by one.
 
     Args:
         home: the folder of the run.
@@ -146,7 +147,7 @@ class Answered:
         self._names = {int.from_bytes(each[:_SENDER_BYTES], "big"): each[_SENDER_BYTES:] for each in rows}
 
     def forget(self) -> None:
-        """Note nobody: a run without a sum leaves no list of who sent."""
+        """Remove all senders: a run without a sum leaves no list of who sent."""
         self._names = {}
 
 
@@ -170,7 +171,7 @@ class PanelOffers:
 
     @property
     def missing(self) -> list[int]:
-        """The helpers whose offer is missing."""
+        """Helpers without an offer yet."""
         return [place for place in range(1, self._parameters.helpers + 1) if place not in self._offers]
 
     @property
@@ -280,12 +281,12 @@ class End:
 
     @classmethod
     def of(cls, folder: RoundFolder, release: str, beside: bytes) -> End:
-        """The leader's statement.
+        """Sign the leader's statement of the run's end.
 
         Args:
             folder: the leader's, of the session.
             release: SHA-256 of the release's file, in hex; empty where there is none.
-            beside: the offers for which reports of a run without a sum were sealed.
+            beside: for a run without a sum, the offers to which its reports were sealed.
         """
         return cls(session_ended(folder.identity, folder.header, bytes.fromhex(release) or _NO_RELEASE, beside))
 

@@ -34,7 +34,7 @@ _PAUSE, _MOST_PAUSE = 1.0, 60.0
 
 
 class _Manifest(msgspec.Struct):
-    """What a helper reads of the leader's manifest."""
+    """The leader's manifest as a helper reads it."""
 
     offers: tuple[str, ...]
 

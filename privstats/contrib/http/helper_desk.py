@@ -32,7 +32,7 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 
 
 def question_of(header: Header, nonce: bytes) -> bytes:
-    """What a helper's reply signs: the run, and the nonce of the leader's last answer."""
+    """Return the bytes that a helper's reply signs: the run, and the nonce of the leader's last answer."""
     return _ASKING + header.encode() + nonce
 
 

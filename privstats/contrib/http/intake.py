@@ -1,7 +1,7 @@
-"""A report on its way from a connection to the journal: early refusals, one buffer of its exact length, one verdict.
+"""Receive a report from a connection for the journal: early refusals, one buffer of its exact length, one verdict.
 
-Nothing is said of a sender to who has not shown its signature: it is verified over the report's first bytes, before
-anybody is told that a report of this sender is here, and before more of the body is read.
+A requester without the sender's signature learns nothing about that sender. The signature is verified over the report's
+first bytes, before any answer shows that a report of this sender is stored, and before more of the body is read.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ async def drained(request: Request) -> bool:
 
 
 class Intake:
-    """Takes reports.
+    """Receives reports, and returns a verdict on each.
 
     Args:
-        report: gives the verdict on a report, once what it rests on is on the disk: ``Owner.report``.
-        heard: what ``folders.named`` says of a sender's report on the disk; None where none is there.
-        limits: see there.
+        report: returns the verdict on a report after the data behind it is on the disk: ``Owner.report``.
+        heard: returns the name (``folders.named``) of a sender's report on the disk; None where there is none.
+        limits: see :class:`Limits`.
         full: whether the disk has no room for another report.
         clock: monotonic seconds.
 
     Attributes:
         flight: bodies that are being received.
-        again: those of them whose sender broke one off within the hour or sent one that was refused, or has its report
-            here: a quarter at most.
+        again: bodies from senders that broke one off within the hour, sent one that was refused, or have a report here:
+            a quarter at most.
         penalties: bad signatures, by address.
     """
 

@@ -30,7 +30,7 @@ _FRAGMENT = re.compile(r"(\d{1,10})\.([A-Z2-7]{26})\.([A-Z2-7]{4})", re.ASCII)
 
 
 def draw_code(entropy: Entropy = os.urandom) -> bytes:
-    """16 bytes of ``entropy``: whoever has them can answer in that person's place, once a run, and can read nothing.
+    """Draw a code of 16 bytes. Its holder can answer in that person's place, once a run, and can read nothing.
 
     Raises:
         LocalProtocolError: ``entropy`` gave another number of bytes.
@@ -94,9 +94,9 @@ class Invitation:
 
     @property
     def fragment(self) -> str:
-        """What stands behind the ``#`` of the link: ``1.<index>.<code>.<check>``.
+        """Text after the ``#`` of the link: ``1.<index>.<code>.<check>``.
 
-        The check, 20 bits of a SHA-256, finds a mistyped letter; it protects against nobody.
+        The check, 20 bits of a SHA-256, detects a mistyped letter; it is no protection against an attacker.
         """
         text = f"{_VERSION}.{self.index}.{self.letters}"
         return f"{text}.{_check_of(text)}"
@@ -107,7 +107,7 @@ class Invitation:
         return identity_of(self.code)
 
     def link(self, page: str) -> str:
-        """The address to send: a browser keeps what stands behind ``#`` out of every request and Referer.
+        """Return the address to send. A browser leaves the text after ``#`` out of every request and Referer.
 
         Args:
             page: the page's address, without a fragment or a query.

@@ -50,7 +50,7 @@ Handler: TypeAlias = Callable[[Request, int], Awaitable[Answer]]
 
 @dataclass
 class Seen:
-    """What the application counted, for status and metrics.
+    """Counts of the application, for status and metrics.
 
     Attributes:
         answers: by status.
@@ -197,7 +197,7 @@ class Leader:
 
 
 def _after_the_end(refused: Refused) -> Refused:
-    """What a report is told that is no repeat of a confirmed one; nothing of it follows from who has reported."""
+    """Return the answer to a report that does not repeat a confirmed one; it does not depend on who has reported."""
     return refused if CODES[refused.code].retry else Refused("over", refused.headers)
 
 

@@ -1,6 +1,6 @@
-"""What one unauthenticated host, or one sender, may cost: buckets by address, bytes in flight, openings by key.
+"""Limit the cost of one unauthenticated host, or one sender: buckets by address, bytes in flight, openings by key.
 
-Counted in one event loop, in memory; no decision about a report's content is made here.
+The counts are in memory, in one event loop; no decision about a report's content is made here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ _FOR = re.compile(r'(?i)(?:^|;)\s*for="?(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?
 
 
 def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) -> str:
-    """The address that is counted: a client's, or what a named proxy says in ``Forwarded``; of IPv6 the network /64.
+    """Return the address to count: the client's, or the one that a named proxy puts into ``Forwarded``; for IPv6 the
+    network /64.
 
     Example:
         >>> from privstats.contrib.http.limits import peer_of
@@ -35,13 +36,13 @@ def peer_of(address: str, headers: Mapping[str, str], proxies: tuple[str, ...]) 
 
 
 class Penalties:
-    """Bad signatures by address: a bucket that holds as many as it refills in a second.
+    """Bad signatures by address, in a bucket with a capacity of one second's refill.
 
-    A full bucket costs whoever shows the next one its connection. It costs an address nothing, which may be that of a
-    lecture hall or a mobile carrier: good signatures are verified however many bad ones come from there.
+    When the bucket is full, the next bad signature closes its connection. The address itself is never blocked, because
+    a lecture hall or a mobile carrier may share it: good signatures are verified however many bad ones come from there.
 
     Args:
-        rate: how many a second.
+        rate: bad signatures per second.
         clock: monotonic seconds.
     """
 
@@ -65,7 +66,8 @@ class Penalties:
 
 
 class Openings:
-    """Bodies that did not open, by sender: five an hour, counted after the signature, so nobody locks out another."""
+    """Bodies that did not open, by sender: five an hour, counted after the signature, so no sender can lock out
+    another."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -29,7 +29,7 @@ _MOST_REPORTS, _MOST_BYTES = 256, 8 << 20
 
 
 class Reports(Protocol):
-    """What takes a group of reports."""
+    """Accepts a group of reports."""
 
     def receive(self, reports: Sequence[tuple[int, bytes | bytearray]]) -> list[Verdict]:
         """A verdict on each; when this returns, all that it accepted is on the disk."""
@@ -165,7 +165,7 @@ class Owner:
         return verdicts
 
     def _verdict(self, error: BaseException, batch: list[_Report] | list[_Call]) -> Exception:
-        """What who asked is told; a journal that could not be written confirms nothing more."""
+        """Return the error that the caller receives; a journal that could not be written confirms nothing more."""
         expected = isinstance(error, Refused | PrivstatsError) and isinstance(batch[0], _Call)
         if expected and isinstance(error, Exception) and not isinstance(error.__cause__, OSError):
             return error

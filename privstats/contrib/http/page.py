@@ -83,7 +83,7 @@ def page_of(leader: str, run: str, study: str, key_agreement: str = CLASSICAL) -
 
 
 def client_file(name: str) -> Traversable:
-    """A file of the client in JavaScript: beside this module where it was installed, else in the checkout."""
+    """Return a file of the client in JavaScript: next to this module where it was installed, else in the checkout."""
     beside = files("privstats.contrib.http") / name
     return beside if beside.is_file() else Path(__file__).parents[3] / "clients" / "javascript" / name
 
@@ -132,7 +132,7 @@ def _headers(leader: str, script: str, style: str) -> dict[str, str]:
 
 
 class _Study(msgspec.Struct, forbid_unknown_fields=True):
-    """What a page pins."""
+    """The values that a page pins."""
 
     leader: str
     run: str

@@ -85,7 +85,8 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """The header has come: the application's deadlines hold, and it says when the request has shown something."""
+        """Hand the request to the application: its deadlines now hold, and it reports when the request has proved
+        something."""
         self._set_deadline(None)
         self._in_header, self._header_bytes = False, 0
         self._admitted.until = math.inf
@@ -112,7 +113,7 @@ class DeadlineProtocol(HttpToolsProtocol):
         super().pause_writing()
 
     def resume_writing(self) -> None:
-        """It is the server's turn again, unless all has been said."""
+        """Resume the server's turn, unless the answer is complete."""
         if self._answered:
             self._allow_unread()
         else:

@@ -37,12 +37,12 @@ _GROUP = 4
 
 @dataclass(frozen=True)
 class Run:
-    """What the registrar wrote for one run.
+    """Files of one run, as the registrar wrote them.
 
     Attributes:
         folder: with ``leader``, ``helper-1`` and so on, to which each owner adds ``identity.pem``, and ``page``.
         roster: of the run.
-        study: what the page carries, 64 hex digits: print it where people can compare it.
+        study: the digest that the page carries, 64 hex digits: print it where people can compare it.
         number: 1 for the first run; the plan's ``most_runs`` is the last.
     """
 
@@ -99,11 +99,11 @@ def write_study(folder: str | os.PathLike[str], plan: Plan, settings: Settings, 
 def write_invitations(
     folder: str | os.PathLike[str], identity: Identity, *, paper: bool = False, entropy: Entropy = os.urandom
 ) -> Run:
-    """Draw a code for each person, once, and write links, the signed roster, and every party's folder.
+    """Generate one code per person, then write the links, the signed roster and each party's folder.
 
     Args:
         folder: as :func:`write_study` made it.
-        identity: the registrar's, whose key is in the plan.
+        identity: the registrar's; its key is in the plan.
         paper: write the codes in groups of four letters, to be typed, in place of links: no mail filter reads paper.
         entropy: where codes and the run's name come from.
 
@@ -112,7 +112,7 @@ def write_invitations(
         PrivstatsError: a file is missing or invalid, or cannot be written.
 
     Guarantee:
-        What this writes holds the codes in :data:`LINKS` alone, which its owner alone may read.
+        Only the file :data:`LINKS`, which its owner alone may read, holds the codes.
     """
     home, plan = Path(folder), Plan.read(Path(folder) / _PLAN)
     _check_registrar(plan, identity)
@@ -136,12 +136,12 @@ def write_invitations(
 def renew(folder: str | os.PathLike[str], identity: Identity, settings: Settings | None = None) -> Run:
     """Write the next run for the same codes: after a run that failed, or for the next question.
 
-    Each counts, also one that is said to have failed: leader and a helper may have finished it alone.
+    Each run counts, also one that is reported as failed: leader and a helper may have finished it alone.
 
     Args:
         folder: in which codes were drawn.
         identity: the registrar's.
-        settings: with the days of the next run; those of the folder where it is left out.
+        settings: with the days of the next run; the folder's if omitted.
 
     Raises:
         LocalProtocolError: another identity, no codes, or as many runs as the plan's ``most_runs``.

@@ -91,11 +91,12 @@ class LeaderRun:
 
     @classmethod
     def open(cls, home: str | os.PathLike[str], **named: Any) -> LeaderRun:
-        """Take up the run of a folder where it stands: before its offers, in its journal, or at its end.
+        """Resume the run of a folder at its state: before its offers, in its journal, or at its end.
 
         Raises:
             LedgerError: the plan's noise is the leader's, and its ledger has no account to charge.
-            LocalProtocolError: the folder is no leader's, holds a course, or a plan whose clients exchange messages.
+            LocalProtocolError: the folder is no leader's, holds a course, or a plan with clients that exchange
+                messages.
             PrivstatsError: its files are invalid, restored from a backup, or in use.
         """
         run = cls(leader_folder(Folder.open(home)), Settings.read(home), **named)
@@ -110,7 +111,7 @@ class LeaderRun:
         self._server = self._leader = None
 
     def heard(self, sender: int) -> bytes | None:
-        """What ``folders.named`` says of this sender's report on the disk; callable from any thread."""
+        """Return the name (``folders.named``) of this sender's report on the disk; callable from any thread."""
         return self._answered.of(sender)
 
     @property
@@ -120,7 +121,7 @@ class LeaderRun:
 
     @property
     def reports(self) -> int:
-        """Senders whose report is on the disk; after the end those in the release."""
+        """Number of senders with a report on the disk; after the end, of those in the release."""
         return len(self.ended.survivors) if self.ended is not None else len(self._answered)
 
     @property
@@ -142,7 +143,7 @@ class LeaderRun:
 
     @property
     def offering(self) -> list[int]:
-        """The helpers whose offer is missing."""
+        """Helpers without an offer yet."""
         if self._server is not None or self.ended is not None:
             return []
         return self._offers.missing

@@ -52,7 +52,7 @@ _ROOM_LEFT = 0.05
 
 @dataclass(frozen=True)
 class Address:
-    """Where devices and helpers reach the leader.
+    """Address at which devices and helpers reach the leader.
 
     Attributes:
         host, port: to listen on; port 0 lets the system choose.
@@ -106,17 +106,17 @@ class _Server(DoorServer):
 
 
 class Sums(Protocol):
-    """What sums settled parts up while a leader serves."""
+    """Sums settled parts while a leader serves."""
 
     def stop(self) -> None:
         """End it; parts that wait are summed by the next process."""
 
 
 class Summing(Protocol):
-    """Who can be asked to: ``contrib.parts`` on a cluster."""
+    """Starts such sums: ``contrib.parts`` on a cluster."""
 
     def start(self, run: LeaderRun, owner: Owner, loop: asyncio.AbstractEventLoop) -> Sums:
-        """Begin with the parts of a run whose journal an owner's thread calls."""
+        """Begin with the parts of a run; an owner's thread calls its journal."""
 
 
 def serve(
@@ -131,12 +131,12 @@ def serve(
     """Serve a run until SIGTERM, Ctrl-C, or a journal that cannot be written.
 
     Args:
-        run: as :meth:`LeaderRun.open` gave it; it is closed at the end.
+        run: from :meth:`LeaderRun.open`; it is closed at the end.
         address: of the public socket.
-        admin_port: a port of 127.0.0.1 for the administration, whose requests show the token in ``admin.token`` of
-            the folder; a Unix socket in the folder when None.
-        cluster: sums settled parts up, of a run that ``defers``; the leader itself when None.
-        started: called when both sockets take connections.
+        admin_port: a port of 127.0.0.1 for the administration, which requires the token in ``admin.token`` of the
+            folder; a Unix socket in the folder when None.
+        cluster: sums settled parts of a run that ``defers``; the leader itself when None.
+        started: called when both sockets accept connections.
         signals: whether this process ends it by signals.
 
     Returns:
@@ -203,7 +203,7 @@ class _Process:
         return self.code
 
     def _servers(self, public: socket.socket, private: socket.socket) -> tuple[DoorServer, DoorServer]:
-        """That of devices and helpers, and that of the administration."""
+        """Return the server of devices and helpers, and that of the administration."""
         limits, home = self.run.settings.limits, self.run.folder.base
         most = replace(_OF_DEVICES, of_address=limits.connections).within(self.files)
         self.limiter = ConnectionLimiter(most, proxies=limits.proxies, names=False)

@@ -1,7 +1,7 @@
-"""``http.toml``: the address that is dialled, who may ask from a browser, when the run closes, and the limits.
+"""``http.toml``: the leader's address, the origins of browsers, the closing time of the run, and the limits.
 
-It lies in a folder of :mod:`privstats.engines.network` beside plan and roster. None of it is secret or in a digest: a
-device believes only what its page pins.
+The file is in a folder of :mod:`privstats.engines.network`, next to plan and roster. None of it is secret or in a
+digest: a device believes only the values that its page pins.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 @dataclass(frozen=True)
 class Limits:
-    """What an unauthenticated host may cost.
+    """Limits on the cost of an unauthenticated host.
 
     Attributes:
-        connections: open ones of one address that have shown no good signature; for one more, one makes room.
+        connections: open ones of one address without a good signature yet; a further one replaces one of them.
         bad_signatures: a second and address; each further one ends its connection.
         in_flight_mib: bodies of all senders that are being received, in MiB.
         proxies: addresses whose ``Forwarded`` header counts.

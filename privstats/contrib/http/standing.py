@@ -1,7 +1,7 @@
-"""How a leader's run stands: ``status.json`` of its folder, the operator's facts, and Prometheus text.
+"""State of a leader's run: ``status.json`` of its folder, the operator's facts, and Prometheus text.
 
-It holds steps, places of helpers, codes, times and numbers: who has reported is in the journal alone. ``serve`` writes
-it, the command line and the administration's address read it.
+The state holds steps, places of helpers, codes, times and numbers: only the journal holds who has reported. ``serve``
+writes the state, the command line and the administration's address read it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         process: of the leader.
         updated, began: the time of this state, and of the process (Unix).
         step, since: the current step and when it was opened (Unix): ``offer``, the machine's steps, ``over``.
-        reports, clients, least: senders on the disk, of how many, and how many the plan needs.
+        reports, clients, least: number of senders on the disk, of all clients, and the minimum that the plan needs.
         closes, until: when reports are no longer taken, and when the box keys end (Unix).
         helpers: one each.
         answers: requests by status.
@@ -51,7 +51,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         received, sent: bytes of bodies.
         in_flight: bytes of bodies that are being received.
         groups, grouped, seconds: groups that were written, their reports, and the seconds that they took.
-        unsummed: settled parts whose sum is still to come from other machines.
+        unsummed: settled parts with a sum still to come from other machines.
         connections: open ones at the public door, and what it turned away.
         trouble: why the sum is not released; empty otherwise.
         ended: the end of the run in a sentence; empty before.
@@ -99,7 +99,8 @@ def standing_of(
 
 
 def _of_run(run: LeaderRun, heard: Mapping[int, float]) -> dict[str, Any]:
-    """Of the journal and its settings; by place, when each helper was heard last."""
+    """Return the state of the journal and its settings; ``heard`` is the time of each helper's last message, by
+    place."""
     offering, plan, settings = set(run.offering), run.folder.plan, run.settings
     places = range(1, 1 + plan.helpers)
     return {
@@ -122,7 +123,7 @@ def _of_run(run: LeaderRun, heard: Mapping[int, float]) -> dict[str, Any]:
 
 
 def _of_carrier(leader: Leader, owner: Owner) -> dict[str, Any]:
-    """What the application counted, and the thread that writes."""
+    """Return the counts of the application, and of the thread that writes."""
     seen, sizes = leader.seen, owner.sizes
     return {
         "answers": {str(status): count for status, count in sorted(seen.answers.items())},

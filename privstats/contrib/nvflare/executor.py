@@ -27,7 +27,7 @@ PARTIES = "PRIVSTATS_PARTIES"
 
 
 class PrivstatsExecutor(Executor):
-    """Passes each task to the party whose folder the environment names.
+    """Passes each task to the party of the folder that the environment names.
 
     Example:
         >>> from privstats.contrib.nvflare.executor import PrivstatsExecutor  # doctest: +SKIP

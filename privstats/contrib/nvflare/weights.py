@@ -1,7 +1,7 @@
-"""A filter for the results of a FLARE site: noise on somebody else's weights, charged to the site's own ledger first.
+"""A filter for the results of a FLARE site: noise on another program's weights, charged to the site's own ledger first.
 
-It stands behind the site's executor, whoever wrote that. :class:`~privstats.contrib.client_updates.ClientUpdates` has
-the promise and its proof; here is what FLARE calls, and that nothing else leaves with the weights.
+The filter runs after the site's executor, whoever's that is. :class:`~privstats.contrib.client_updates.ClientUpdates`
+has the promise and its proof; this module has FLARE's interface, and lets nothing else leave with the weights.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ _KINDS = (DataKind.WEIGHT_DIFF, DataKind.WEIGHTS)
 
 
 class PrivateWeights(Filter):
-    """Clips a site's weights to a public norm and adds all noise that its promise needs, before they leave.
+    """Clips a site's weights to a public norm and adds all the noise that the promise needs, before they leave.
 
-    A filter of results at the site, so the noise is *local*: nobody else is trusted, and a mean over n sites has the
+    It filters results at the site, so the noise is *local*: no other party is trusted, and a mean over n sites has the
     noise of one divided by sqrt(n). (One filter on the server's aggregate would be *central* noise: sqrt(n) times less
-    in the mean, and the server sees every site's weights.) Whole weights are clipped around zero, so let sites send
+    in the mean, and the server sees every site's weights.) Complete weights are clipped around zero, so let sites send
     differences (``params_transfer_type="DIFF"``).
 
     The site's ledger decides: ``ledger`` in the folder that ``PRIVSTATS_HOME`` names (of a simulator, in the site's
     folder below ``PRIVSTATS_PARTIES``), with an account per client under replace-one. It is charged for every result;
     one that its cap does not admit stays here, and the server gets FLARE's ``TASK_RESULT_FILTER_ERROR``.
 
-    Only arrays leave: metrics, numbers of steps (so every site weighs the same), the round that a script says it is in,
-    which FLARE's server knows, and all else are dropped. A result that is no DXO of weights is refused, so name the
-    tasks that train. What a script streams to the server (``SummaryWriter``) passes no filter.
+    Only arrays leave. Metrics, numbers of steps (so every site weighs the same), the script's own round number, which
+    FLARE's server knows, and all else are dropped. A result that is no DXO of weights is refused, so name the tasks
+    that train. Data that a script streams to the server (``SummaryWriter``) pass no filter.
 
-    Not protected, and charged to nobody: that a task failed. A script that fails by its records tells of them, a bit a
-    round. No filter can hide it: FLARE passes an executor's exception, and its absence, around every filter.
+    Not protected, and charged to no account: the fact that a task failed. A script with a failure that depends on its
+    records reveals a bit about them per round. No filter can hide it: FLARE passes an executor's exception, and its
+    absence, around every filter.
 
     Guarantee:
         That of :class:`~privstats.contrib.client_updates.ClientUpdates`: unit one client, replace-one, for all results
@@ -52,7 +53,7 @@ class PrivateWeights(Filter):
         shapes: the names of the model's arrays and their shapes; public.
         clip_norm: the norm over all arrays that weights are shortened to; public.
         epsilon, delta: the promise of all rounds together.
-        rounds: how many rounds it is divided over.
+        rounds: the number of rounds that share it.
         account: the ledger's account.
 
     Raises:
@@ -80,10 +81,10 @@ class PrivateWeights(Filter):
         )
 
     def process(self, shareable: Shareable, fl_ctx: FLContext) -> Shareable:
-        """What may leave in place of a result; of a failed one that it failed, and no reason.
+        """Return the private form of a result; for a failed result only the fact that it failed, without a reason.
 
         Raises:
-            DataError: it is no DXO of weights, or its arrays are not those of ``shapes``.
+            DataError: the result is no DXO of weights, or its arrays are not those of ``shapes``.
             LedgerError: the account has no room for one more round, or is not one for this.
         """
         if shareable.get_return_code() != ReturnCode.OK:

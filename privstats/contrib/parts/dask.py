@@ -175,7 +175,7 @@ def _pairs(X: Any, y: Any) -> list[Part]:
 
 
 def _aligned(X: Any, y: Any) -> tuple[Any, Any]:
-    """Both arrays cut along the records only, ``y`` at the cuts of ``X`` if their sizes are known."""
+    """Return X and y split along the records only, ``y`` at the splits of ``X`` if their sizes are known."""
     if X.ndim != 2:
         raise DataError(f"X must have shape (records, features), got {X.ndim} dimensions; reshape it")
     if y.ndim not in (1, 2):
@@ -247,7 +247,7 @@ class PartTasks:
 
     A task is a function of one object and of the keys of its bodies, so it may run twice, on two workers, in any order:
     its result is the same vector. Nothing is hidden in the cluster. It sees what the leader sees: bodies, each uniform
-    to whoever lacks one helper's streams. Its workers have this version of privstats.
+    to any observer who lacks one helper's streams. Its workers have this version of privstats.
 
     Args:
         scheduler: its address, ``tls://HOST:PORT``; plain ``tcp://`` on this machine only. Certificates are Dask's own

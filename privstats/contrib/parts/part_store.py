@@ -1,8 +1,8 @@
-"""Objects for the sums of settled parts, in any store that fsspec names: a folder, or a bucket.
+"""Store objects for the sums of settled parts, in any store that fsspec names: a folder, or a bucket.
 
 An object is the bodies of one part as they arrived, ciphertexts for the leader's box key. The store learns their sizes
-and when they came, as the network did; what opens them is never in it. Whoever reads an object verifies all of its
-bytes under a key that the leader drew for it while it wrote them (GMAC, NIST SP 800-38D: a sixteenth of the time of
+and times, as the network did; the keys that open them are never in it. A reader of an object verifies all of its bytes
+under a key that the leader drew for the object while writing it (GMAC, NIST SP 800-38D: a sixteenth of the time of
 SHA-256), and that the store never has.
 """
 
@@ -47,7 +47,7 @@ class StoredPart:
 
     @property
     def name(self) -> str:
-        """What it is called in sentences: run and part, without the store's address."""
+        """Name in sentences: run and part, without the store's address."""
         return "/".join(self.url.split("/")[-2:])
 
 

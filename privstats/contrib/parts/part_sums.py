@@ -1,8 +1,8 @@
-"""Settled parts, summed beyond the leader's machine: bodies go into a store, a cluster adds them up, sums come back.
+"""Sum settled parts beyond the leader's machine: bodies go into a store, a cluster adds them up, sums come back.
 
 The journal keeps a part's reports until its sum is in, so no failure out there costs a report: an object that was
 changed or lost is written anew, and a part that fails three times is summed by the leader itself; after three such
-parts in a row, or an error that nobody thought of, the leader sums all the rest. All of it happens in a thread of its
+parts in a row, or an unexpected error, the leader sums all the rest. All of it happens in a thread of its
 own; the journal is called through its owner.
 """
 
@@ -37,7 +37,7 @@ _STOP_SECONDS = 2.0
 
 
 class Tasks(Protocol):
-    """What sums objects up: ``contrib.parts.dask.PartTasks``."""
+    """Sums objects: ``contrib.parts.dask.PartTasks``."""
 
     def submit(self, part: StoredPart, ring: Any, keys: bytes) -> Any:
         """A future of the packed sum."""
@@ -50,7 +50,7 @@ class Tasks(Protocol):
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where settled parts are summed.
+    """A store and tasks for summing settled parts.
 
     Attributes:
         store: for the objects.

@@ -1,4 +1,4 @@
-"""Estimates from one client's own records beside a release: label shares, an offset, a linear adapter, their strength.
+"""Estimates from one client's own records given a release: label shares, an offset, a linear adapter, their strength.
 
 They are functions of single records, hence outside every promise, and must not leave the client. Closed forms for the
 personal head.
@@ -62,7 +62,7 @@ class Adapter:
 
     @classmethod
     def of(cls, rows: Array, targets: Array, centre: Array) -> Adapter:
-        """From rows and the class means of their labels, both ``(n, d)``."""
+        """Compute the adapter from rows and the class means of their labels, both ``(n, d)``."""
         centred = rows - centre
         left, values, right = np.linalg.svd(centred, full_matrices=False)
         return cls(centre, right.T, values, left.T @ (targets - rows))
@@ -84,7 +84,7 @@ class Adapter:
 
 @dataclass(frozen=True)
 class TrainedAdapter:
-    """The linear map that minimises FedCGS eq. 12 whole, its task loss beside the distance to the class means.
+    """The linear map that minimises all of FedCGS eq. 12: its task loss together with the distance to the class means.
 
     Over maps P it minimises the mean of ``-log softmax(W f(x) + b)_y + lambda |f(x) - m_y|^2 / s^2`` and adds
     ``lambda pull |P - I|^2``; ``f(x) = c + (x - c) P``, s^2 is the mean square of the entries of ``x - c``, so lambda

@@ -1,4 +1,4 @@
-"""One client's own head: a release's head with the client's label shares, offset and adapter beside it.
+"""One client's own head: a release's head with the client's label shares, offset and adapter.
 
 The client fits it locally, after the release; none of it may leave the client. It wraps any classification head.
 
@@ -58,17 +58,16 @@ class Personal(Classifier):
     """A head of a release, made one client's own with that client's records.
 
     When each part helps (docs/alignment.md): ``prior`` wherever clients have different label mixes and are evaluated on
-    their own data; ``adapter`` beside it where they come from different domains as well; ``offset`` there too, and
-    always behind a release of within-client moments. Evaluated on all clients' data ``prior`` hurts, and ``offset`` may
-    cost a point.
+    their own data; also ``adapter`` where they come from different domains; ``offset`` there too, and always with a
+    release of within-client moments. Evaluated on all clients' data ``prior`` hurts, and ``offset`` may cost a point.
 
     Guarantee:
-        None, on purpose. The release inside is as private as its plan says. The prior is the exact counts of the
+        None, on purpose. The release inside is as private as its plan states. The prior is the exact counts of the
         client, offset and adapter are functions of single records, so this head, its file and its predictions for
-        anybody but the client are outside every promise. Nothing is sent.
+        anyone but the client are outside every promise. Nothing is sent.
 
     Args:
-        head: a head that was fitted on a release; it is kept as it is.
+        head: a head that was fitted on a release; it is not changed.
         prior: weigh classes by the client's own label shares, Laplace's ``(n_c + 1) / (n + C)``, in place of those in
             the head.
         offset: subtract ``sum(x - m_y) / (n + lambda)``, the client's shift that its labels do not explain; m are the
@@ -76,15 +75,15 @@ class Personal(Classifier):
         adapter: ``"linear"`` maps rows toward the class means of the release by one matrix in closed form (FedCGS eq.
             12 without its task loss), ``"trained"`` minimises eq. 12 whole over such matrices, for heads with linear
             scores, ``"none"`` leaves them.
-        attraction: lambda of eq. 12, of ``"trained"`` alone: how much the distance to the class means counts beside the
-            cross entropy.
+        attraction: lambda of eq. 12, of ``"trained"`` alone: how much the distance to the class means counts relative
+            to the cross entropy.
         pull: how strongly offset and adapter are pulled back to the release: a number (1 halves them), or ``"cv"``:
             five folds of the client's records choose for each, and the release stays as it is unless a change is proved
             better.
 
     Attributes:
         classes_: labels, ``(C,)``, those of ``head``.
-        log_ratio_: what is added to the log-probabilities of ``head``, ``(C,)``.
+        log_ratio_: added to the log-probabilities of ``head``, ``(C,)``.
         shift_: the offset, ``(d,)``, or None.
         centre_, matrix_: the adapter is ``centre + (x - centre) matrix``, ``(d,)`` and ``(d, d)``, or None.
         pulls_: the pulls used, by name.
@@ -142,7 +141,7 @@ class Personal(Classifier):
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
-        """Their names, where the head inside has them."""
+        """Names of the features, where the head inside has them."""
         names: NDArray[Any] = self._known("feature_names_in_")
         return names
 
@@ -272,10 +271,10 @@ class Personal(Classifier):
 
 
 def with_local_transform(head: ClassHead, own: Transform) -> ClassHead:
-    """A head of a release behind a transport, for one client: the same rule behind that client's own map.
+    """Return a head of a release behind a transport for one client: the same rule behind that client's own map.
 
     Args:
-        head: fitted on a release whose plan names the transport.
+        head: fitted on a release; its plan names the transport.
         own: the client's, from ``reference.local(transport, X)``.
 
     Raises:

@@ -1,4 +1,5 @@
-"""What the reports of a session prove, as a frozen value of plain numbers: equal for all parties, and in the digest.
+"""Claims that the reports of a session prove, as frozen values of plain numbers: equal for all parties, and in the
+digest.
 
 A plan derives it from its schema; the machines derive the statement from it.
 """
@@ -36,17 +37,17 @@ _FREE = 1 << 60  # half of the field
 
 @dataclass(frozen=True)
 class Claim:
-    """What every report of a session proves.
+    """The claim that every report of a session proves.
 
     Args:
         sums: the kind of the sums.
-        sizes: its numbers, as the statement of this kind takes them: classes and features; features, targets and
+        sizes: its numbers, as for the statement of this kind: classes and features; features, targets and
             folds; cells of each table; entries of each statistic.
         unit: wire steps of one record in every statistic, 4**f; in tables of one record, or of one grid step.
         most_records: n; in tables, in these units.
         grid_bits: f; 0 in tables.
         counters: in norms, the places of entries between 0 and n records.
-        clipped: the plan shrinks whole clients.
+        clipped: the plan clips clients.
 
     Example:
         >>> from privstats.contrib.proofs.claims import Claim, statement_of
@@ -64,14 +65,14 @@ class Claim:
 
     @property
     def stated(self) -> tuple[object, ...]:
-        """What stands for the claim in a digest: its fields, and the numbers that follow from them."""
+        """Values that represent the claim in a digest: its fields, and the numbers that follow from them."""
         statement = statement_of(self)
         fields = (self.sums, self.sizes, self.unit, self.most_records, self.grid_bits, self.counters, self.clipped)
         return (_VERSION, statement.name, *fields, statement.signed, statement.bits, statement.ends)
 
     @property
     def statement(self) -> Statement:
-        """What it says of a vector."""
+        """Statement about a vector that the claim names."""
         return statement_of(self)
 
     @property
@@ -81,12 +82,12 @@ class Claim:
 
     @property
     def upload_bytes(self) -> int:
-        """Of the leader's share, behind its blind."""
+        """Size of the leader's share with its blind."""
         return BLIND_BYTES + _WORD * self.statement.ends[-1]
 
     @property
     def answer_bytes(self) -> int:
-        """Of a helper's answer to one report's proof."""
+        """Size of a helper's answer to one report's proof."""
         return _WORD * answer_size(self.statement)
 
     @property
@@ -95,7 +96,7 @@ class Claim:
         return self.statement.tolerance / self.unit
 
     def group(self, schema: Schema, layout: Layout) -> Prime:
-        """The group whose wire entries the statement reads, with a factor for each segment."""
+        """Return the group of the wire entries that the statement reads, with a factor for each segment."""
         bounds = {row.letter: row.bound(schema.steps) for row in schema.sent}
         unit = 4**self.grid_bits
         factors = {letter: max(1, unit // bound) for letter, bound in bounds.items()}
@@ -123,11 +124,11 @@ class Claim:
         return tuple(out)
 
     def stated_in(self, group: Prime) -> tuple[object, ...]:
-        """What stands for group and claim in the digest of parameters."""
+        """Return the values that represent group and claim in the digest of parameters."""
         return (group.parts, self.stated)
 
     def scheme(self, group: Prime, helpers: int, context: bytes) -> FieldStreams:
-        """The masking scheme of a run whose reports prove this."""
+        """Return the masking scheme of a run with reports that prove this claim."""
         return FieldStreams(group, self.statement, helpers, context)
 
     def check_vector(self, vector: RingVector) -> None:
@@ -141,10 +142,10 @@ class Claim:
         self.statement.witness(x, hidden, lambda number, size: stream(number.to_bytes(32, "big"), size))
 
     def is_signed(self, body: bytearray, context: bytes, sender: int, commits: bytes, parts: bytes) -> bool:
-        """Whether the leader's share is the one whose parts the client signed.
+        """Return whether the client signed the parts of the leader's share.
 
         Raises:
-            ValueError: a word of it is no element of the field.
+            ValueError: a word of the share is no element of the field.
         """
         words, blind = words_in(memoryview(body)[BLIND_BYTES:]), bytes(body[:BLIND_BYTES])
         return not bad_parts(self.statement, words, blind, Transcript.of(context, sender, commits, parts))
@@ -164,10 +165,10 @@ class Claim:
 
 @lru_cache(maxsize=8)
 def statement_of(claim: Claim) -> Statement:
-    """The statement that a claim names, the same for all parties.
+    """Return the statement that a claim names, the same for all parties.
 
     Raises:
-        PlanError: so many records have no room in the field.
+        PlanError: the field has no room for that number of records.
     """
     return _KINDS[claim.sums](claim)
 

@@ -71,7 +71,7 @@ class Counts(Statement):
 
 
 def of_counts(tables: Sequence[int], unit: int, most_records: int) -> Counts:
-    """The statement about tables of so many cells.
+    """Build the statement about tables of these numbers of cells.
 
     Raises:
         PlanError: sums of counts could meet modulo p.

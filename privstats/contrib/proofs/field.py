@@ -1,11 +1,11 @@
-"""Arithmetic modulo p = 2**61 - 1 on arrays, and the group of vectors whose reports carry a proof.
+"""Arithmetic modulo p = 2**61 - 1 on arrays, and the group of vectors with proofs in their reports.
 
 Elements are uint64 below p. Two of them are multiplied by ``mul``, ``matmul`` and ``dot`` only, at most six are added
 before a reduction; :func:`checked` refuses received words of p or more. This module does not treat elements as
 secrets, and no function runs in constant time.
 
-A statement must read wire entries with coefficients of one, so every segment's whole grid steps are multiplied by a
-factor of its own. Layout, noise, clip and releases stay in grid steps: only ``encode`` and ``lift`` know the factors.
+A statement must read wire entries with coefficients of one, so every segment's grid steps are multiplied by a factor of
+its own. Layout, noise, clip and releases stay in grid steps: only ``encode`` and ``lift`` know the factors.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ class Prime:
         return self.of(np.zeros(self.size, np.uint64))
 
     def of(self, words: Field) -> RingVector:
-        """The vector of these elements, ``(size,)``, whose lanes are views of them."""
+        """Return the vector of these elements, ``(size,)``; its lanes are views of them."""
         ends = list(accumulate(size for size, _ in self.parts))
         return RingVector(self, tuple(np.split(words, ends[:-1])))
 

@@ -21,7 +21,7 @@ from privstats.secagg.upload.signed_statements import derive
 
 
 class FieldStreams:
-    """The masking scheme of one run whose reports prove ``statement``.
+    """The masking scheme of one run with reports that prove ``statement``.
 
     Args:
         group: of the summed vectors.
@@ -29,8 +29,8 @@ class FieldStreams:
         helpers: the number of helpers.
         context: the context of the run.
 
-    Guarantee: any of the members without one of the shares of a report sees a uniform vector, and learns of an honest
-    report nothing from its proof's answers, for any query (docs/proofs.md).
+    Guarantee: any set of members that lacks one of a report's shares sees a uniform vector, and learns nothing about an
+    honest report from its proof's answers, for any query (docs/proofs.md).
     """
 
     def __init__(self, group: Prime, statement: Statement, helpers: int, context: bytes) -> None:

@@ -95,7 +95,7 @@ def combined_signs(signs: bytes, entries: int, weights: Field) -> Field:
 
 
 def _tables(weights: Field) -> Field:
-    """For each of 16 bytes the sum of the weights of its bits that are set, the highest first, ``(16, 256)``."""
+    """Return for each of 16 bytes the sum of the weights of its set bits, the highest first, ``(16, 256)``."""
     padded = np.zeros(8 * _HALF, np.uint64)
     padded[: len(weights)] = weights
     out = np.zeros((_HALF, 256), np.uint64)
@@ -152,7 +152,7 @@ class Bits:
         return np.array(bits, np.uint64).reshape(rows, self.count)
 
     def weights(self, width: int) -> Field:
-        """What the bits of a slack of this width stand for: 1, 2, 4, ..., and nothing at the end of its last row."""
+        """Return the weights of the bits of a slack of this width: 1, 2, 4, ..., and 0 at the end of its last row."""
         size = -(-width // self.count) * self.count
         out = np.zeros(size, np.uint64)
         out[:width] = powers_of_two(width)
@@ -161,7 +161,7 @@ class Bits:
 
 @lru_cache(maxsize=16)
 def _onwards(count: int) -> Field:
-    """From values at 0 .. Q to those at Q + 1 .. 2 Q + 1, ``(Q + 1, Q + 1)``."""
+    """Return the matrix from values at 0 .. Q to those at Q + 1 .. 2 Q + 1, ``(Q + 1, Q + 1)``."""
     return np.stack([_at(0, count + 1, point) for point in range(count + 1, 2 * count + 2)], axis=1)
 
 

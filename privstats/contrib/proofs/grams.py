@@ -1,9 +1,9 @@
-"""Matrices whose product a report proves: full ones whose product is sent, and a factor of the report's sums.
+"""Matrices with a proved product: full ones that send it, and a factor of the report's sums.
 
 The statements use this module, which depends on entries and their positions and not on classes or features.
 
-The witness is a whole-numbered factor of an honest client's moments: L with T = L L' + E and E small. Float arithmetic
-finds L, and integers verify it against T, so the last bits of a machine's LAPACK do not matter: another L is another
+The witness is an integer factor of an honest client's moments: L with T = L L' + E and E small. Float arithmetic
+computes L, and integers verify it against T, so the last bits of a machine's LAPACK do not matter: another L is another
 witness of the same statement. A client computes it in the clear, before anything is shared.
 """
 
@@ -76,24 +76,25 @@ class Full(Gram):
 
 
 def diagonal(rows: int) -> Indices:
-    """Where the diagonal lies in a lower triangle row by row."""
+    """Return the indices of the diagonal in a lower triangle stored row by row."""
     every = np.arange(rows)
     return np.asarray(every * (every + 3) // 2)
 
 
 def rectangle(size: int) -> tuple[int, int]:
-    """Rows and columns for so many entries: few answers, which are as long as a row, against few entries of M."""
+    """Return rows and columns for ``size`` entries: a balance of few answers, each as long as a row, and few entries of
+    M."""
     rows = max(1, round((4 * size) ** (1 / 3)))
     return rows, -(-size // rows)
 
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The places of a lower triangular matrix of equal blocks that may be other than zero, in the order of a witness.
+    """The places of a lower triangular matrix of equal blocks that may be nonzero, in the order of a witness.
 
     Args:
-        blocks: how many blocks lie along the diagonal.
-        classes: leading rows of a block whose corner is diagonal.
+        blocks: the number of blocks along the diagonal.
+        classes: leading rows of a block, with a diagonal corner.
         features: the rows below them.
 
     In a block: the corner's diagonal, the columns below it one after another, then the triangle row by row.
@@ -158,9 +159,9 @@ def _sorted(keys: Indices) -> tuple[Indices, Indices]:
 
 @dataclass(frozen=True, eq=False)
 class Factor(Gram):
-    """A triangular factor L in a pattern: L L' is the symmetric matrix whose lower entries are ``product_of``.
+    """A triangular factor L in a pattern: L L' is the symmetric matrix with the lower entries ``product_of``.
 
-    Nothing of M travels: it is linear in x and w.
+    No entry of M is sent: M is linear in x and w.
     """
 
     name: str
@@ -171,12 +172,12 @@ class Factor(Gram):
 
     @property
     def rows(self) -> int:  # type: ignore[override]
-        """Of the whole pattern."""
+        """Rows of the complete pattern."""
         return self.pattern.rows
 
     @property
     def columns(self) -> int:  # type: ignore[override]
-        """As many as rows."""
+        """Columns of the complete pattern, as many as its rows."""
         return self.pattern.rows
 
     def product(self, x: Field, w: Field) -> Field:  # noqa: ARG002
@@ -200,7 +201,7 @@ class Factor(Gram):
 
 
 def _doubled(values: Field, where: NDArray[np.bool_]) -> Field:
-    """Twice the values where it is said: an entry below the diagonal stands for two."""
+    """Return twice the values where ``where`` is set: an entry below the diagonal counts for two."""
     return np.where(where, add(values, values), values)
 
 

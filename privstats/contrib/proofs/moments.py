@@ -3,8 +3,8 @@
 T gathers the sums: [[diag N, A], [A', B]] for class sums, one such block per class where second moments are kept by
 class, [[G, h], [h', Q]] per fold for a regression. The client proves T = L L' + E for a triangular L and a small E,
 that the traces are those of records of bounded norm, that there are at most n records, and, where one block holds all
-classes, that every class's mean lies in the ball. Wire entries count in steps of which a record of full norm has 4**f.
-``of_classes``, ``of_separate_classes`` and ``of_folds`` say which entries T gathers, of which sums.
+classes, that every class's mean is in the ball. Wire entries count in steps; a record of full norm has 4**f of them.
+``of_classes``, ``of_separate_classes`` and ``of_folds`` define which entries T gathers, from which sums.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Line:
     minus: Indices
 
     def of(self, sources: Field) -> int:
-        """Its value."""
+        """Return the line's value."""
         return (total(sources[self.plus]) - total(sources[self.minus])) % P
 
 
@@ -88,7 +88,8 @@ class Moments(Statement):
 
     @property
     def cones(self) -> int:
-        """Classes whose means must be shown to lie in the ball: none where every class has a block of its own."""
+        """Number of classes with a mean that must be shown to be in the ball: none where every class has a block of its
+        own."""
         return self.pattern.classes if self.pattern.classes > 1 else 0
 
     @property
@@ -98,7 +99,8 @@ class Moments(Statement):
 
     @property
     def tolerance(self) -> int:
-        """What E adds, as the norm of a whole matrix, or the cones' width at one record: |A_c| <= R (N_c + t / 2)."""
+        """Addend that E allows, as the norm of a full matrix, or the cones' width at one record: |A_c| <= R (N_c + t /
+        2)."""
         return max(isqrt(2 * self.error), self.width // 2) + 1
 
     @property
@@ -130,7 +132,7 @@ class Moments(Statement):
 
     @cached_property
     def grams(self) -> tuple[Gram, ...]:  # type: ignore[override]
-        """L against T - E; E's own, whose trace is its size; the classes' columns."""
+        """The Gram matrices: L against T - E; E's own, with its size as the trace; the classes' columns."""
         rows, columns = rectangle(self.entries)
         padding = np.zeros(rows * columns - self.entries, np.uint64)
         squares = Full("error", rows, columns, lambda _, w: np.concatenate([self.error_of(w), padding]))
@@ -148,7 +150,7 @@ class Moments(Statement):
         return w[self.entries : 2 * self.entries]
 
     def sources_of(self, x: Field, w: Field) -> Field:
-        """What T's entries and the lines are taken from."""
+        """Return the values that T's entries and the lines refer to."""
         return np.concatenate([x, w[2 * self.entries :]]) if self.hidden else x
 
     def hidden_of(self, x: Integers) -> Integers:
@@ -255,9 +257,9 @@ def _limits(mass: int, rows: int, count: int) -> tuple[Slack, ...]:
 def of_classes(
     classes: int, features: int, grid_bits: int, most_records: int, *, second: bool = True, clipped: bool = False
 ) -> Moments:
-    """Of N and A, with B summed (``second``) or measured by the client alone.
+    """Build the statement about N and A, with B summed (``second``) or measured by the client alone.
 
-    Wire entries: N and A in steps of which one record has 4**f, B in its own; x is N, A class by class, B's diagonal,
+    Wire entries: N and A in steps, 4**f of them per record, B in its own; x is N, A class by class, B's diagonal,
     its strict upper triangle row by row, and without ``second`` that B is the hidden part, in the same order.
 
     Args:
@@ -265,7 +267,7 @@ def of_classes(
         grid_bits: f, at least 6.
         most_records: n.
         second: B is among the sums.
-        clipped: the plan shrinks whole clients, toward zero, by up to a grid step an entry.
+        clipped: the plan clips clients, toward zero, by up to a grid step an entry.
     """
     unit, block = 4**grid_bits, features * (features + 1) // 2
     pattern = Pattern(1, classes, features)
@@ -291,7 +293,10 @@ def of_classes(
 
 
 def of_separate_classes(classes: int, features: int, grid_bits: int, most_records: int) -> Moments:
-    """Of N, A and S: a block for each class, whose cone follows from its trace; x is N, A, S's diagonals, its rest."""
+    """Build the statement about N, A and S: a block for each class, with a cone that follows from its trace.
+
+    x is N, A, S's diagonals, then the rest of S.
+    """
     unit, start = 4**grid_bits, classes + classes * features
     pattern = Pattern(classes, 1, features)
     of_class = np.arange(classes)[:, None]
@@ -315,7 +320,7 @@ def of_separate_classes(classes: int, features: int, grid_bits: int, most_record
 
 @dataclass(frozen=True)
 class _Folds:
-    """Where the sums of a regression lie on the wire, and the client's own Q behind them.
+    """The places of a regression's sums on the wire, and of the client's own Q after them.
 
     x is G's diagonals, its strict upper triangles, h feature by feature, q; then Q, fold by fold its lower triangle
     row by row.
@@ -327,12 +332,12 @@ class _Folds:
 
     @property
     def across(self) -> int:
-        """Where h begins."""
+        """Index at which h begins."""
         return self.folds * self.features * (self.features + 1) // 2
 
     @property
     def squares(self) -> int:
-        """Where q begins."""
+        """Index at which q begins."""
         return self.across + self.folds * self.features * self.targets
 
     @property
@@ -352,7 +357,7 @@ class _Folds:
 
     @property
     def source(self) -> Indices:
-        """What every place of [[G, h], [h', Q]] holds, fold by fold its lower triangle row by row."""
+        """Index behind each place of [[G, h], [h', Q]], fold by fold its lower triangle row by row."""
         d, t, fold = self.features, self.targets, np.arange(self.folds)[:, None]
         matrix = np.zeros((self.folds, d + t, d + t), np.intp)
         row, column = np.tril_indices(d)
@@ -366,7 +371,7 @@ class _Folds:
 
 
 def of_folds(features: int, targets: int, folds: int, grid_bits: int, most_records: int) -> Moments:
-    """Of G, h and q per fold: [[G, h], [h', Q]], whose Q is the client's own and has the trace q.
+    """Build the statement about G, h and q per fold: [[G, h], [h', Q]], with the client's own Q of trace q.
 
     The number of records is not sent: n bounds tr G and q over all folds, to each of which a record adds at most 4**f.
     With one fold these are n records; with several, G may be of n records in some folds and q of n others in the rest.

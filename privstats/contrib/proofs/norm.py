@@ -49,7 +49,7 @@ class Norm(Statement):
 
     @property
     def witness_size(self) -> int:  # type: ignore[override]
-        """As many: y."""
+        """Number of entries of y, as many as of x."""
         return self.size
 
     @property
@@ -59,7 +59,7 @@ class Norm(Statement):
 
     @cached_property
     def bounds(self) -> tuple[int, ...]:
-        """What y may square to, by statistic: floor((mass / 2**s + sqrt(size) / 2)**2) + 1."""
+        """Bounds on the sum of squares of y, by statistic: floor((mass / 2**s + sqrt(size) / 2)**2) + 1."""
         out = []
         for size in self.sizes:
             twice, step = 2 * self.mass, 1 << self.shift
@@ -145,7 +145,7 @@ def _squares(values: Integers) -> int:
 
 
 def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Sequence[int] = ()) -> Norm:
-    """The statement with the least shift that has room, and whose rests are as large as its quotients.
+    """Build the statement with the smallest shift that has room, and with rests as large as its quotients.
 
     Args:
         sizes: entries of each statistic, in their order.
@@ -154,7 +154,7 @@ def of_norms(sizes: Sequence[int], unit: int, most_records: int, counters: Seque
         counters: places of entries between 0 and n 4**f.
 
     Raises:
-        PlanError: no shift has room for so many records.
+        PlanError: no shift has room for that number of records.
     """
     mass = most_records * unit
     for shift in _SHIFTS:

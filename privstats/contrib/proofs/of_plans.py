@@ -1,6 +1,6 @@
-"""What every report of a plan's session proves: the statement that follows from its ``Validity``, schema and limits.
+"""Derive the claim that every report of a plan's session proves, from the plan's ``Validity``, schema and limits.
 
-Which sums a schema's statement reads, the group and every refusal follow here; the proof itself is
+The sums that a schema's statement reads, the group and every refusal follow here; the proof itself is
 ``contrib.proofs``. Only a plan with ``validity`` loads this module.
 """
 
@@ -30,7 +30,7 @@ _SMALL = 1 / 10  # of the records of a claim, or one record: what its tolerance 
 def claim_of(
     validity: Validity, schema: Schema, cohort: Cohort, privacy: Privacy | NoPrivacy, protocol: str, spare_bits: int
 ) -> Claim:
-    """What every report of a plan's session proves.
+    """Return the claim that every report of a plan's session proves.
 
     Raises:
         PlanError: a protocol without members, noise that a client adds, weighed sums, limits that contradict each
@@ -198,7 +198,7 @@ def _with_room(claim: Claim, schema: Schema) -> Claim:
 
 
 def _check_tolerance(claim: Claim) -> Claim:
-    """The claim, if what it leaves open is worth little beside it."""
+    """Return the claim, if its tolerance is small compared with its records."""
     loose, most = claim.tolerance, max(1.0, _SMALL * claim.most_records)
     if loose > most:
         raise PlanError(

@@ -28,9 +28,9 @@ class Secrets:
     """The secrets of one report.
 
     Attributes:
-        context, sender: the run's, and the client's place on the roster.
+        context, sender: of the run, and the client's index on the roster.
         secret: 32 bytes for this vector, witness, run and sender alone.
-        seeds: 32 bytes for each helper, place 1 first; each stands for that helper's share.
+        seeds: 32 bytes for each helper, place 1 first; each expands to that helper's share.
     """
 
     context: bytes
@@ -149,7 +149,7 @@ class Attempt:
 
     @cached_property
     def values(self) -> list[int]:
-        """What the slacks must hold: the relations' linear forms and their constants, between -p/2 and p/2."""
+        """Values that the slacks must hold: the relations' linear forms and their constants, between -p/2 and p/2."""
         forms = self.statement.relations(self.x, self.witness, self.products)
         return [_centred(int(form) + slack.constant) for form, slack in zip(forms, self.statement.slacks, strict=True)]
 
@@ -188,5 +188,5 @@ class Attempt:
 
 
 def _centred(value: int) -> int:
-    """The number between -p/2 and p/2 that a number stands for."""
+    """Return the representative between -p/2 and p/2 of a number modulo p."""
     return (value + P // 2) % P - P // 2

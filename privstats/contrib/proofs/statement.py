@@ -25,12 +25,12 @@ Coins: TypeAlias = Callable[[int, int], Field]
 
 @dataclass(frozen=True)
 class Slack:
-    """A relation: a linear form of the report plus a constant is a whole number of [0, 2**width).
+    """A relation: a linear form of the report plus a constant is an integer in [0, 2**width).
 
     Attributes:
         name: for people.
-        constant: what is added to the linear form.
-        width: bits; 0 says that the form and the constant cancel.
+        constant: added to the linear form.
+        width: bits; 0 means that the form and the constant cancel.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Slack:
 
 
 class Gram(ABC):
-    """A matrix X whose product X X' is M: X, and M where it is not sent, are linear in x and w.
+    """A matrix X with the product X X' = M. X, and M where it is not sent, are linear in x and w.
 
     Attributes:
         name: for people.
@@ -79,11 +79,11 @@ class Statement(ABC):
 
     Attributes:
         name: of the level, as the plan has it.
-        tests: signed sums that are shown to be small; each that lies passes with one half (docs: the lemma).
+        tests: signed sums that are shown to be small; a false one passes with probability one half (docs: the lemma).
         size: entries of x, which are summed.
         witness_size: entries of w.
         tested_size: entries that the tests are over; 0 where there is nothing to test.
-        square: what an honest client's tested entries square to at most; beta**2.
+        square: the largest sum of squares of an honest client's tested entries; beta**2.
         slacks: the relations.
         grams: the matrices.
     """
@@ -99,7 +99,7 @@ class Statement(ABC):
     grams: tuple[Gram, ...]
 
     def hidden_of(self, x: Integers) -> Integers:
-        """What the statement is about and no client sends, as it follows from the entries: nothing by default."""
+        """Return the part of the statement that no client sends, computed from the entries: nothing by default."""
         return x[:0]
 
     @abstractmethod
@@ -120,7 +120,7 @@ class Statement(ABC):
 
     @property
     def signed(self) -> int:
-        """How many tests there are: none where nothing is tested."""
+        """Number of tests: none where nothing is tested."""
         return self.tests if self.tested_size else 0
 
     @cached_property
@@ -136,7 +136,7 @@ class Statement(ABC):
 
     @property
     def reach(self) -> int:
-        """What the tests prove of the root of the sum of squares, rounded up: 4.75 tau."""
+        """Bound that the tests prove on the root of the sum of squares, rounded up: 4.75 tau."""
         return 19 * (1 << (self.bits - 1)) // 4 + 1
 
     @property
@@ -157,15 +157,15 @@ class Statement(ABC):
 
     @cached_property
     def ends(self) -> tuple[int, int, int]:
-        """Where the three stages of the report end."""
+        """Ends of the three stages of the report."""
         first, second, third = accumulate(sum(stage) for stage in self.lengths)
         return first, second, third
 
     def check_room(self, remedy: str) -> None:
-        """Refuse a statement whose whole numbers could meet modulo p.
+        """Refuse a statement with integers that could meet modulo p.
 
         Raises:
-            PlanError: ``remedy`` says what to change.
+            PlanError: with ``remedy`` as the advice.
         """
         widest = max(slack.width for slack in self.slacks)
         most = max((abs(slack.constant) for slack in self.slacks), default=0)

@@ -39,7 +39,7 @@ class Transcript:
 
     @classmethod
     def of(cls, context: bytes, sender: int, commits: bytes, parts: bytes) -> Transcript:
-        """What a client signed of its proof, from the columns of its report."""
+        """Build the transcript that a client signed from the columns of its report."""
         each = [commits[start : start + HASH_BYTES] for start in range(0, len(commits), HASH_BYTES)]
         return cls(context, sender, tuple(each), (parts[:HASH_BYTES], parts[HASH_BYTES:]))
 
@@ -90,5 +90,5 @@ def query(rho: bytes, context: bytes, sender: int, size: int) -> Field:
 
 
 def share(seed: bytes, context: bytes, sender: int, size: int) -> Field:
-    """A helper's share of a report, which its seed stands for."""
+    """Expand a helper's seed into its share of a report."""
     return stream(derive(seed, f"field/{sender}", context), size)

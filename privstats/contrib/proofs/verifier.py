@@ -23,7 +23,7 @@ _SPARE = 16
 
 @dataclass(frozen=True, eq=False)
 class Masked:
-    """What travels of one Gram: M's lower triangle or nothing, z, Xz, z'z."""
+    """Sent values of one Gram: M's lower triangle or nothing, z, Xz, z'z."""
 
     product: Field
     mask: Field
@@ -110,10 +110,10 @@ def _first_from(words: Field, at: int, least: int) -> int:
 
 
 def bad_parts(statement: Statement, body: Field, blind: bytes, signed: Transcript) -> bool:
-    """Whether the opened body differs from the one whose parts the client signed.
+    """Return whether the opened body differs from the one with the parts that the client signed.
 
     Raises:
-        ValueError: a word of it is not an element of the field, or there are too few or too many.
+        ValueError: a word of the body is no element of the field, or there are too few or too many words.
     """
     first, second, size = statement.ends
     if checked(body).shape != (size,):
@@ -200,7 +200,7 @@ def refusals(statement: Statement, total: Field, signed: Transcript, query: Quer
 
 
 def constants(statement: Statement, weights: Field) -> int:
-    """What no share holds of the relations: tau of every test, and the slacks' constants."""
+    """Return the relations' terms that no share holds: tau of every test, and the slacks' constants."""
     tau = 1 << (statement.bits - 1)
     tests = sum(int(weight) for weight in weights[: statement.signed]) * tau
     pairs = zip(statement.slacks, weights[statement.signed :], strict=True)

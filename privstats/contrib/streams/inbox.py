@@ -44,10 +44,10 @@ class Batch:
     """One party's records in one epoch.
 
     Attributes:
-        ids: one text per record, which stays with it; of persons one per row, that of its person.
+        ids: one text per record, which never changes; for persons one per row, the id of its person.
         X, y: the records.
         leave: ids of records, or persons, of earlier epochs that leave.
-        unit: whose ids these are: a ``"record"``'s, or a ``"person"``'s.
+        unit: the owner of an id: a ``"record"`` or a ``"person"``.
     """
 
     ids: tuple[str, ...]
@@ -105,8 +105,8 @@ def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
 
 
 def written_apart(earlier: Collection[str], ids: Collection[str]) -> int:
-    """How many ids are an earlier one, or another of these, written in another way: ``7``, ``007`` and ``7.0``, in
-    another form of Unicode, or with spaces around.
+    """Count the ids that repeat an earlier one, or another of these, in another spelling: ``7``, ``007`` and ``7.0``,
+    another form of Unicode, or spaces around.
 
     A table's column of ids is of numbers on one day and of texts on the next, if one of them holds a letter; a record
     with two ids would enter twice.
@@ -195,10 +195,10 @@ class RecordInbox:
         return batch
 
     def _admitted(self, who: str, batch: Batch, number: int | None) -> Batch:  # noqa: ARG002  of persons it decides
-        """What is kept of a batch: of records all, or none.
+        """Return the admitted part of a batch: for records the complete batch, or a refusal.
 
         Raises:
-            DataError: its ids are those of another unit than the plan promises.
+            DataError: its ids are of another unit than the plan promises.
         """
         self._check_unit(who, batch)
         return batch
@@ -218,7 +218,8 @@ class RecordInbox:
         return exact_moments(plan.schema, batch.X, batch.y, unreadable=plan.unreadable)
 
     def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:  # noqa: ARG002  of persons it has rows
-        """For how many records these count towards the limits of the plan, of this batch or those before."""
+        """Return how many records these ids count as towards the limits of the plan, in this batch or the earlier
+        ones."""
         return len(ids)
 
     def due(self, registry: RecordRegistry, place: int) -> int:
@@ -236,7 +237,7 @@ class RecordInbox:
             raise DataError(f"{who} holds ids of {batch.unit}s, and the plan promises {promised}s: save {right}")
 
     def remarks(self, batch: Batch) -> tuple[str, ...]:
-        """What the holder of a batch that enters should know of the clip, with exact shares."""
+        """Return notes on the clip for the data holder of an entering batch, with exact shares."""
         return remarks_on(self._measured(batch)) if batch.ids else ()
 
     def _check_leavers(self, who: str, batch: Batch, inside: Collection[str]) -> None:
@@ -387,7 +388,7 @@ def _noted(registry: RecordRegistry, batch: Batch) -> bool:
 
 @dataclass(frozen=True)
 class PersonInbox(RecordInbox):
-    """One party's batches of persons, each row beside the name of its person.
+    """One party's batches of persons, each row with the name of its person.
 
     Args:
         home, stream: as for :class:`RecordInbox`.
@@ -398,7 +399,7 @@ class PersonInbox(RecordInbox):
     _named: dict[tuple[int, ...], Batch] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def batches(self) -> Mapping[int, Batch]:
-        """Every batch, by number, without rows of nobody and of persons who are in an earlier one."""
+        """Return every batch, by number, without rows of unknown persons and of persons in an earlier batch."""
         admitted: dict[int, Batch] = {}
         seen = set[str]()
         for number, batch in super().batches().items():
@@ -415,8 +416,8 @@ class PersonInbox(RecordInbox):
         self._named.clear()
 
     def weigh(self, ids: Collection[str], batch: Batch | None = None) -> int:
-        """For how many records these persons count towards the limits of the plan: their rows, at most those of the
-        clip."""
+        """Return how many records these persons count as towards the limits of the plan: their rows, at most those of
+        the clip."""
         clip, schema = self.stream.first.person_clip, self.stream.first.schema
         assert clip is not None  # noqa: S101  parts makes this inbox for such streams
         most, rows = clip.most_records(schema), self._rows(batch)
@@ -435,7 +436,7 @@ class PersonInbox(RecordInbox):
         return self.weigh([name for key, name in zip(keys, names, strict=True) if key in held])
 
     def _rows(self, batch: Batch | None) -> Mapping[str, int]:
-        """How many rows each person has."""
+        """Return the number of rows of each person."""
         batches = self.batches().values() if batch is None else (batch,)
         rows: dict[str, int] = {}
         for name in (name for each in batches for name in each.ids):
@@ -468,7 +469,7 @@ class PersonInbox(RecordInbox):
         _of_persons(registry).enter(_rows_of(batch))
 
     def _delta(self, registry: RecordRegistry, pending: Pending) -> MomentsDelta:
-        """What a person adds or takes is measured from the rows of one batch, and no later one."""
+        """Measure a person's change from the rows of one batch, and of no later one."""
         batches, wanted = self.batches(), {*pending.entering, *pending.leaving}
         rows = picked(batches, wanted)
         names = tuple(name for each in batches.values() for name in each.ids if name in wanted)
@@ -487,10 +488,10 @@ def _rows_of(batch: Batch) -> PersonRows:
 def _first(
     batch: Batch, seen: Collection[str], named: Callable[[Collection[str]], list[str | None]]
 ) -> tuple[Batch, list[str]]:
-    """The rows of those who were in no batch before, and sentences about the rows that are left out.
+    """Return the rows of persons who were in no earlier batch, and sentences about the excluded rows.
 
     Raises:
-        DataError: an id in leave says of nobody who that is.
+        DataError: an id in leave names no person.
     """
     names, leave = named(batch.ids), named(batch.leave)
     if None in leave:

@@ -107,7 +107,7 @@ def server_folder(path: Path) -> tuple[Folder, Stream]:
 def run_epoch(path: Path, changes: Path, away: Collection[int] = ()) -> list[Release | None]:
     """Release the rounds of the next epoch, or of an interrupted one.
 
-    Who is in a sum stands in its release. So every party takes part, also one without records: it sends the empty
+    A release lists the parties in its sum. So every party takes part, also one without records: it sends the empty
     change, which looks like any other.
 
     Args:

@@ -35,8 +35,9 @@ class Node:
     """The position of a node in a stream.
 
     Attributes:
-        epoch: the epoch, from 0, at whose end it is released.
-        level: 0 for the node that every epoch has; above that the level of a tree, whose nodes span 2**level epochs.
+        epoch: the epoch, from 0; the node is released at its end.
+        level: 0 for the node that every epoch has; above that the level of a tree, with nodes that span 2**level
+            epochs.
         since: the first epoch that it spans.
     """
 
@@ -64,10 +65,10 @@ class Mechanism:
     private: bool = True
 
     def parts(self, epochs: int, *, deletions: bool = False, opposed: bool = False) -> float:
-        """The largest squared norm of what one record adds to all nodes, in those of the record itself.
+        """Return the largest squared norm of one record's contribution to all nodes, over that of the record itself.
 
         A record that entered at epoch i adds column i, one that left again at j the difference of two columns. A record
-        that is sent late stands in another node of that level, which changes no norm.
+        that is sent late is in another node of that level, which changes no norm.
 
         Args:
             epochs: T.
@@ -84,10 +85,10 @@ class Mechanism:
 
 
 def coefficients(epochs: int) -> tuple[int, ...]:
-    """binom(2k, k) / 4**k for k < epochs, in units of 2**-FIXED_BITS: the square root of 1 / (1 - x).
+    """Return binom(2k, k) / 4**k for k < epochs, in units of 2**-FIXED_BITS: the square root of 1 / (1 - x).
 
     The lower triangular matrix of ones is the square of the Toeplitz matrix of these (Fichtenberger, Henzinger and
-    Upadhyay 2023); rounded, they are another factor, whose cost and weights are computed from the rounded values.
+    Upadhyay 2023); rounded, they are another factor; its cost and weights are computed from the rounded values.
     """
     exact, coefficients = 1.0, []
     for k in range(epochs):

@@ -107,7 +107,7 @@ class MomentsDelta(Moments):
         return self.arrays[row.letter]
 
     def __add__(self, other: MomentsDelta) -> MomentsDelta:
-        """Both changes.
+        """Return the sum of both changes.
 
         Raises:
             DataError: the schemas differ, or the totals could pass 2**63.
@@ -199,7 +199,7 @@ class PersonDelta(MomentsDelta):
         return cls(schema, arrays, 0, 0, clip)
 
     def __add__(self, other: MomentsDelta) -> PersonDelta:
-        """Both changes.
+        """Return the sum of both changes.
 
         Raises:
             DataError: the schemas or clips differ, or the totals could pass 2**63.

@@ -1,7 +1,7 @@
-"""A party's part in a stream between machines: what it sends, what becomes of it between rounds, and its progress.
+"""A party's part in a stream between machines: its messages, their fate between rounds, and its progress.
 
 A party sends the changes that are pending in its registry, and settles the fate of those already sent before the next
-round. ``engines.network`` asks for :class:`Changes` where a course's kind says ``part="changes"``.
+round. ``engines.network`` asks for :class:`Changes` where a course's kind has ``part="changes"``.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Changes:
         return ChangesPart(folder)
 
     def standing(self, folder: Folder) -> Standing:
-        """As :func:`standing`."""
+        """Return the party's progress, as :func:`standing` does."""
         return standing(folder)
 
     def settle(self, folder: Folder, ended: Mapping[int, bytes], say: Callable[[str], None]) -> None:
@@ -121,7 +121,7 @@ class Changes:
                 _proven(folder, place, ended[place], say)
 
     def left_over(self, folder: Folder, place: int) -> Collection[int]:
-        """Rounds from which nothing was sent, and the last one, whose answers the server no longer requests."""
+        """Return rounds without a sent upload, and the last one, because the server no longer requests its answers."""
         last = [each for each in folder.rounds if each < place][-1:]
         taken = registry_of(folder).taken if _is_client(folder) and _spent(folder) else ()
         return tuple(each for each in {*taken, *last} if each != place)
@@ -191,7 +191,7 @@ def waiting(folder: Folder, leave: Collection[str] = ()) -> int:
 
 
 def _ahead(stream: Stream, begun: int) -> Collection[int]:
-    """Of every level the first node after this one; at the end the last node."""
+    """Return the first node after this one on every level; at the end the last node."""
     first: dict[int, int] = {}
     for place in range(min(begun + 1, stream.most - 1), stream.most):
         first.setdefault(stream.nodes[place].level, place)
@@ -199,9 +199,10 @@ def _ahead(stream: Stream, begun: int) -> Collection[int]:
 
 
 def _fits(folder: Folder, registry: RecordRegistry, place: int) -> bool:
-    """Whether a round's records can be sent again beside what is due; without a promise the excess waits by itself.
+    """Return whether a round's records can be sent again together with those due; without a promise the excess waits by
+    itself.
 
-    Where they cannot they stay out: taken back, they would keep the party out of every later sum.
+    Where they do not fit, they stay out: sending them again would keep the party out of every later sum.
     """
     inbox = inbox_of(folder)
     if not inbox.promised:
@@ -274,7 +275,7 @@ def take_back(folder: RoundFolder, statements: bytes) -> None:
 
     Args:
         folder: the round's.
-        said: :class:`EndStatements`, encoded.
+        statements: :class:`EndStatements`, encoded.
 
     Raises:
         Declined: the bytes are no statements.

@@ -40,12 +40,12 @@ _TABLE_AXES = 2  # with more axes each entry of a row is itself a list, which is
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PersonRows:
-    """Rows, and whose each is; rows of nobody are left out.
+    """Rows with their persons; rows without a person are excluded.
 
     Attributes:
         X, y: arrays ``(n, ...)`` and ``(n,)`` or ``(n, targets)``; or lists and frames, as ``measure`` takes them.
-        persons: by row the name of its person.
-        unnamed: rows that were left out because their id says of nobody that they are theirs.
+        persons: the name of each row's person.
+        unnamed: the number of rows excluded because their id names no person.
         rule: the rule of ``person_ids`` by which the names are read again when the rows are measured.
 
     Example:
@@ -62,13 +62,13 @@ class PersonRows:
 
     @classmethod
     def of(cls, X: Any, y: Any, persons: Any, *, rule: int = RULE) -> PersonRows:
-        """Rows beside their ids.
+        """Build the rows from records and their ids.
 
         Args:
-            X, y: arrays, tensors, nested lists, or frames in memory, whose columns are put into the order of the plan.
-            persons: an id for each row, as ``measure`` takes them.
-            rule: give ``registry.rule`` for rows of persons who leave a stream, or are sent again, whose ids an earlier
-                version read otherwise.
+            X, y: arrays, tensors, nested lists, or frames in memory, with columns reordered to the plan's.
+            persons: an id for each row, as for ``measure``.
+            rule: give ``registry.rule`` for rows of persons who leave a stream, or are sent again, if an earlier
+                version read their ids differently.
 
         Raises:
             DataError: not one id and one label or target for each row, or X or y are no arrays.
@@ -85,7 +85,7 @@ class PersonRows:
 
     @cached_property
     def sizes(self) -> Mapping[str, int]:
-        """By person, in the order in which they first occur, how many rows."""
+        """Number of rows by person, in the order in which persons first occur."""
         result = dict.fromkeys(self.persons, 0)
         for name in self.persons:
             result[name] += 1
@@ -116,7 +116,7 @@ class PersonRows:
         return self.only(set(self.sizes).difference(names))
 
     def measured(self, schema: Schema, clip: Clip, unreadable: Unreadable) -> PersonMoments:
-        """Their sums: ``measure`` without its warning of the clip.
+        """Return the rows' sums: ``measure`` without its warning of the clip.
 
         Raises:
             DataError: rows that do not fit the schema.
@@ -154,7 +154,7 @@ def _is_frame(values: Any) -> bool:
 
 
 def _plain(values: Any) -> Any:
-    """Return a list of numbers, or of rows of numbers, as an array; anything else as it stands."""
+    """Return a list of numbers, or of rows of numbers, as an array; return anything else unchanged."""
     plain = plain_numbers(values) if is_list(values) else None
     return values if plain is None or plain.ndim > _TABLE_AXES else plain
 
@@ -168,7 +168,7 @@ def _row_digests(X: Any, y: Any) -> list[bytes]:
 
 
 def _cells(values: Any) -> list[Sequence[Any]]:
-    """The cells of every row, each as it stands."""
+    """Return the cells of every row, each unchanged."""
     if is_list(values):
         return [(row,) if (entries := row_entries(row)) is None else entries for row in values]
     array = array_of_column(ordered_columns(values, None, gaps=True))
@@ -177,7 +177,7 @@ def _cells(values: Any) -> list[Sequence[Any]]:
 
 
 def _read(cells: list[Any]) -> bytes:
-    """What the cells of a row say, each read by itself."""
+    """Return the content of a row's cells, each read by itself."""
     result = [reading(cell) for cell in cells]
     numbers = np.array([each if isinstance(each, float) else np.nan for each in result], "<f8")
     texts = [(place, each) for place, each in enumerate(result) if isinstance(each, str)]

@@ -1,12 +1,13 @@
-"""A party's registry of a stream: when each record or person was sent, so that it enters once and leaves once.
+"""A party's registry of a stream: it records when each record or person was sent, so that each enters once and leaves
+once.
 
 A stream's promise depends on that, and sums cannot show it. The registry is in the ledger's file. It measures nothing
-but rows of persons, sends nothing, and takes ids and moments and returns a charge for ``session``, which writes a
+but rows of persons and sends nothing. It accepts ids and moments and returns a charge for ``session``, which writes a
 node's mark and the records in its vector together.
 
-All rows of a person enter together, and the same rows leave. What a person adds is shortened as a whole, so that only
-all rows together have a bound: rows that came apart would cost sqrt 2 times the promise, and in one node of a tree
-twice. So a keyed hash of the rows is kept beside each person, and none but those are measured.
+All rows of a person enter together, and the same rows leave. A person's contribution is clipped as one vector, so that
+only all rows together have a bound: rows that came separately would cost sqrt 2 times the promise, and in one node of a
+tree twice. So a keyed hash of the rows is stored with each person, and no other rows are measured.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ class Pending:
     """The records that a node must carry for a party.
 
     Attributes:
-        node: its place in the stream.
-        entering, leaving: ids of the records whose moments are added and subtracted; not in the repr.
-        missing: how many further records are pending whose ids were not given.
+        node: its index in the stream.
+        entering, leaving: ids of the records to add and to subtract; not in the repr.
+        missing: the number of further pending records without an id in the request.
 
     Example:
         >>> pending = ps.course.Pending(node=2, entering=("patient 17",), leaving=())
@@ -307,11 +308,11 @@ class RecordRegistry:
 
     @property
     def outstanding(self) -> tuple[int, ...]:
-        """The nodes whose vector was sent: their records count as sent until there is proof that they are in no sum."""
+        """The nodes with a sent vector: their records count as sent until there is proof that they are in no sum."""
         return tuple(node for node, end in self._log.register().ends.items() if end == "left")
 
     def records(self) -> Mapping[State, int]:
-        """How many records are in the stream, and how many are gone."""
+        """Return the number of records in the stream, and the number gone."""
         with self._log.looking() as view:
             return view.index.states(self.entry.id)
 
@@ -320,7 +321,7 @@ class RecordRegistry:
         return RegistryLog(self.ledger, self.entry)
 
     def _outstanding(self, changes: Changes, node: int) -> bytes:
-        """The digest of the upload of a node whose records count as sent."""
+        """Return the digest of the upload of a node with records that count as sent."""
         if changes.register.ends.get(node) != "left":
             raise LedgerError(f"nothing of node {node} counts as sent: it never left, or is settled already")
         return changes.register.uploads[node]
@@ -392,7 +393,7 @@ class RegistryCharge(RoundCharge):
     sends: tuple[Send, ...]
 
     def check_moments(self, moments: Moments) -> None:
-        """Refuse moments whose numbers of records differ from those of the charge.
+        """Refuse moments with other numbers of records than the charge's.
 
         Raises:
             LedgerError: they differ; nothing is recorded then.
@@ -430,16 +431,16 @@ _ROWS = b"privstats/holding/rows\0"
 
 @dataclass(frozen=True)
 class PersonRegistry(RecordRegistry):
-    """One party's persons in one run of a stream whose plan promises persons.
+    """One party's persons in one run of a stream with a promise per person.
 
     Made with :meth:`open`. Ids are read as ``measure(persons=)`` reads them: 007, 7 and 7.0 are one person.
 
     Guarantee:
-        As of :class:`RecordRegistry`, for persons: with v the shortened sum of all rows with which a person entered,
-        every vector that is measured by :meth:`delta` holds v for each person who enters there and -v for each who
-        leaves, in whole numbers, and rows that came later are in none. So all nodes together hold v times what a record
-        adds there, ||v||_* <= c, and the stream's price is that of the mechanism (docs/sensitivity.md, One person).
-        Assumes that one person has one id, always.
+        As for :class:`RecordRegistry`, for persons: with v the clipped sum of all rows with which a person entered,
+        every vector measured by :meth:`delta` holds v for each person who enters there and -v for each who leaves, in
+        integers, and rows that came later are in no vector. So all nodes together hold v times a record's contribution,
+        ||v||_* <= c, and the stream's price is that of the mechanism (docs/sensitivity.md, One person). Assumes that
+        one person has one id, always.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="person", adjacency="add-remove", epsilon=3.0, delta=1e-5,
@@ -477,15 +478,15 @@ class PersonRegistry(RecordRegistry):
 
         Raises:
             LedgerError: one has been in before: a person enters once, and rows that came later stay out
-                (``rows.without``); or is nobody by the present rule of ids, whatever the registry's. Nothing is written
-                then.
+                (``rows.without``); or an id names no person by the present rule of ids, whatever the registry's.
+                Nothing is written then.
         """
         _named(_required(rows).names)
         marks = self._marks(rows)
         self._enter(list(marks), marks)
 
     def pending(self, node: int, ids: Collection[str]) -> Pending:
-        """The persons that a node must carry, as of records; each by the name that stands for all forms of the id."""
+        """Return the persons that a node must carry, as for records; each by one name for all forms of the id."""
         return super().pending(node, _named(ids, self.rule))
 
     def delta(self, pending: Pending, rows: PersonRows | None = None) -> MomentsDelta:  # type: ignore[override]
@@ -527,7 +528,7 @@ class PersonRegistry(RecordRegistry):
             )
 
     def _marks(self, rows: PersonRows) -> Mapping[bytes, bytes]:
-        """By key of a person a keyed hash of the rows."""
+        """Return a keyed hash of each person's rows, by key of the person."""
         keys = self._keys(rows.names)
         return {
             key: hmac.digest(self.secret, _ROWS + key + rows.digests[name], "sha256")[:KEY_BYTES]

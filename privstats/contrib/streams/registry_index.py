@@ -1,16 +1,16 @@
 """The records of a stream as indexed rows, folded from the chain as each change is written.
 
 The chain holds every change and the SHA-256 of its rows; these tables hold the state that all changes lead to, in the
-same file and transaction. Triggers break their seal when any other program writes to them, or to the rows beside the
+same file and transaction. Triggers break their seal when any other program writes to them, or to the rows outside the
 chain. Without a valid seal the chain is folded again and compared. ``registry_log`` uses this module.
 
 The state after all changes is kept as indexed rows, under a seal. Folding the history for every look took a second at
 400,000 records. The index (``registry_index``) is written in the transaction of each change and adds nothing to the
-chain, so a digest of 400,000 rows cannot vouch for one of them in a millisecond. A seal does: how far the chain was,
-and SQLite's count of changed tables. Triggers break it whenever a row of the index, or beside the chain, is written,
-and our code alone renews it at the end of its transaction. Under a broken seal, and at every ``open``, the chain is
-folded and compared. Until then, bytes written behind SQLite's back go unnoticed. The format keeps its number: an
-earlier version can read it, and what that version writes breaks the seal and is folded next.
+chain, so a digest of 400,000 rows cannot vouch for one of them in a millisecond. A seal can: it holds the chain's
+length, and SQLite's count of changed tables. Triggers break it whenever a row of the index, or outside the chain, is
+written, and our code alone renews it at the end of its transaction. Under a broken seal, and at every ``open``, the
+chain is folded and compared. Until then, bytes written behind SQLite's back go unnoticed. The format keeps its number:
+an earlier version can read it, and a write by that version breaks the seal and is folded next.
 """
 
 from __future__ import annotations
@@ -188,7 +188,8 @@ class RegistryIndex:
 
     @classmethod
     def reading(cls, log: Log, *, whole: bool = False) -> RegistryIndex:
-        """The index as it stands; folded into memory where its seal is broken, or an older privstats kept none.
+        """Return the index in its present state; folded into memory where its seal is broken, or an older privstats
+        stored none.
 
         Args:
             log: of the open ledger.
@@ -245,7 +246,7 @@ class RegistryIndex:
         return row[0] if row else "new"
 
     def states(self, spend: int) -> Counter[State]:
-        """How many records are in, and how many are gone."""
+        """Return the number of records in the stream, and the number gone."""
         counted = "SELECT state, count(*) FROM registry_states WHERE spend = ? GROUP BY state"
         return Counter(dict(self._run(counted, (spend,))))
 
@@ -293,7 +294,7 @@ class RegistryIndex:
             self._run(f"CREATE TABLE {database}.{table} ({columns}) STRICT, WITHOUT ROWID")
 
     def _watch(self) -> None:
-        """Make the triggers that break the seal when a row of the index, or beside the chain, is written."""
+        """Create the triggers that break the seal when a row of the index, or outside the chain, is written."""
         self._run(BESIDE)
         for table in ("beside", *_TABLES):
             for event in ("INSERT", "UPDATE", "DELETE"):

@@ -1,12 +1,12 @@
 """The changes of a stream's records, in the ledger's own file and in one transaction with its records.
 
-Records are identified by keyed hashes of their ids. A table beside the log has one row per change and the log its
+Records are identified by keyed hashes of their ids. A table next to the log has one row per change and the log its
 SHA-256, so the ledger detects an edit or an older copy. ``registry_index`` has the state that all changes lead to. The
 module holds no moments; ``contrib.streams.record_registry`` decides which changes are allowed.
 
-A record registry is a table beside the ledger's log, so a million records do not make a chain of a million entries. The
-log holds one entry per change with the digest of its rows; the rows lie in the same file, so both are one transaction,
-and the ledger's head exposes an older copy. The ledger itself reads no row.
+A record registry is a table next to the ledger's log, so a million records do not make a chain of a million entries.
+The log holds one entry per change with the digest of its rows; the rows are in the same file, so both are one
+transaction, and the ledger's head exposes an older copy. The ledger itself reads no row.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ class View:
 
     @property
     def register(self) -> Register:
-        """Its nodes."""
+        """The register of the stream's nodes."""
         return Register.of(self.log, self.entry.id)
 
     @property
     def marks(self) -> dict[bytes, bytes]:
-        """By key of a person the keyed hash of the rows with which this person entered; read from the chain.
+        """The keyed hash of the rows with which each person entered, by key of the person; read from the chain.
 
         Raises:
             LedgerError: one was edited.

@@ -116,7 +116,7 @@ class _Simulated:
 
 
 def _sent(plan: Plan, gone: Dropouts, failed: str) -> list[int]:
-    """The clients whose vectors were sent when a session fails at a step: these count as sent in any case."""
+    """Return the clients with a sent vector when a session fails at a step: these count as sent in any case."""
     steps = plan.masking.steps
     upload = steps.index(plan.masking.upload_step)
     if steps.index(failed) < upload:

@@ -1,23 +1,23 @@
 """Streams: records that enter and leave over the epochs, released every epoch under one promise.
 
-The course whose nodes hold *different* records, which is why all of them cost as little as one release does
-(docs/streams.md). This module decides the nodes and their price and combines their sums; ``record_registry`` keeps
+The nodes of this course hold *different* records, which is why all of them together cost as little as one release
+(docs/streams.md). This module decides the nodes and their price and combines their sums; ``record_registry`` stores
 which record was sent when.
 
-A stream is priced as a whole, and a ledger never guesses. Epochs of different records cost less than their squares add
-up to, but only while something keeps the records apart. So the price is the course's (``DisjointRounds.multiplicity``,
-under the adjacency of the account), ``RecordRegistry`` keeps the contract, and two plans that nobody joined always add.
-The spend records who keeps records apart (``Spent.apart``: the party's own record registry, or the parties of a server
-that sees sums), and ``mark_started`` holds callers to it: a caller that ignores streams is refused, not trusted.
-Entries from before that field stay readable, and need their record registry from the first record that it wrote. The
-design priced replaced records with deletions at twice mu squared; two records that come and go in turn can meet with
-one sign in one node, so they are priced by the bound that no schedule passes.
+A stream has one price for all its epochs, and a ledger never guesses. Epochs of different records cost less than the
+sum of their mu^2, but only while the records stay disjoint. So the price is the course's
+(``DisjointRounds.multiplicity``, under the adjacency of the account), ``RecordRegistry`` enforces the contract, and two
+plans outside a stream always add. The spend records who keeps the records disjoint (``Spent.apart``: the party's own
+record registry, or the parties of a server that sees sums), and ``mark_started`` holds callers to it: a caller that
+ignores streams is refused, not trusted. Entries from before that field stay readable, and need their record registry
+from the first record that it wrote. The design priced replaced records with deletions at twice mu squared; two records
+that come and go in turn can meet with one sign in one node, so they are priced by the bound that no schedule exceeds.
 
 Under correlated noise a central server releases exact sums weighed in the ring, with the noise added there, then
 lifted: a function of a seed and of every epoch's exact sum, so that the same epoch gives the same release on every
-call, and the same seed beside other sums gives other noise. Kept noise is bound to the sum that it hides: bound to the
-epoch's number alone it made a copy of the folder a way to one party's exact sums. A second draw for another sum is
-refused where the folder can see it, and never shares noise where it cannot.
+call, and the same seed with other sums gives other noise. Stored noise is bound to the sum that it hides: bound to the
+epoch's number alone, it would make a copy of the folder a way to one party's exact sums. A second draw for another sum
+is refused where the folder can see it, and never shares noise where it cannot.
 """
 
 from __future__ import annotations
@@ -100,26 +100,27 @@ class Stream(Planned):
     """T epochs under one plan's promise: each brings the change of every client's moments.
 
     Args:
-        plan: what all epochs together may spend, and the cohort of each of them; ``max_records`` bounds the changes of
+        plan: the budget of all epochs together, and the cohort of each of them; ``max_records`` bounds the changes of
             one node: of an epoch, and at the top of a tree of all epochs.
         epochs: T, at most 1024; a power of two for the tree.
         mechanism: ``"increments"`` releases each epoch's change, with noise that grows like sqrt(t) in the total.
-            ``"tree"`` releases dyadic sums too, log2 T + 1 levels of them. ``"square-root"`` correlates the noise of
+            ``"tree"`` releases dyadic sums too, in log2 T + 1 levels. ``"square-root"`` correlates the noise of
             the epochs, with the least noise in the total, in the central model only.
         deletions: records may leave again; costs up to sqrt 2 more noise.
         repeats: how often a record may be sent again at one level without proof that it was not counted.
         allow_disclosing_leavers: deletions without noise: comparing two totals shows a leaver exactly.
 
     Raises:
-        PlanError: a plan or number that no stream can have; the message says what to change.
+        PlanError: a plan or number that no stream can have; the message contains the remedy.
 
     Guarantee:
         All epochs together are mu-GDP with :attr:`mu`, which is at most the plan's own, for its unit and adjacency:
         one record (client, person) more or less *in the whole stream*. It rests on a contract that only the party can
         keep and that ``RecordRegistry`` keeps for it (``PersonRegistry`` for persons): a record, or a person with all
         rows, enters once and, with ``deletions``, leaves once; it is sent
-        at most ``1 + repeats`` times at each level. Sums cannot see whether it is kept: a record that comes and goes
-        every epoch costs sqrt(T / 2) times the claim. Replaced records may sit in different epochs, and are priced so.
+        at most ``1 + repeats`` times at each level. Sums cannot show whether the contract is kept: a record that comes
+        and goes every epoch costs sqrt(T / 2) times the claim. Replaced records may sit in different epochs, and are
+        priced so.
 
     Example:
         >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=3.0, delta=1e-5)
@@ -173,7 +174,7 @@ class Stream(Planned):
 
     @property
     def promise(self) -> Promise | None:
-        """What all epochs together may spend: the plan's own promise; None without DP."""
+        """Promise for all epochs together: the plan's own; None without DP."""
         return Promise.of(self.plan)
 
     @property
@@ -209,12 +210,12 @@ class Stream(Planned):
         return len(self.nodes)
 
     def multiplicity(self, adjacency: Adjacency) -> float:
-        """How many mu^2 of one node, computed under this adjacency, all nodes cost together.
+        """Return the factor by which all nodes together cost one node's mu^2, computed under this adjacency.
 
-        Add-remove: the squared norm of what a record adds to all nodes, times ``1 + repeats``. Replace-one: the two
-        records may stand in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, in
-        any order, at most 4 mu_add^2 of what one of them costs. Of persons likewise, each with the shortened sum of
-        all rows (docs/sensitivity.md, One person).
+        Add-remove: the squared norm of a record's contribution to all nodes, times ``1 + repeats``. Replace-one: the
+        two records may be in different epochs, so max(mu_replace^2, 2 mu_add^2) of an epoch; where they also leave, in
+        any order, at most 4 mu_add^2 of one record's cost. Likewise for persons, each with the clipped sum of all rows
+        (docs/sensitivity.md, One person).
         """
         parts = self.row.parts(self.epochs, deletions=self.deletions) * (1 + self.repeats)
         if adjacency == "add-remove" or self.plan.noise is None:
@@ -384,7 +385,7 @@ def _times(vector: RingVector, weight: int) -> RingVector:
 
 
 def _check(plan: Plan, lifted: NDArray[np.int64], weight: int) -> None:
-    """As ``check_plausible`` for one sum, for a weighed one."""
+    """Check a weighed sum as ``check_plausible`` checks one sum."""
     step = plan.masking.steps[-1]
     for room, place in zip(plan.headroom, plan.layout.slices, strict=True):
         if np.abs(lifted[place]).max() > weight * room.plausible:

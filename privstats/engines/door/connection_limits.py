@@ -1,9 +1,9 @@
 """Connections of strangers and of those who have signed: which are let in, how long each may take, why one is closed.
 
-A connection costs a descriptor and memory before anybody has said who he is. So a *stranger*, on whose connection no
-known key has signed yet, gets little of both, and makes room when there is none; a key's share is bounded too. Whoever
-comes new is let in: the oldest stranger leaves for it. This module keeps the books only: ``server`` accepts and closes,
-the carrier says who signed.
+A connection costs a descriptor and memory before its peer is known. So a *stranger*, a connection on which no known key
+has signed yet, gets little of both, and makes room when there is none; a key's share is bounded too. A new connection
+is always let in: the oldest stranger is closed for it. This module only counts: ``server`` accepts and closes, the
+carrier reports which key signed.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Limits:
-    """What connections may take of the server, in numbers of them.
+    """Limits on the number of connections to the server.
 
     Attributes:
         connections: open at once.
-        strangers: open at once before a known key has signed on them; a node's are so for a moment.
+        strangers: open at once before a known key has signed on them, as every node's is at first.
         of_address: strangers from one address, or one /64 of IPv6.
         of_node: open at once of one key. Flower's node uses four.
         requests: of one key, being received or answered at once. Flower's node sends two pieces and a heartbeat.
@@ -85,7 +85,8 @@ class Limits:
     requests: int = 4
 
     def within(self, files: int) -> Limits:
-        """These limits in a process that may open so many files: some of them stay for the disk and programs."""
+        """Return these limits for a process that may open ``files`` files; some files are reserved for the disk and
+        programs."""
         most = max(1, min(self.connections, files - min(256, files // 2)))
         return replace(self, connections=most, strangers=min(self.strangers, most))
 
@@ -295,7 +296,7 @@ class ConnectionLimiter:
         admitted.end()
 
     def turn_away(self, why: Why, host: str) -> None:
-        """Count a connection, or a request, that was turned away; :meth:`tick` says it, once a minute per reason."""
+        """Count a connection, or a request, that was turned away; :meth:`tick` reports it, once a minute per reason."""
         self._closed[why] += 1
         self._last[why] = host
 
@@ -316,7 +317,7 @@ def address_of(host: str) -> str:
 
 
 def network_of(host: str) -> str:
-    """What is counted as one address: the /64 of one of IPv6, all of which one subscriber has.
+    """Return the network that counts as one address: for IPv6 the /64, all of which one subscriber has.
 
     Example:
         >>> from privstats.engines.door.connection_limits import network_of

@@ -1,9 +1,9 @@
-"""uvicorn's server with a listener of its own: connections are counted before TLS, and none waits for ever.
+"""uvicorn's server with its own listener: connections are counted before TLS, and none waits forever.
 
 uvicorn accepts without a limit, gives a handshake a minute and a request's headers and body all the time there is, and
 without descriptors asyncio accepts in circles, a page of log each time. Here connections are accepted one by one
-(:class:`ConnectionLimiter` says which), then handed to uvicorn's own protocol; what has been held back for too long is
-closed once a second.
+(:class:`ConnectionLimiter` decides which), then handed to uvicorn's own protocol; connections that have waited too long
+are closed once a second.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _TLS_SECONDS: dict[str, Any] = {"ssl_handshake_timeout": 60, "ssl_shutdown_timeo
 class DoorServer(uvicorn.Server):
     """uvicorn's server at a door that strangers reach, and at sockets for this machine alone.
 
-    What comes at those is counted too, or idle connections of another account would take every descriptor; once its TLS
-    handshake is done it may stay, as long as it is not the oldest of too many.
+    Connections to those sockets are counted too, because idle connections of another account would otherwise take every
+    descriptor. After its TLS handshake such a connection may stay, as long as it is not the oldest of too many.
 
     Args:
-        config: of the server; with TLS, its door has it too.
+        config: of the server; a configuration with TLS also applies at the door.
         door: the listening socket.
-        limiter: says which connections are let in, and how long each may take.
+        limiter: decides which connections are let in, and how long each may take.
         keep: called with the numbers, whenever they have changed, at most once a second.
     """
 
@@ -157,10 +157,10 @@ class _Tls(sslproto.SSLProtocol):
 
 
 class _Guest(asyncio.Protocol):
-    """uvicorn's protocol of one connection; the limiter is told when it ends.
+    """uvicorn's protocol of one connection; reports the connection's end to the limiter.
 
     Attributes:
-        here: whether the connection has been the protocol's: its TLS handshake is done.
+        here: whether the protocol has received the connection, after its TLS handshake.
     """
 
     def __init__(self, protocol: asyncio.Protocol, admitted: AdmittedConnection, limiter: ConnectionLimiter) -> None:

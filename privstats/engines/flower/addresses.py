@@ -80,7 +80,7 @@ class ControlOnly:
     (``flwr/superlink/main.py``); each layer costs the SuperLink as much as answering does.
 
     Args:
-        app: what lies within the layer.
+        app: the app within the layer.
         layer: Starlette's description of the layer.
     """
 

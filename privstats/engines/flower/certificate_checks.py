@@ -1,4 +1,5 @@
-"""Whether TLS will hold, asked before Flower starts: it would end in a traceback, or serve what nobody accepts.
+"""Check that TLS will hold before Flower starts, which would otherwise end in a traceback, or serve what no node
+accepts.
 
 Both ends use Python's own ``ssl`` with the settings that Flower's programs use, so its answer here is theirs. The
 periods are read from the files first, because OpenSSL names neither a file nor a day.
@@ -72,9 +73,9 @@ def check_served(folder: Path) -> datetime:
 
 
 def check_shown(superlink: str, authority: Path) -> datetime | None:
-    """The time at which the certificate ends that a SuperLink shows; None where nothing answers.
+    """Return the time at which a SuperLink's certificate ends; None where nothing answers.
 
-    Where nothing answers, or answers half, the node's own attempts go on and say so.
+    Without a complete answer the node's own attempts continue and report it.
 
     Args:
         superlink: its ``HOST:PORT``.
@@ -82,7 +83,7 @@ def check_shown(superlink: str, authority: Path) -> datetime | None:
 
     Raises:
         PrivstatsError: the address has another form, what answers does not speak TLS, or its certificate would be
-            refused; the sentence says why, and on which day it ended.
+            refused; the sentence gives the reason, and the day on which it ended.
     """
     host, _ = host_and_port(superlink)
     try:

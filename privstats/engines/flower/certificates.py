@@ -57,11 +57,11 @@ def write_certificates(
 
     Args:
         folder: a new folder, which only its owner can read.
-        hosts: the names or addresses by which parties reach the server; localhost and 127.0.0.1 are always added. With
-            ``after`` those of its server, unless others are given.
+        hosts: the names or addresses by which parties reach the server; localhost and 127.0.0.1 are always added. If
+            omitted with ``after``, the hosts of its server.
         days: the lifetime of the certificates.
-        after: the folder of the certificates that these will replace: whoever trusts the new ``ca.pem`` trusts its
-            authorities too, as long as they are valid.
+        after: the folder of the certificates that these will replace: the new ``ca.pem`` includes its authorities too,
+            as long as they are valid.
         now: the start of their lifetime, for tests.
 
     Raises:
@@ -106,7 +106,7 @@ def hosts_of(folder: Path) -> list[str]:
 
 
 def named_in(certificate: x509.Certificate) -> list[str]:
-    """The names and addresses that a certificate is for, as it says itself."""
+    """Return the names and addresses that a certificate lists for its server."""
     try:
         named = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
@@ -115,10 +115,10 @@ def named_in(certificate: x509.Certificate) -> list[str]:
 
 
 def pem_certificates(path: Path, remedy: str) -> list[x509.Certificate]:
-    """The certificates in a PEM file of ASCII characters, at least one.
+    """Return the certificates in a PEM file of ASCII characters, at least one.
 
     Raises:
-        PrivstatsError: the file cannot be read or holds none; ``remedy`` says what to do about it.
+        PrivstatsError: the file cannot be read or holds none; ``remedy`` is the sentence's advice.
     """
     data = read_bounded(path, PrivstatsError, "privstats flower certificates")
     try:
@@ -136,7 +136,7 @@ def _still_trusted(folder: Path, today: datetime) -> bytes:
 
 
 def write_node_key(path: Path) -> Path:
-    """Write a node's private key in OpenSSH's format and its public half beside it; return the path of the latter.
+    """Write a node's private key in OpenSSH's format and its public half next to it; return the public half's path.
 
     Args:
         path: a new file, which only its owner can read.
@@ -286,8 +286,8 @@ def register(home: Path, keys: Path) -> list[Registered]:
         keys: the folder of the public keys that parties sent.
 
     Raises:
-        PrivstatsError: another version of Flower is installed, nobody has served in ``home``, there is no ``.pub``, one
-            is no node's key or another's under a second name, or the SuperLink refuses or does not answer.
+        PrivstatsError: another version of Flower is installed, ``serve`` never ran in ``home``, there is no ``.pub``,
+            one is no node's key or is registered under another name, or the SuperLink refuses or does not answer.
     """
     check_version()
     if not (home / ".flower" / "config.toml").is_file():

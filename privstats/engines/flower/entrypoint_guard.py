@@ -220,7 +220,7 @@ def _flower(module: str, name: str) -> Callable[[], None]:
 
 
 def _client() -> Callable[[], None]:
-    """The client program without the node's program, whose package imports a database and a web server.
+    """Return the client program without the node's program, which would import a database and a web server.
 
     These imports are a third of its start time. Our app is loaded here, before the program is forked for a message, and
     so is what httpx imports at its first request, which is 40 % of a message's processor time.

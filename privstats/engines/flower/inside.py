@@ -1,15 +1,15 @@
-"""A plan between the rounds of somebody else's Flower app: their ``ServerApp``, their ``ClientApp``, their nodes.
+"""Run a plan between the rounds of another Flower app: its own ``ServerApp``, ``ClientApp`` and nodes.
 
-:func:`join` gives their client app one handler more, :func:`run_plan` returns the release inside their ``main``. Keys,
-who is who, the one upload, the ledger and every refusal are those of ``engines.network``, because the same folders
-answer: their app carries bytes and its server is trusted with no more than any other.
+:func:`join` adds one handler to the client app, :func:`run_plan` returns the release inside the app's ``main``. Keys,
+identities, the one upload, the ledger and every refusal are those of ``engines.network``, because the same folders
+answer: the app carries bytes and its server is trusted with no more than any other.
 
-What is theirs and what is ours do not meet. Our messages have the type ``query.privstats`` and one record of the name
+The app's messages and ours are separate. Our messages have the type ``query.privstats`` and one record of the name
 ``privstats``; replies are pulled by message; nothing is kept in ``Context.state``. An app's mods see our messages,
 which hold what the server sees.
 
-Not protected: whatever their own rounds send, which no masks cover and no ledger counts; and a party whose node runs
-code that somebody else ships (``flwr run``), because that code can read the party's folder and its records.
+Not protected: the messages of the app's own rounds, which no masks cover and no ledger counts; and a party with a node
+that runs code shipped by others (``flwr run``), because that code can read the party's folder and its records.
 ``privstats flower join`` runs installed code only.
 """
 
@@ -51,7 +51,7 @@ _AGAIN = "call it again, and the session goes on"
 
 
 def join(app: ClientApp, home: Home | None = None) -> None:
-    """Let a ``ClientApp`` answer for a party's folder, beside its own handlers.
+    """Let a ``ClientApp`` answer for a party's folder, in addition to its own handlers.
 
     The folder answers our messages; ``train``, ``evaluate`` and other queries go to the app's handlers, also while a
     session waits. An error of the folder is logged here and only its code leaves, so no handler of the app ends because
@@ -91,7 +91,8 @@ def join(app: ClientApp, home: Home | None = None) -> None:
 
 
 def party_mod(home: Home | None = None) -> Mod:
-    """The same for an app that is made of a ``client_fn``: ``ClientApp(client_fn, mods=[party_mod()])``.
+    """Return a mod that answers for a party's folder in an app made of a ``client_fn``: ``ClientApp(client_fn,
+    mods=[party_mod()])``.
 
     Args:
         home: as for :func:`join`.

@@ -67,7 +67,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Ending:
-    """How a node ended, from its exit code and its output.
+    """The end of a node's program, from its exit code and its output.
 
     Attributes:
         code: the exit code.
@@ -100,7 +100,7 @@ def next_step(ending: Ending) -> tuple[bool, str]:
 
 
 def no_answer(superlink: str) -> str:
-    """The sentence for the operator of a node whose attempts to reach ``HOST:PORT`` have failed so far."""
+    """Return the sentence for the operator of a node that has failed to reach ``HOST:PORT`` so far."""
     return (
         f"no answer at {superlink}: is serve running there, are host and port right, does a firewall stop us? It is "
         "tried again"
@@ -123,7 +123,7 @@ def join(
         home: the party's folder.
         superlink: its ``HOST:PORT``.
         root_certificates: the PEM file that signs the SuperLink's certificate.
-        key: the node's private key (OpenSSH), whose public half is registered at the SuperLink.
+        key: the node's private key (OpenSSH); its public half is registered at the SuperLink.
         metrics_port: the port of 127.0.0.1 that serves ``/metrics``; none where omitted.
         idle_seconds: the longest time between two polls of a node without messages; .1 to 60.
         say: called with messages about starts and ends; the node's own log goes to stderr.
@@ -133,9 +133,9 @@ def join(
 
     Raises:
         InUseError: another process has joined with this folder.
-        PrivstatsError: another version of Flower is installed, a file is missing, or no certificate or key, or
-            Flower cannot take a path; or the certificate of ``root_certificates``, or of the SuperLink, is not valid
-            today, or does not fit the other.
+        PrivstatsError: another version of Flower is installed, a file is missing or is no certificate or key, or Flower
+            cannot use a path; or the certificate of ``root_certificates``, or of the SuperLink, is not valid today, or
+            does not fit the other.
     """
     require_posix("privstats flower join")
     check_version()
@@ -192,7 +192,7 @@ def _supernode(home: Path, superlink: str, root_certificates: Path, key: Path) -
 
 
 def _keep(start: Callable[[], Ending | None], say: Say, sleep: Callable[[float], None] = time.sleep) -> int:
-    """Restart a node as long as :func:`next_step` says so; ``start`` returns None after Ctrl-C."""
+    """Restart a node until :func:`next_step` ends it; ``start`` returns None after Ctrl-C."""
     while (ending := start()) is not None:
         again, sentence = next_step(ending)
         say(sentence)
@@ -346,8 +346,8 @@ def _watch(
 ) -> Ending | None:
     """Run a child to its end, forward its output, and end its remaining programs; None after Ctrl-C.
 
-    A node that has only tried to connect after some seconds has ``unanswered`` called; ``connected`` is called
-    with what the node says of its connection.
+    ``unanswered`` is called when a node has only tried to connect after some seconds; ``connected`` is called with the
+    state of the connection that the node prints.
     """
     child = _started(words, environment)
     seen: set[str] = set()

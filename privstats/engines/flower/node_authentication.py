@@ -1,10 +1,10 @@
-"""Authentication of nodes: who signed a request is known before the first byte of its body is read.
+"""Authenticate nodes: learn who signed a request before the first byte of its body is read.
 
-Flower reads a body whole, of any size and for any time, and only then looks at the headers by which a node signs
+Flower reads a complete body, of any size and for any time, and only then looks at the headers by which a node signs
 (``flwr/superlink/routers/fleet/node_auth.py``, within the layer that parses the body). Here the same headers are
 verified first. A registered node may send :data:`MOST_REQUEST` bytes of content, and :data:`MOST_OF_A_MESSAGE` of
-anything else; whoever else signs a request, so that Flower can tell a node that is not registered what it lacks,
-:data:`MOST_OF_A_STRANGER`, and now and then; all others are refused.
+anything else; any other signer may send :data:`MOST_OF_A_STRANGER` at a low rate, so that Flower can explain to an
+unregistered node what it lacks; all others are refused.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ Verify: TypeAlias = Callable[[Any, bytes, bytes], bool]
 
 @dataclass(frozen=True)
 class Login:
-    """Who signed a request.
+    """The signer of a request.
 
     Attributes:
-        key: the public key, as Flower keeps it.
+        key: the public key, as Flower stores it.
         registered: whether the coordinator has registered it.
     """
 
@@ -106,7 +106,8 @@ class Logins:
 
 
 def remembered(verify: Verify) -> Verify:
-    """The same function, which does not verify one signature twice: here and in Flower's layer, 1.4 ms each.
+    """Return the function with a cache, so that a signature is not verified twice: here and in Flower's layer, 1.4 ms
+    each.
 
     Example:
         >>> from cryptography.hazmat.primitives.asymmetric import ec
@@ -130,12 +131,12 @@ def remembered(verify: Verify) -> Verify:
 
 
 class NodeAuthentication:
-    """An ASGI app that lets Flower's see requests whose headers a node has signed, and bounds their size and time.
+    """An ASGI app that passes requests signed by a node on to Flower's app, and bounds their size and time.
 
     Args:
         app: Flower's app.
         logins: reads who signed.
-        limiter: the connections; a request's is in its scope under :data:`CONNECTION`.
+        limiter: the connections; each request's connection is in its scope under :data:`CONNECTION`.
     """
 
     def __init__(self, app: App, logins: Logins, limiter: ConnectionLimiter) -> None:
@@ -165,7 +166,7 @@ class NodeAuthentication:
         await refuse(send, status)
 
     def _timed(self, admitted: AdmittedConnection, size: int, receive: Receive, send: Send) -> tuple[Receive, Send]:
-        """Both ends of a request, which say until when its connection may go on."""
+        """Return both ends of a request, which update how long its connection may continue."""
         given = 0
 
         async def received() -> MutableMapping[str, Any]:

@@ -1,4 +1,4 @@
-"""How often Flower's programs look: a node for messages, and the SuperLink for expired tasks.
+"""Poll less often and wait less: a node for messages, and the SuperLink for expired tasks.
 
 Flower's node sleeps 3 s whenever it finds no message (``flwr/supernode/start_client_internal.py``). A step of a session
 then waits for the slowest of n such sleeps. Here the first wait after a message is short, and each further one is half
@@ -113,7 +113,7 @@ class WakeUpPipe:
                 os.close(end)
 
     def waking_before(self, call: Callable[..., T]) -> Callable[..., T]:
-        """The same function, each call of which first wakes the process that sleeps."""
+        """Return ``call`` such that each call first wakes the sleeping process."""
 
         def waking(*arguments: Any, **named: Any) -> T:
             self.wake()

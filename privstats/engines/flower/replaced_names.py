@@ -1,4 +1,4 @@
-"""Which names inside of Flower are replaced, and what they must be for it: where one differs, nothing is started.
+"""Names inside of Flower that are replaced, with what each must be: nothing starts where one differs.
 
 The names are private to Flower, so any release may change them. A minor release is read before it is one of
 :data:`MINORS`; each of its patch releases is started as long as every name that is replaced is what was read.

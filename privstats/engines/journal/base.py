@@ -1,7 +1,8 @@
-"""What all journals share: their lock, no further use after a failed write, and checks of their arguments' types.
+"""Shared parts of all journals: their lock, no further use after a failed write, and checks of argument types.
 
 The operating system holds the lock, so it ends with the process in every case. Types are checked before anything is
-written; that a machine, a place and a plan fit together the machines check. Nothing here depends on what they write.
+written; the machines check that a machine, a place and a plan fit together. Nothing here depends on the content that
+they write.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ def created_directory(path: object) -> Path:
 
 @dataclass(frozen=True)
 class ServerPlace:
-    """The arguments for resuming a server, beside its saved state."""
+    """The arguments for resuming a server, in addition to its saved state."""
 
     parameters: Masking
     roster: Roster

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import ClassVar, NoReturn
 
+import msgspec
+
 from privstats.engines.journal.base import JournalBase, require_callable, require_peer, require_threads, written
 from privstats.engines.journal.client_file import ClientFile, Saved, client_outside
 from privstats.errors import LocalProtocolError, RemoteProtocolError, SessionEndedError
@@ -36,9 +38,9 @@ class JournaledClient(JournalBase):
     replaced by the answer, with the hash of the answered message: resumed, the client sends the same bytes for the same
     message and refuses any other, so it can repeat its answer and never unmasks twice. Call :meth:`discard` to remove
     the answer, once the server has it. A journal that was restored from a backup, or copied, is detected and refused
-    until the client has ended, also where its whole folder was restored in place and the journal with it is gone: a
-    counter lies in the user's state folder too, for every run that has a name. A disk that was restored whole is not
-    detected, nor a folder whose state folder is lost or another user's.
+    until the client has ended, also where its complete folder was restored in place and the journal with it is gone: a
+    counter is stored in the user's state folder too, for every run that has a name. A disk that was restored completely
+    is not detected, nor a folder without its state folder, or with another user's.
 
     Made with :meth:`create`, :meth:`resume` or :meth:`resume_or_create`.
 
@@ -51,11 +53,13 @@ class JournaledClient(JournalBase):
         ('advertise', True)
     """
 
-    def __init__(self, file: ClientFile, client: Peer, *, on_upload: OnUpload | None, charged: bool) -> None:
+    def __init__(
+        self, file: ClientFile, client: Peer, *, on_upload: OnUpload | None, charged: bool, known: bool = False
+    ) -> None:
         super().__init__(file.lock, file.path)
         self._file, self._client, self._on_upload = file, client, on_upload
         self._answer, self._charged = client.answer, charged
-        self.reproducible = getattr(client, "reproducible", False)
+        self.reproducible = known or getattr(client, "reproducible", False)
 
     @classmethod
     def create(
@@ -139,7 +143,7 @@ class JournaledClient(JournalBase):
         on_upload: OnUpload | None = None,
         restored: bool = False,
     ) -> JournaledClient:
-        """For a restarted process: the client in the journal, or a new one if there is no journal.
+        """Return the client in the journal, or a new one if there is no journal; for a restarted process.
 
         ``make`` is called only if there is no journal, and under the lock: a restart does not spend and draw again what
         ``make`` has spent and drawn. Where there is no journal, ``restored`` is as for :meth:`create`.
@@ -185,7 +189,8 @@ class JournaledClient(JournalBase):
             finished = FinishedClient(
                 machine.parameters, machine.index, saved.question, saved.answer, saved.receipt, saved.agreement
             )
-            return cls(file, finished, on_upload=None, charged=saved.charged or finished.charged)
+            charged = saved.charged or finished.charged
+            return cls(file, finished, on_upload=None, charged=charged, known=saved.known_noise)
         if not restored:
             file.require_newest()
         client = machine.resumed(saved.state, file.key, on_upload)
@@ -198,7 +203,8 @@ class JournaledClient(JournalBase):
         if restored:
             file.replace(saved)
         charges = charged or on_upload is not None
-        return cls(file, client, on_upload=None, charged=charges)  # the client itself has on_upload
+        # the client itself has on_upload
+        return cls(file, client, on_upload=None, charged=charges, known=saved.known_noise)
 
     @property
     def parameters(self) -> Masking:
@@ -227,7 +233,7 @@ class JournaledClient(JournalBase):
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors whose sum it helped to unmask; empty before, and for a protocol without lists.
+        """The survivors of the sum that this client helped to unmask; empty before, and for a protocol without lists.
 
         A caller that needs it in the next round of an alignment must save it before it discards the client.
         """
@@ -236,7 +242,8 @@ class JournaledClient(JournalBase):
 
     @property
     def agreement(self) -> dict[int, bytes]:
-        """By signer, the list over which it helped to unmask and the signature; empty before, and without lists."""
+        """The list over which this client helped to unmask, with its signature, by signer; empty before, and without
+        lists."""
         return dict(getattr(self._client, "agreement", {}))
 
     @property
@@ -346,12 +353,13 @@ class JournaledClient(JournalBase):
     def _write(self, state: bytes, question: bytes = b"", answer: bytes = b"") -> None:
         panel = getattr(self._client, "panel", None)
         until = panel.until if panel is not None and self._client.upload else 0
-        self._file.replace(Saved(state, question, answer, self.receipt, self.agreement, until, self._charged))
+        saved = Saved(state, question, answer, self.receipt, self.agreement, until, self._charged)
+        self._file.replace(msgspec.structs.replace(saved, known_noise=self.reproducible))
 
 
 @dataclass(frozen=True)
 class _Machine:
-    """The arguments for resuming a client, beside its saved state."""
+    """The arguments for resuming a client, in addition to its saved state."""
 
     parameters: Masking
     index: int
@@ -422,7 +430,7 @@ class FinishedClient:
 
     @property
     def agreed(self) -> tuple[int, ...]:
-        """The survivors whose sum it helped to unmask; empty for a protocol without lists."""
+        """The survivors of the sum that this client helped to unmask; empty for a protocol without lists."""
         lists = [statement[: -wire.SIGNATURE_BYTES] for statement in self.agreement.values()]
         return tuple(sorted(members(lists[0], self.parameters.clients))) if lists else ()
 

@@ -28,10 +28,11 @@ from privstats.secagg.wire import HiddenRepr
 class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A client's sealed state; without a state the client has ended, and its last answer may remain.
 
-    ``receipt`` and ``agreement`` stay for good: neither is secret. A report that was sent is useless from ``until`` on,
-    when the box keys end that it is sealed to. ``charged`` marks a client whose ``on_upload``, of the machine or of
+    ``receipt`` and ``agreement`` stay: neither is secret. A report that was sent is useless from ``until`` on, when the
+    box keys end that it is sealed to. ``charged`` marks a client whose ``on_upload``, of the machine or of
     :meth:`JournaledClient.create`, must be called before an upload is sent; if an older privstats wrote the file, the
-    machine's own flag decides. ``mark`` identifies this copy.
+    machine's own flag decides. ``mark`` identifies this copy. ``known_noise`` marks a vector whose noise others may
+    know, a simulation's.
     """
 
     state: bytes
@@ -42,6 +43,7 @@ class Saved(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     until: int = 0
     charged: bool = False
     mark: Mark = Mark()
+    known_noise: bool = False
 
     @property
     def ended(self) -> bool:
@@ -119,17 +121,18 @@ class ClientFile:
 
 
 def client_outside(session: bytes, index: int) -> Outside | None:
-    """Where the counter of a session's client lies in the user's state folder; None for a session without a name."""
+    """Return where a session's client stores its counter in the user's state folder; None for a session without a
+    name."""
     return outside_of("client", session, index.to_bytes(8, "big"))
 
 
 def _lock_of(path: Path) -> Path:
-    """A file beside the journal, because the journal itself is replaced at every save."""
+    """Return the path of a lock file next to the journal, because the journal itself is replaced at every save."""
     return path.with_name(path.name + ".lock")
 
 
 def forget_answer(path: str | os.PathLike[str], key: bytes) -> None:
-    """Remove the last answer of a client that has ended, or a report whose panel has ended; do nothing otherwise.
+    """Remove the last answer of an ended client, or a report after its panel's end; otherwise do nothing.
 
     Raises:
         NothingToResumeError: there is no journal.

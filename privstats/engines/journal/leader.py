@@ -180,7 +180,8 @@ class JournaledLeader(PanelMember):
             return server
 
     def _opened(self, make: Callable[[], Aggregator], threads: int) -> JournaledServer:
-        """The run's journal; its counter is beside this leader's home, so a backup of the home does not contain it."""
+        """Open the run's journal; its counter is next to this leader's home, so a backup of the home does not contain
+        it."""
         directory, run = created_directory(self._place / _SERVER), self._place
         place = ServerPlace(self.parameters, self.roster, self._identity, threads)
         outside = server_outside(self.parameters, self.roster)

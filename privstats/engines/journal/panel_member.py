@@ -172,7 +172,7 @@ class PanelMember(JournalBase):
 
     @property
     def _happened(self) -> int:
-        """How many events no other copy may repeat: 0 before the box key is bound."""
+        """Number of events that no other copy may repeat: 0 before the box key is bound."""
         return 0 if self._box_key is None or self._box_key.panel is None else 1
 
     @property

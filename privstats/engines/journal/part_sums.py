@@ -17,7 +17,7 @@ from privstats.secagg.machines import ENDS, Deferring
 
 
 class PartSums(ServerView):
-    """What a journaled server lets others add up."""
+    """A journaled server's parts that other processes may add up."""
 
     @abstractmethod
     def _compact(self) -> None:
@@ -38,7 +38,7 @@ class PartSums(ServerView):
 
     @property
     def unsummed(self) -> Mapping[int, tuple[int, ...]]:
-        """The settled parts whose sum is missing, by number, and the senders of each."""
+        """Settled parts without a sum yet, by number, with the senders of each."""
         return self._server.unsummed if isinstance(self._server, Deferring) else {}
 
     @exclusive

@@ -1,10 +1,10 @@
-"""Rollback detection: whether a journal is an older copy of itself, by counters outside of it and the folder's inode.
+"""Detect rollback: an older copy of a journal is recognised by counters outside of it and by the folder's inode.
 
-If a machine resumes from a backup, another copy of it may have answered another list. One counter stands beside the
-folder, in ``<folder>.counts``, and another in the user's state folder, under the roster's digest, because a party's
-folder that is restored in place takes the first one back. The order is journal, counter beside it, counter outside,
-message: no kill makes a counter larger than the journal's own count, so none locks out, and whatever was sent is
-counted. The inode shows that a journal was copied. None of them detects that a whole disk was restored. The journals
+If a machine resumes from a backup, another copy of it may have answered another list. One counter is stored next to the
+folder, in ``<folder>.counts``, and another in the user's state folder, under the roster's digest, because restoring a
+party's folder in place restores the first one too. The order is journal, counter next to it, counter outside, message:
+no kill makes a counter larger than the journal's own count, so none locks a party out, and every sent message is
+counted. The inode shows that a journal was copied. None of them detects the restoring of a complete disk. The journals
 of all roles use this module.
 """
 
@@ -60,9 +60,10 @@ class Counter:
     """The counters of one journal, outside of it.
 
     Attributes:
-        folder: the folder whose inode the journal records.
-        path: the file of the counter beside it.
-        outside: the counter in the user's state folder; None for a run without a name, which no other can be told from.
+        folder: the folder; the journal records its inode.
+        path: the file of the counter next to it.
+        outside: the counter in the user's state folder; None for a run without a name, which cannot be distinguished
+            from others.
     """
 
     folder: Path
@@ -71,7 +72,7 @@ class Counter:
 
     @classmethod
     def of(cls, folder: Path, name: str, *, beside: Path | None = None, outside: Outside | None = None) -> Counter:
-        """The counter ``name`` in a folder beside ``folder``, or beside another one."""
+        """Return the counter ``name`` in a folder next to ``folder``, or next to ``beside``."""
         home = folder if beside is None else beside
         return cls(folder, home.parent / f"{home.name}.counts" / name, outside)
 
@@ -82,7 +83,7 @@ class Counter:
 
     @property
     def begun(self) -> bool:
-        """Whether the counter outside says that a machine of this place on the roster has acted before."""
+        """Whether the counter outside shows that a machine at this index of the roster has acted before."""
         return self._outside > 0
 
     @property
@@ -155,10 +156,10 @@ class Counter:
             self.keep(count)
 
     def require_new(self, place: Path, role: str) -> None:
-        """Refuse to begin where a machine of this place on the roster began before, and its journal is not here.
+        """Refuse to begin where a machine at this index of the roster began before, and its journal is missing.
 
         Raises:
-            RestoredError: the counter outside says so.
+            RestoredError: the counter outside shows it.
         """
         if self.begun and self.outside is not None:
             raise RestoredError(
@@ -169,12 +170,12 @@ class Counter:
 
 
 def outside_of(role: str, session: bytes, who: bytes = b"") -> Outside | None:
-    """Where the counter of one machine lies in the user's state folder; None for a session without a name.
+    """Return where one machine stores its counter in the user's state folder; None for a session without a name.
 
     Args:
         role: the machine's role.
         session: as :func:`~privstats.secagg.machines.session_id` names it.
-        who: tells the machines of one role apart.
+        who: distinguishes the machines of one role.
     """
     if not session:
         return None
@@ -183,9 +184,9 @@ def outside_of(role: str, session: bytes, who: bytes = b"") -> Outside | None:
 
 
 def server_outside(parameters: Masking, roster: Roster) -> Outside | None:
-    """The same of a session's server, which a leader is too.
+    """Return where a session's server, or its leader, stores its counter in the user's state folder.
 
-    A fresh server is never refused: clients and helpers answer the one that they know, so a second one gets no sum.
+    A fresh server is never refused: clients and helpers answer the server that they know, so a second one gets no sum.
     """
     return outside_of(_SERVER, session_id(parameters, roster))
 

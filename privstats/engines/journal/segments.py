@@ -1,20 +1,20 @@
-"""The log of a server's journal in segments, and the mark of what has been answered.
+"""The log of a server's journal in segments, and the mark of the records that have been answered.
 
-Each snapshot begins a segment, so a message is written once: a snapshot names where the messages lie that are still
-needed. The mark says how many records of the live segment somebody may hold an answer to. Damage before it is refused,
-and what follows it is written anew when the journal is opened, up to the first damage: after a failed wait for the disk
-a file may show what no disk holds, and after a power cut it may lack any page that was not waited for.
+Each snapshot begins a segment, so a message is written once: a snapshot names the places of the messages that are still
+needed. The mark is the number of records of the live segment that a peer may hold an answer to. Damage before it is
+refused, and records after it are written anew when the journal is opened, up to the first damage: after a failed wait
+for the disk a file may show what no disk holds, and after a power cut it may lack any page that was not waited for.
 
 A kill keeps the mark, which is written after every group; a power cut keeps it as it was when it was last waited for.
 
 A journal keeps messages once, and a machine names the places of those that it needs. A leader's snapshot held every
-body that waits for a helper, so with a helper away most of what was written was written again. Each snapshot begins a
-segment, the state names (segment, record, tag), and ``Shelving`` in ``secagg/machines.py`` is all that a journal
-knows of it. The message is kept and not the opened body: a replay is then ``receive``, as ever, and reading back
-costs one more opening. A mark says what somebody holds an answer to; a count and a length before each group, as
-drawn, would say no more. What lies above the mark is copied into a new segment when a journal is opened, never
-written over: after a power cut the mark may be older than the answers. The mark is not a decision, so no counter
-outside grows with it.
+body that waits for a helper, so with a helper away most messages were written again. Each snapshot begins a
+segment, the state names (segment, record, tag), and ``Shelving`` in ``secagg/machines.py`` is all that a journal knows
+of it. The journal stores the message and not the opened body: a replay is then ``receive``, as ever, and reading back
+costs one more opening. The mark shows which records a peer may hold an answer to; a count and a length before each
+group would show no more. Records above the mark are copied into a new segment when a journal is opened, never written
+over: after a power cut the mark may be older than the answers. The mark is not a decision, so no counter outside grows
+with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _PLACE, _MARKED, _CHECK_BYTES = struct.Struct(">QQQ16s"), struct.Struct(">QQ"), 
 
 
 class HighWater:
-    """A file of 24 bytes with the number of a segment, and how many of its records somebody may hold an answer to."""
+    """A file of 24 bytes: the number of a segment, and the number of its records that a peer may hold an answer to."""
 
     def __init__(self, directory: Path) -> None:
         path = directory / _MARK
@@ -108,7 +108,7 @@ class Segments:
         return self._log.size
 
     def append_many(self, records: Sequence[bytes]) -> list[bytes]:
-        """Write a group of records with one wait for the disk, then the mark; return where each lies."""
+        """Write a group of records with one wait for the disk, then the mark; return the place of each record."""
         before = self._log.size
         places = self._log.append_many(records)
         if self._water is not None:
@@ -142,7 +142,7 @@ class Segments:
         return True
 
     def _known(self) -> int | None:
-        """How many records of the live segment somebody may hold an answer to; None where nothing says so."""
+        """Return the number of records of the live segment that a peer may hold an answer to; None without a mark."""
         marked = self._water.read() if self._water is not None else None
         if marked is None:
             return None
@@ -155,7 +155,7 @@ class Segments:
         return count if segment == self.live else 0
 
     def begin(self, closed: tuple[tuple[int, int], ...] = ()) -> None:
-        """Go on in a new segment, whose name no other had; a snapshot must name it before it counts."""
+        """Begin a new segment with a name that no other had; a snapshot must name it before it counts."""
         self._log.close()
         number = 1 + max([self.live, *(each for each, _ in files_of(self._directory))])
         if self.earlier:
@@ -170,7 +170,7 @@ class Segments:
             self.sync()
 
     def located(self) -> Iterator[tuple[bytes, bytes]]:
-        """Each record in its order, and where it lies; read all before any write."""
+        """Yield each record in order, with its place; read all before any write."""
         for number, count in self.closed:
             yield from self._closed(number, count)
         for at, record in self._log.located():

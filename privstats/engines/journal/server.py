@@ -95,10 +95,10 @@ class JournaledServer(PartSums):
         threads: int = 1,
         restored: bool = False,
     ) -> JournaledServer:
-        """The server at the state after its last accepted message, also if the session has ended.
+        """Return the server at the state after its last accepted message, also if the session has ended.
 
         With ``restored=True`` its operator confirms that the directory was restored or copied, and that no
-        other copy of it continued since: two copies may end in two sums, whose difference is a few clients.
+        other copy of it continued since: two copies may end in two sums, and their difference is a few clients.
 
         Raises:
             NothingToResumeError: there is no journal.
@@ -126,7 +126,7 @@ class JournaledServer(PartSums):
         threads: int = 1,
         restored: bool = False,
     ) -> JournaledServer:
-        """For a restarted process: the server in the journal, or a new one if there is no journal.
+        """Return the server in the journal, or a new one if there is no journal; for a restarted process.
 
         ``make`` is called only if there is no journal, and under the lock.
 
@@ -152,7 +152,8 @@ class JournaledServer(PartSums):
         *,
         restored: bool,
     ) -> JournaledServer:
-        """Like :meth:`resume_or_create`, with the caller's counter: a leader keeps it beside its home."""
+        """Open a journal like :meth:`resume_or_create`, with the caller's counter: a leader stores it next to its
+        home."""
         with held(directory) as lock:
             if (directory / SNAPSHOT).exists():
                 return cls._resumed(directory, key, place, lock, counter, restored)
@@ -194,6 +195,28 @@ class JournaledServer(PartSums):
         if journaled.waiting_for and journaled.panel is not None and journaled.panel.ended:
             journaled.abandon()  # the missing members can no longer answer
         return journaled
+
+    @exclusive
+    def mark_known_noise(self, clients: Iterable[int]) -> None:
+        """Record clients whose noise others may know, so that a release of their sum is marked ``reproducible``.
+
+        The engine of one process calls it before the first step. No message has this mark: a server over a network
+        cannot see its clients' generators.
+
+        Args:
+            clients: places on the roster.
+
+        Raises:
+            LocalProtocolError: the session has ended, or the mark could not be written.
+        """
+        with self._acting():
+            known = tuple(sorted({*self._files.known_noise, *clients}))
+            if known == self._files.known_noise:
+                return
+            if self._server.step in ENDS:
+                raise LocalProtocolError("the session has ended, and its release may be out: mark clients before that")
+            self._files.known_noise = known
+            self._compact()
 
     def _replay(self) -> None:
         for place, sender, message in self._files.records():

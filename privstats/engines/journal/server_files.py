@@ -36,7 +36,8 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     """A server's sealed state, the seed of the release's noise, and the number of the segment that continues it.
 
     ``mark`` identifies this copy; ``closed`` are the segments to be read before that one, with their records' counts. A
-    snapshot of before segments is continued by the log of its generation.
+    snapshot of before segments is continued by the log of its generation. ``known_noise`` are the clients whose noise
+    others may know: a simulation's.
     """
 
     generation: int
@@ -45,6 +46,7 @@ class Snapshot(HiddenRepr, msgspec.Struct, frozen=True, omit_defaults=True):
     mark: Mark = Mark()
     closed: tuple[tuple[int, int], ...] = ()
     segmented: bool = False
+    known_noise: tuple[int, ...] = ()
 
     @classmethod
     def read(cls, directory: Path, key: bytes) -> Snapshot:
@@ -89,6 +91,7 @@ class ServerFiles:
     ) -> None:
         self._directory, self._key, self._counter, self._segments = directory, key, counter, segments
         self.seed, self._mark = seed, mark
+        self.known_noise: tuple[int, ...] = ()  # the clients whose noise others may know, for the next snapshot
         self._limit = self._least_limit = 4 * largest + _LEAST_LIMIT
 
     @classmethod
@@ -122,6 +125,7 @@ class ServerFiles:
             msgspec.structs.replace(snapshot, **named).write(directory, key)
             segments.acknowledge()
         files = cls(directory, key, counter, segments, seed=snapshot.seed, mark=snapshot.mark, largest=largest)
+        files.known_noise = snapshot.known_noise
         files._limit_by((directory / SNAPSHOT).stat().st_size)
         return files
 
@@ -184,7 +188,9 @@ class ServerFiles:
         """
         self._segments.begin()
         self._mark = self._counter.after(self._mark)
-        snapshot = Snapshot(self._segments.live, self.seed, state, self._mark, segmented=True)
+        snapshot = Snapshot(
+            self._segments.live, self.seed, state, self._mark, segmented=True, known_noise=self.known_noise
+        )
         size = snapshot.write(self._directory, self._key)
         self._segments.acknowledge()
         self._counter.keep(self._mark.count)

@@ -1,4 +1,4 @@
-"""What a journaled server shows of its machine, and its outputs: the exact sum, or the release.
+"""State of a journaled server's machine, and its outputs: the exact sum, or the release.
 
 Each output is a decision in the journal before it is returned. The noise of a release comes from the journal's seed,
 bound to the sum that it hides: a copy of a journal that ends in another sum draws other noise, so the difference of the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from hashlib import sha256
 
 import msgspec
@@ -39,7 +40,8 @@ class ServerView(JournalBase):
 
     @contextmanager
     def _acting(self, refused: type[PrivstatsError] = ProtocolError) -> Iterator[None]:
-        """The same, and remember the step: a machine that an error ended in memory has not ended on the disk."""
+        """Run the machine under the journal's checks, and remember the step: a machine that an error ended in memory
+        has not ended on the disk."""
         try:
             with super()._acting(refused):
                 yield
@@ -79,7 +81,7 @@ class ServerView(JournalBase):
 
     @property
     def waiting_for(self) -> frozenset[int]:
-        """The clients whose answer to this step has not arrived."""
+        """Clients without an answer to this step yet."""
         return self._server.waiting_for
 
     def awaits(self, client: int) -> bool:
@@ -179,7 +181,7 @@ class SessionOutputs:
 
     def hand_out(self) -> tuple[RingVector, tuple[int, ...]]:
         """The exact sum; raises as :attr:`JournaledServer.result`."""
-        result = self._server.result
+        result = self._summed()
         if self._server.noise_due:
             if self._handed_out or self._released:
                 raise LocalProtocolError(
@@ -194,7 +196,7 @@ class SessionOutputs:
         if not isinstance(plan, Plan) or plan.masking != self._server.parameters:
             raise LocalProtocolError("the journal holds a session of another plan: give the plan it was made under")
         self._refuse_second_draw(plan)
-        total, survivors = self._server.result
+        total, survivors = self._summed()
         account = charge_of(plan, CHARGED_BEFORE if self._settled and charge is None else charge)
         if account is not None and not self._released:
             spend(plan, account, self._run)
@@ -208,6 +210,12 @@ class SessionOutputs:
         if isinstance(outcome, AggregationError):
             raise outcome
         return outcome
+
+    def _summed(self) -> tuple[RingVector, tuple[int, ...]]:
+        """The sum and its survivors; the sum is marked where a survivor's noise is known."""
+        total, survivors = self._server.result
+        known = not set(self._files.known_noise).isdisjoint(survivors)
+        return replace(total, reproducible=True) if known else total, survivors
 
     def _refuse_second_draw(self, plan: Plan) -> None:
         """Refuse a release that an older privstats made: this version would draw other noise."""

@@ -93,9 +93,9 @@ class SessionContext:
         say: prints a line for the operator; a line never contains data.
         plan: the beginning of the plan's digest, for parties that run another plan.
         most: most bytes of one reply under that plan, see :func:`statements.most_bytes`.
-        said: lines that the operator has read, which are not repeated.
+        said: lines already printed, which are not repeated.
         watch: called with the state of a step whenever the loop has looked at it.
-        refusals: how many answers were refusals so far, by their code.
+        refusals: number of refusals so far, by their code.
     """
 
     transport: Transport
@@ -119,13 +119,13 @@ class SessionContext:
         self.once(node, f"{who} {CODES[code].sentence.format(plan=short(self.plan))}")
 
     def once(self, node: int, line: str) -> None:
-        """Say a line about a node, unless it was said before."""
+        """Print a line about a node, unless it was printed before."""
         if (node, line) not in self.said:
             self.said.add((node, line))
             self.say(WarningLine(line))
 
     def tell_suspicions(self, faults: Sequence[RemoteProtocolError]) -> None:
-        """Print, once, what parties hold against each other, unproven; what is proven was said as it came."""
+        """Print, once, the unproven accusations among parties; proven ones were printed as they came."""
         for fault in faults:
             if not fault.proven and isinstance(fault.peer, int):
                 title = self.registry.title(fault.peer)

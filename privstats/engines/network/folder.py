@@ -1,15 +1,15 @@
 """Contents of a party's folder and of the server's: a course, its run, and the files of every round's session.
 
-Files and names only. A plan alone is a course of one round, whose session lies in the folder itself; of every other
+Files and names only. A plan alone is a course of one round, with its session in the folder itself; in every other
 course ``nodes/2`` is the folder of round 2. ``folder_documents`` checks a folder as it is opened; hosts and parties use
 it.
 
-A plan alone keeps its files, its run name and its charge. Its row says ``charge="plan"``, and ``Folder`` asks it: the
-session lies in the folder itself and not in ``nodes/0``, the run is the roster's own, the ledger is charged for the
-plan. So folders of every version go on, and only the envelope is new: an older node refuses it, and the server names
-that node. The label of the announcement said nothing of it, because a plan's digest stands under no label of a
-course, so neither is taken for the other. Where a sum is not released, a course goes on without it, while a session
-alone keeps its journal and reports it again: ``Host`` passes it through.
+A plan alone keeps its files, its run name and its charge. Its row has ``charge="plan"``, and ``Folder`` reads it: the
+session is in the folder itself and not in ``nodes/0``, the run is the roster's own, the ledger is charged for the plan.
+So folders of every version go on, and only the envelope is new: an older node refuses it, and the server names that
+node. The announcement's label need not show it, because a plan's digest has no course's label, so neither is mistaken
+for the other. Where a sum is not released, a course goes on without it, while a session alone keeps its journal and
+reports it again: ``Host`` passes it through.
 
 The server of a correlated stream, which sees exact sums in the central model, keeps those of its epochs here under
 seal, with the seed of their noise, for later epochs to weigh (``contrib.streams.totals``).
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class Totals(Protocol):
-    """The sums of one run of a course whose server weighs them, on the server's disk."""
+    """Sums of one run of a course with a weighing server, on the server's disk."""
 
     def seed(self) -> None:
         """Create, once, the seed of the noise of all rounds."""
@@ -114,7 +114,7 @@ class Folder(FolderDocuments):
         return any((self.path(place) / name).exists() for name in (_NO_SUM, RELEASE))
 
     def outcome_bytes(self, place: int) -> bytes | None:
-        """The release file of a round whose outcome is here; None where there was no sum."""
+        """Return the release file of a round with a stored outcome; None where there was no sum."""
         if (self.path(place) / _NO_SUM).exists():
             return None
         return read_bounded(self.path(place) / RELEASE, LocalProtocolError, "privstats flower")
@@ -313,9 +313,9 @@ class RoundFolder:
         return CHARGED_BEFORE
 
     def ask_charge(self) -> None:
-        """Refuse what :meth:`release_charge` would refuse now, before anybody works for a release; nothing is spent.
+        """Refuse what :meth:`release_charge` would refuse now, before any party works for a release; nothing is spent.
 
-        A server whose account is not charged, and a run that is charged already, are not asked.
+        A server without an account to charge, and a run that is charged already, pass without a check.
 
         Raises:
             LedgerError: the account to charge is not determined, or the cap would be exceeded.
@@ -384,10 +384,10 @@ def _laid_down(path: Path, data: bytes) -> Iterator[Path]:
 
 
 def signed_list(home: Path, plan: Plan, roster: Roster) -> tuple[int, ...] | None:
-    """The clients that this party signed in the sum before a round of an alignment; None where there was none.
+    """Return the clients that this party signed in the sum before a round of an alignment; None where there was none.
 
-    The lists of sessions that are run one by one lie in one file beside the party's ledger; a course keeps its own. A
-    list holds places on a roster, so it is valid for these clients in this order only.
+    The lists of sessions that are run one by one are in one file next to the party's ledger; a course stores its own. A
+    list holds indices of a roster, so it is valid for these clients in this order only.
 
     Raises:
         LocalProtocolError: the file is damaged.

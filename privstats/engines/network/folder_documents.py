@@ -1,8 +1,8 @@
-"""A folder as it is opened: what it says of itself, who else could read or change it, and its keys and ledger.
+"""Open a folder: read its documents, check who else could read or change it, and load its keys and ledger.
 
-``FolderDocuments`` is the course, the roster, and whose folder it is, without secrets; reading them writes nothing, and
-``folder_status`` reads no more. ``folder`` adds keys and ledger, which are made where they are missing. A folder that
-other accounts could read or change is refused, and a course that this engine does not carry.
+``FolderDocuments`` is the course, the roster, and the folder's owner, without secrets; reading them writes nothing, and
+``folder_status`` reads no more. ``folder`` adds keys and ledger, which are created where they are missing. A folder
+that other accounts could read or change is refused, and a course that this engine does not carry.
 
 A round's run name follows from the course's. No party chooses it, so no new roster is needed between rounds. It is
 not numbered: the mark of the round does what a counter would, and a party that missed a round could not follow a
@@ -78,12 +78,12 @@ class FolderDocuments:
 
     @property
     def noun(self) -> str:
-        """The thing whose digest people compare: ``course``, or ``plan`` for a plan alone."""
+        """The name of the document with the digest that people compare: ``course``, or ``plan`` for a plan alone."""
         return "plan" if self.kind.single else "course"
 
     @property
     def digest(self) -> str:
-        """Its digest, as ``privstats plan show`` or ``course show`` prints it."""
+        """Digest of the course or plan, as ``privstats plan show`` or ``course show`` prints it."""
         return self.course.first.digest if self.kind.single else self.course.digest
 
     @property
@@ -132,7 +132,7 @@ def read_documents(home: Path) -> tuple[Course, Roster]:
 def check_not_simulated(roster: Roster) -> None:
     """Refuse the roster of a simulated study, where a node of a network would answer for one of its folders.
 
-    Whoever made the study has the keys of all parties, so masks hide nothing from them.
+    The maker of the study has the keys of all parties, so masks hide nothing from them.
 
     Raises:
         LocalProtocolError: its label is that of a simulation.
@@ -159,7 +159,7 @@ def session_name(plan: Plan, roster: Roster) -> str:
 
 
 def check_modes(home: Path) -> None:
-    """Refuse a folder that other accounts can list, or whose files they can read or change.
+    """Refuse a folder that other accounts can list, or with files that they can read or change.
 
     Its documents are looked for first: a remedy for the access rights of another folder, such as ``/``, does harm.
 

@@ -160,7 +160,7 @@ class HomeStatus:
 
     @property
     def over(self) -> bool:
-        """Whether the server has said that the session is over, or nothing of it is on the disk."""
+        """Whether the server has announced the session's end, or no part of the session is on the disk."""
         last = self.status
         ended = last is not None and (last.kind, last.code) == ("over", "ok")
         return ended or not any(path.exists() for place in self.documents.rounds for path in self._sessions(place))
@@ -204,7 +204,7 @@ class HomeStatus:
         return f"with the server's next message{where}{after}"
 
     def _sessions(self, place: int) -> Iterator[Path]:
-        """Where a client's machine, or a helper's, is kept."""
+        """Yield the paths where a client's machine, or a helper's, is stored."""
         if place not in self.documents.rounds:
             return
         roster, home = self.documents.session(place), self.documents.path(place) / "sessions"

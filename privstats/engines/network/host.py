@@ -1,21 +1,20 @@
-"""The server's folder: the next plan, its session, its release on the disk, and on to the next, through any kill.
+"""Run the server's folder: the next plan, its session, its release on the disk, and on to the next, through any kill.
 
-It asks the course for the next plan and lets ``RoundHost`` carry its session; work whose result is on the disk is never
+It asks the course for the next plan and lets ``RoundHost`` carry its session; work with a result on the disk is never
 repeated. A plan alone is a course of one round, and its session's result is the run's. ``course.kinds`` holds the
 differences between kinds of courses.
 
 Every session between machines is a course of one round, or a round of a longer one. ``course.iter_rounds`` is the one
 runner: a simulation, a stream in a folder and the server of a study take the next round from it and return the
 outcome. The folder of a round is durable: ``nodes/2`` has its own plan, run name and journal, and its owner's
-identity, key and ledger, so ``RoundHost``, ``RoundParty`` and the loop carry its session without knowing that there
-are others. ``Host``, ``Party`` and ``Folder`` stand around them, with an envelope that holds a message's round, and
-an announcement, signed by the server, that goes with a round's first message and costs no round trip. A party keeps
-the releases it was shown; it refuses a second plan or release for a round even if it follows from the course, so a
-server cannot try weights on a party that has not answered yet. A restarted server takes the plan in the round's
-folder and does not compute it again: eigenvectors have other last digits on another machine, and one round has one
-plan.
+identity, key and ledger, so ``RoundHost``, ``RoundParty`` and the loop carry its session without knowing that there are
+others. ``Host``, ``Party`` and ``Folder`` wrap them, with an envelope that holds a message's round, and an
+announcement, signed by the server, that goes with a round's first message and costs no round trip. A party keeps the
+releases it was shown; it refuses a second plan or release for a round even if it follows from the course, so a server
+cannot try weights on a party that has not answered yet. A restarted server reads the plan in the round's folder and
+does not compute it again: eigenvectors have other last digits on another machine, and one round has one plan.
 
-``run_releases`` is the server's run as a call of somebody else's program, which a carrier's engine makes: one that is
+``run_releases`` is the server's run as one call, which a carrier's engine makes in another program. A program that is
 killed between our release and its own next line calls again and gets the same release; nothing is run twice.
 """
 
@@ -271,7 +270,7 @@ def run_releases(
         deadlines: the seconds of a step.
         again: what the operator does where too few have answered.
         say: called with a line per step and per refusal; by default they are logged as ``privstats.host``.
-        sleep: waits so many seconds.
+        sleep: waits that many seconds.
 
     Raises:
         TooFewAnswersError: a deadline passed with too few answers; the next call goes on.
@@ -311,7 +310,7 @@ def named_home(home: str | os.PathLike[str] | None, environment: Mapping[str, st
 
 
 def _released(folder: Folder) -> tuple[Release | None, ...] | None:
-    """The outcomes of a run that has ended; None where it has no release, or another file lies in its place."""
+    """Return the outcomes of a run that has ended; None where it has no release, or its file was replaced."""
     if not folder.kind.single:
         return tuple(folder.releases_so_far())
     session = folder.round(0)

@@ -1,7 +1,7 @@
-"""How this Python's TLS agrees on keys: the group that it offers first, which its own servers take too.
+"""Report how this Python's TLS agrees on keys: by the group that it offers first, which its own servers accept too.
 
-Python's ``ssl`` names no group before 3.15. So a ClientHello is made in memory, sent to nobody, and its first key share
-read (RFC 8446, 4.2.8). What a connection agrees on depends on both ends; a hybrid group needs both.
+Python's ``ssl`` names no group before 3.15. So a ClientHello is built in memory without being sent, and its first key
+share is read (RFC 8446, 4.2.8). The group of a connection depends on both ends; a hybrid group needs both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GROUPS = {0x17: "secp256r1", 0x18: "secp384r1", 0x19: "secp521r1", 0x1D: "X2551
 
 @dataclass(frozen=True)
 class KeyAgreement:
-    """What TLS agrees on keys by.
+    """Group and library with which TLS agrees on keys.
 
     Attributes:
         group: IANA's name of the group that is offered first, or its number where it is none of elliptic curves or
@@ -37,7 +37,7 @@ class KeyAgreement:
         return self.group in _HYBRID.values()
 
     def __str__(self) -> str:
-        """For people, with what to do where it is not hybrid."""
+        """Describe the key agreement for people, with the remedy where it is not hybrid."""
         if self.hybrid:
             return f"{self.group} ({self.library}), where the other end offers it too"
         return f"{self.group} ({self.library}): not hybrid, which needs OpenSSL 3.5 or newer at both ends"
@@ -45,7 +45,8 @@ class KeyAgreement:
 
 @cache
 def offered() -> KeyAgreement:
-    """That of this Python, with the settings that ``ssl`` and OpenSSL's own file give to every connection."""
+    """Return the key agreement of this Python, with the settings that ``ssl`` and OpenSSL's own file give to every
+    connection."""
     sent = ssl.MemoryBIO()
     end = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).wrap_bio(ssl.MemoryBIO(), sent, server_hostname="localhost")
     with suppress(ssl.SSLError):  # it waits for an answer, or may send nothing

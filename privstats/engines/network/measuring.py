@@ -1,14 +1,14 @@
-"""A party's records: its ``load`` function, one measurement, and the sums kept for the session.
+"""Measure a party's records: its ``load`` function, one measurement, and the sums stored for the session.
 
-It runs the party's own ``records.py`` and no code from the network. Kept sums are sealed, and belong to one plan, one
+It runs the party's own ``records.py`` and no code from the network. Stored sums are sealed, and belong to one plan, one
 account and one text of that file. ``parts`` calls it, and ``records_script`` before it writes the script.
 
-Where a plan promises persons, an id stands beside every row, in every round. Ids are those of this process. They may be
-others in another round: each round bounds a person by the rows that it has in that round.
+Where a plan promises persons, every row has an id, in every round. Ids are those of this process. They may differ in
+another round: each round bounds a person by the rows that the person has in that round.
 
-A party may hold records out of every sum by their own features. A record that is replaced may stand in the sums and its
-stand-in outside, or the other way round. So under replace-one the sums may also have one record more or less, which the
-noise of some plans does not hide: there a split is refused.
+A party may hold records out of every sum by their own features. A replaced record may be in the sums and its
+replacement outside, or the other way round. So under replace-one the sums may also have one record more or less, which
+the noise of some plans does not hide: for these a split is refused.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def times_of(folder: RoundFolder) -> Any:
 
 
 def _measuring(X: Any) -> Any:
-    """What measures these records: in memory, or a collection of Dask's, or a list of delayed batches."""
+    """Return the function that measures these records: in memory, a Dask collection, or a list of delayed batches."""
     first = X[0] if isinstance(X, list) and X else X
     on_cluster = hasattr(type(first), "__dask_graph__")
     return of_contrib("dask", f"a Dask collection from {SCRIPT}") if on_cluster else exact_moments
@@ -346,7 +346,7 @@ def require_hidden(course: Course) -> None:
 
 
 def require_hidden_in(account: Account, course: Course) -> None:
-    """The same for the account that is charged, which prices every plan under its own adjacency.
+    """Refuse a split for the charged account, which prices every plan under its own adjacency.
 
     Raises:
         DataError: with both mu.
@@ -358,13 +358,13 @@ def require_hidden_in(account: Account, course: Course) -> None:
 
 
 def bind_split(folder: Folder, file: RecordFile) -> str:
-    """Note which split goes into a course's sums; of a plan that scores a head, refuse another than made the head.
+    """Note which split goes into a course's sums; for a plan that scores a head, refuse a split other than the head's.
 
     Returns:
-        What cannot be held, as a sentence; empty where all is.
+        A sentence on what cannot be stored; empty where all is.
 
     Raises:
-        DataError: the head was made with another split, or what lies beside the file is no note.
+        DataError: the head was made with another split, or the file next to the records is no note.
     """
     plan, course = folder.course.first, folder.course.digest
     if not plan.schema.scores_head:
@@ -380,11 +380,11 @@ def bind_split(folder: Folder, file: RecordFile) -> str:
 
 
 def require_unseen(folder: Folder, plan: Plan, file: RecordFile) -> None:
-    """Refuse to score a head on the records that made it, as far as the split or this party's ledger tells.
+    """Refuse to score a head on the records that made it, as far as the split or this party's ledger shows.
 
     Raises:
-        DataError: a split without ``kept_out``, whose records are those of the sums; or the ledger was charged for the
-            plan of the head, and the file's records were not kept out of it.
+        DataError: a split without ``kept_out``, which has the records of the sums; or the ledger was charged for the
+            plan of the head, and the file's records were not held out of it.
     """
     if not plan.schema.scores_head or file.kept_out or plan.published is None:
         return

@@ -60,7 +60,7 @@ def _host(host: HostStatus, now: float) -> Iterator[str]:
 
 
 def connections_of(connections: ConnectionStatus | None) -> Iterator[str]:
-    """What the carrier's server says of its door; nothing where it does not run, or says nothing."""
+    """Yield the metrics of the carrier's door; none where it does not run, or reports nothing."""
     if connections is None:
         return
     open_now = {'signed="yes"': connections.nodes, 'signed="no"': connections.strangers}
@@ -87,7 +87,7 @@ def certificate_days(held: Supervision | None, now: float) -> Iterator[str]:
 
 
 def _both(status: ServerStatus | PartyStatus, received: int, sent: int) -> Iterator[str]:
-    """What both ends count, all of the current run."""
+    """Yield the metrics that both ends count, all of the current run."""
     yield from family("received_bytes_total", "counter", "Bytes received.", {"": status.received + received})
     yield from family("sent_bytes_total", "counter", "Bytes sent.", {"": status.sent + sent})
     refusals = {f'code="{code}"': count for code, count in status.refusals.items()}

@@ -1,8 +1,8 @@
-"""Which node is which party, and the requests to nodes: when to repeat them.
+"""Map nodes to parties, and decide when to repeat requests to nodes.
 
-The map from nodes to parties is proved by signatures, which ``statements`` verifies. It decides whom the loop asks; the
-sum does not depend on it. One request per node at a time; repeating it is safe, because a machine gives the same answer
-again. The loop uses both; nothing here reads an answer.
+The map from nodes to parties is proved by signatures, which ``statements`` verifies. It decides which nodes the loop
+asks; the sum does not depend on it. One request per node at a time; repeating it is safe, because a machine gives the
+same answer again. The loop uses both; nothing here reads an answer.
 """
 
 from __future__ import annotations
@@ -213,7 +213,7 @@ class NodeMap:
         return "" if stored is None else stored.session
 
     def load(self) -> dict[int, int]:
-        """From node to place; empty without a file of this session, and then the loop asks the nodes again."""
+        """Return the index by node; empty without a file of this session, and then the loop asks the nodes again."""
         stored = read_json(self._path, _Nodes)
         if stored is None or stored.session != self._session:
             return {}

@@ -42,7 +42,7 @@ class ScriptError(DataError):
 
     Args:
         what: the part that failed, with its verb.
-        cause: the error that it raised. What the system says of a file stays in the log.
+        cause: the error that it raised. The system's text about a file stays in the log.
 
     Attributes:
         logged: the sentence for the log.

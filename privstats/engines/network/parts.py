@@ -39,7 +39,7 @@ class RecordsPart:
         return records_of(self._folder, anew=anew)
 
     def contribution(self) -> tuple[Moments, Charge | RoundCharge]:
-        """Their sums, measured once."""
+        """Return the records' sums, measured once."""
         records = records_of(self._folder)
         return records.moments, records.charge
 
@@ -85,14 +85,14 @@ class Part(Protocol):
         """The sums to send, and what pays for them."""
 
     def on_upload(self) -> OnUpload:
-        """What is called with the upload before it leaves; nothing is measured for it."""
+        """Return the function to call with the upload before it leaves; nothing is measured for it."""
 
     def settle(self, beside: bytes) -> None:
         """Refund what the session's end proves to be in no sum."""
 
 
 class Contribution(Protocol):
-    """What clients contribute to the rounds of a course, and their work between two rounds."""
+    """Clients' contributions to the rounds of a course, and their work between two rounds."""
 
     def part(self, folder: RoundFolder) -> Part:
         """The part of a client in a folder's session."""
@@ -101,7 +101,7 @@ class Contribution(Protocol):
         """Settle the fate of what was sent, by :class:`EndStatements` of rounds that have ended, encoded."""
 
     def left_over(self, folder: Folder, place: int) -> Collection[int]:
-        """Rounds whose sessions are given up as this one begins."""
+        """Return rounds with sessions to give up as this one begins."""
 
 
 class _AllRecords:

@@ -87,7 +87,7 @@ class Party:
 
     @property
     def first(self) -> RoundParty:
-        """Its side of the first round, whose plan is in the folder."""
+        """The party's side of the first round, which has its plan in the folder."""
         return self.at(self.folder.keep(0, self.folder.course.first))
 
     def prepare(self, *, anew: bool = False) -> Records | None:
@@ -96,7 +96,7 @@ class Party:
         return self.first.prepare(anew=anew)
 
     def of(self, plan: str | Path | None, roster: str | Path | None) -> RoundParty:
-        """Its side of an earlier session, given the files of that time; of the current session where none are given.
+        """Return the party's side of an earlier session, given that session's files; by default of the current session.
 
         Raises:
             PrivstatsError: a file cannot be read, the two do not fit each other, or the folder holds a course.
@@ -140,7 +140,7 @@ class Party:
         noted(self.folder.home, self.folder.roster.run.hex(), now)
 
     def at(self, folder: RoundFolder) -> RoundParty:
-        """Its side of one round."""
+        """Return the party's side of one round."""
         return RoundParty(folder, self.say)
 
     def _signed(self, code: str, question: bytes) -> bytes:
@@ -285,7 +285,7 @@ def _opened(data: bytes) -> Envelope:
 
 
 def _require_fresh(folder: RoundFolder, kind: str) -> None:
-    """Refuse to open a round that was marked here and whose journal is missing: it is lost, and never begun again."""
+    """Refuse to open a round that was marked here without its journal: it is lost, and never begun again."""
     if kind != "open" or not folder.begun:
         return
     role = RoundParty(folder, PARTY.warning).role
@@ -307,7 +307,7 @@ class RoundParty:
 
     @cached_property
     def role(self) -> Role:
-        """Its role in the session.
+        """The party's role in the session.
 
         Raises:
             Declined: its identity is not on the roster.
@@ -323,10 +323,10 @@ class RoundParty:
         """Find the role and measure, as ``check`` and ``join`` do before anything is sent.
 
         Args:
-            anew: measure even if the sums of an earlier call are kept.
+            anew: measure even if the sums of an earlier call are stored.
 
         Returns:
-            The records of a client; None for a helper, which has none, and in a stream, whose records are measured when
+            The records of a client; None for a helper, which has none, and in a stream, which measures records when
             they are sent.
 
         Raises:

@@ -38,13 +38,13 @@ _WRITTEN = re.compile(rf"{re.escape(_BEFORE)}[^\n]*{re.escape(_BEHIND)}")
 
 @dataclass(frozen=True)
 class Named:
-    """What came of naming a file.
+    """Outcome of naming a file.
 
     Attributes:
         script: the file that was written.
         summed: records that will be summed.
-        held_out: records that the split leaves out of every sum.
-        remarks: what their holder should know of the clip, with exact shares.
+        held_out: records that the split excludes from every sum.
+        remarks: notes on the clip for the data holder, with exact shares.
     """
 
     script: Path
@@ -54,7 +54,7 @@ class Named:
 
 
 def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
-    """Write the ``records.py`` of a party that brings a file.
+    """Write the ``records.py`` of a party that provides a file.
 
     Args:
         folder: the party's.
@@ -62,10 +62,10 @@ def name_file(folder: Folder, file: RecordFile, untouched: bytes) -> Named:
         untouched: the text of a ``records.py`` that no party has changed, which may be replaced.
 
     Raises:
-        PlanError: the folder is of a stream, whose records are brought epoch by epoch.
+        PlanError: the folder is of a stream, which loads its records epoch by epoch.
         DataError: the folder is no client's, the file cannot be read or its records do not fit the plan's schema, the
             plan promises what a split would break, the plan scores a head that records of this ledger made and no
-            records are kept out, or ``records.py`` was edited; nothing is written then.
+            records are held out, or ``records.py`` was edited; nothing is written then.
     """
     if folder.kind.part != "records":
         raise PlanError(f"{folder.home} is of a stream: bring what enters and leaves with `privstats stream bring`")
@@ -118,7 +118,7 @@ def _rows(file: RecordFile, plan: Plan) -> int:
 
 
 def _replaceable(script: Path, untouched: bytes) -> bool:
-    """Whether no party has written in it: it is the template, or names a file and says no more."""
+    """Return whether no party has edited the script: it is the template, or only names a file."""
     text = read_bounded(script, DataError, "privstats flower new")
     return text == untouched or _WRITTEN.fullmatch(text.decode("utf-8", "replace")) is not None
 

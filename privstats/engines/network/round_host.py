@@ -74,7 +74,7 @@ class Waiting:
 
     @property
     def sentence(self) -> str:
-        """Both, for the operator."""
+        """Reason and remedy in one text, for the operator."""
         return f"{self.what}. {self.again}"
 
 

@@ -91,11 +91,11 @@ class RoundTransport:
         self._answered: set[int] = set()  # nodes that have taken the announcement
 
     def online(self) -> Sequence[int]:
-        """As the transport below."""
+        """Return the nodes online, from the transport below."""
         return self._transport.online()
 
     def name(self, node: int) -> str:
-        """As the transport below."""
+        """Return a node's name, from the transport below."""
         return self._transport.name(node)
 
     def push(self, node: int, kind: MessageKind, data: bytes, *, ttl: float) -> str:
@@ -107,7 +107,7 @@ class RoundTransport:
         return next((reply for _, reply in self.pull_many([message], most)), None)
 
     def pull_many(self, messages: Sequence[str], most: int) -> Iterator[tuple[str, Reply]]:
-        """As :meth:`pull`, of many messages."""
+        """Yield the replies to many messages, each as by :meth:`pull`."""
         names = {self._again.get(message, message): message for message in messages}
         for name, reply in pulled(self._transport, list(names), most):
             read = self._read(names[name], reply)

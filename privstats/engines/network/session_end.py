@@ -40,7 +40,7 @@ _NO_RELEASE = bytes(32)
 
 @dataclass(frozen=True)
 class SessionEnd:
-    """What ends a session of a server's folder.
+    """Ends a session of a server's folder, with a release or without.
 
     Attributes:
         folder: the server's, of the session.

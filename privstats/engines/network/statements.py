@@ -10,9 +10,9 @@ A published value is named by its own digest where it travels, and with all othe
 round names each value, so that the map of a refinement, which is one for the course, goes with the first round alone.
 The digest in the plan stands for all together, as in every version: with a digest per value there, every plan,
 release and transform with published values would have another name. The server sends what no earlier round has
-published, and everything to a party that says ``behind``; it keeps no list of who has what, because a party's folder
-may have been replaced. Announcements and envelopes so changed are sent as ``round``; earlier versions say ``node``,
-and both refuse the other by name before anything is read.
+published, and everything to a party that answers ``behind``; it stores no list of who has what, because a party's
+folder may have been replaced. Announcements and envelopes so changed are sent as ``round``; earlier versions send
+``node``, and each version refuses the other's name before anything is read.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _statement(place: int, question: bytes, code: str, payload: bytes) -> bytes:
 def session_ended(
     identity: Identity, header: Header, release: bytes = bytes(_DIGEST_BYTES), beside: bytes = b""
 ) -> bytes:
-    """The server's signed end of a session: ``header || release || signature || beside``.
+    """Return the server's signed end of a session: ``header || release || signature || beside``.
 
     Args:
         identity: the server's.
@@ -201,7 +201,7 @@ class RoundAnnouncement(msgspec.Struct, frozen=True, array_like=True, forbid_unk
         course: digest of the course, or of a plan alone.
         roster: digest of the course's roster.
         place: the round's number.
-        plan: its plan, as TOML; empty for a plan alone, whose digest is in ``course``.
+        plan: its plan, as TOML; empty for a plan alone, which has its digest in ``course``.
         values: SHA-256 of each of its published values by name (``Values.digest``), so that a value that is the same in
             several rounds, like the map of a refinement, is sent once; empty where there are none.
         outcomes: SHA-256 of the release file of every round before it; :data:`NO_SUM` for one without.

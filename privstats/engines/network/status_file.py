@@ -1,11 +1,11 @@
-"""The standing of a folder's session on the disk, ``status.json``: for the operator's questions, and for no decision.
+"""The state of a folder's session on the disk, ``status.json``: for the operator's questions, and for no decision.
 
-It names places, steps, codes, times and sizes, and no content of a message. It is replaced whole and read without a
-lock; where it cannot be written, the session continues without it. ``host`` and ``party`` write it, ``folder_status``
-reads it; what a session resumes from is in the journals. How many connections are open at the address for parties, and
-how many were turned away, is a file beside ``.served``: the carrier's server writes it, ``metrics`` reads it. One
-process per folder keeps a party's node connected, or the server's carrier running: it holds a lock that ends with it
-(``.joined``, ``.served``), and its standing lies beside the lock.
+It names places, steps, codes, times and sizes, and no content of a message. It is replaced atomically and read without
+a lock; where it cannot be written, the session continues without it. ``host`` and ``party`` write it, ``folder_status``
+reads it; what a session resumes from is in the journals. A file next to ``.served`` counts the open connections at the
+address for parties and those turned away: the carrier's server writes it, ``metrics`` reads it. One process per folder
+keeps a party's node connected, or the server's carrier running: it holds a lock that ends with it (``.joined``,
+``.served``), and its state is stored next to the lock.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class StepProgress:
 
 
 class MissingPeer(msgspec.Struct, frozen=True):
-    """A place whose answer is missing, the reason, and the time since which that has been the reason (Unix)."""
+    """A peer with a missing answer, the reason, and the time since which that has been the reason (Unix)."""
 
     place: int
     why: str
@@ -137,12 +137,12 @@ class PartyStatus(msgspec.Struct, frozen=True):
 
 
 class Watch:
-    """Keeps the standing of the server's folder during one round's session; what changes nothing writes nothing.
+    """Updates the state of the server's folder during one round's session; a call without a change writes nothing.
 
     Args:
         home: the folder.
         run: the course's run name, in hex.
-        place: the round whose session is carried.
+        place: the round of the session.
         now: Unix seconds.
     """
 
@@ -239,12 +239,12 @@ def _write(home: Path, status: msgspec.Struct, warn: Callable[[str], None]) -> N
 
 
 class ConnectionStatus(msgspec.Struct, frozen=True):
-    """What the address for parties carries, and what it turned away, since the server started.
+    """Open and refused connections at the address for parties, since the server started.
 
     Attributes:
         nodes: open connections on which a registered node has signed.
         strangers: all other open connections.
-        closed: how many were closed, or requests refused, by the reason.
+        closed: number of closed connections, or refused requests, by reason.
     """
 
     nodes: int = 0
@@ -259,7 +259,7 @@ def keep_connections(home: Path, status: ConnectionStatus) -> None:
 
 
 def read_connections(home: Path) -> ConnectionStatus | None:
-    """What was kept last; None where nothing was, or something else lies there."""
+    """Return the last stored counts; None where there are none, or the file holds something else."""
     return read_json(home / _CONNECTIONS, ConnectionStatus)
 
 
@@ -280,7 +280,7 @@ class Supervision(msgspec.Struct, frozen=True):
         process: its id.
         since: the time at which it began (Unix).
         address: ``HOST:PORT``, of the server that a party has joined, or on which parties reach this one.
-        connected: whether a party's node is connected, as far as the node has said.
+        connected: whether a party's node is connected, as far as the node has reported.
         certificate_ends: the time at which the TLS certificates end that the process was given (Unix); 0 without them.
     """
 

@@ -2,9 +2,9 @@
 
 It writes files only; none of them is a key, because each owner makes its own. The command line calls it.
 
-:func:`simulated_study` is the exception: a host and all its parties on one machine, under keys made for it. Whoever can
-read them has every key, so they are for trying an app, and a study between people starts from ``privstats flower new``.
-Their roster says so: a node that its operator gave such a folder refuses every message. :class:`LocalTransport` carries
+:func:`simulated_study` is the exception: a host and all its parties on one machine, under keys made for it. Any reader
+of these folders has every key, so they are for trying an app, and a study between people starts from ``privstats flower
+new``. Their roster is labelled: a node refuses every message for such a folder. :class:`LocalTransport` carries
 messages between folders of one machine.
 """
 
@@ -190,7 +190,7 @@ def _make(folders: Iterable[Path]) -> None:
 
 
 class LocalTransport:
-    """A transport whose nodes are folders; each answers at once, in this process.
+    """A transport between folders; each answers at once, in this process.
 
     Args:
         homes: the folders of parties and helpers, by node number.

@@ -66,7 +66,7 @@ class Transport(Protocol):
         ...
 
     def pull(self, message: str, most: int) -> Reply | None:
-        """The reply to a message, once, if it has at most so many bytes; None while there is none."""
+        """Return the reply to a message, once, if it has at most ``most`` bytes; None while there is none."""
         ...
 
     def name(self, node: int) -> str:

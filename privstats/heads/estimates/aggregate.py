@@ -57,7 +57,7 @@ class CentredSums:
 
     @classmethod
     def of(cls, released: GramEvidence, centred: GramEvidence) -> CentredSums:
-        """From the sums as they were released, and the same without their constant."""
+        """Build the sums from the released ones, and from these without their constant."""
         values, vectors = np.linalg.eigh(centred.G)
         counted = centred.records or released.least_records
         sums = replace(centred, G=np.diag(values), h=vectors.T @ centred.h, records=counted)
@@ -73,7 +73,7 @@ class CentredSums:
         return np.diagonal(self.sums.G)
 
     def intercept(self, weights: Array) -> Array:
-        """The weight of the constant beside these, ``(T,)``."""
+        """Return the weight of the constant for these weights, ``(T,)``."""
         return np.asarray(self.targets - self.means @ weights)
 
     def noise(self, gains: Array) -> float:

@@ -46,10 +46,11 @@ class ClassCovariances:
 def class_covariances(
     evidence: ClassEvidence, n: Array, pooled_weight: float, shrinkage: Shrinkage
 ) -> ClassCovariances:
-    """``(1 - w) Sigma_c + w Sigma`` for each class, shrunk to a round one, in the basis that whitens the pooled one.
+    """Return ``(1 - w) Sigma_c + w Sigma`` for each class, shrunk to a round one, in the basis that whitens the pooled
+    one.
 
     Under noise each class first moves toward the pool as far as the known noise hides how it differs (James-Stein over
-    the matrix), then its spectrum is denoised at the level that is left.
+    the matrix), then its spectrum is denoised at the remaining level.
 
     Args:
         evidence: with S. With B and D a class has the pooled correlations and its own variances; with D alone it has no
@@ -60,7 +61,7 @@ def class_covariances(
             count, ``(1 - w) N_c + w N``.
 
     Raises:
-        HeadError: without S, so many classes of so many features that it would take many minutes.
+        HeadError: without S, classes and features so numerous that the computation would take many minutes.
     """
     d, total = evidence.features, n.sum()
     if evidence.S is None and evidence.D is not None and pooled_weight < 1:
@@ -189,11 +190,11 @@ def real_share(evidence: ClassEvidence, n: Array) -> float:
 
 
 def _own_scatter(S: Array, evidence: ClassEvidence, n: Array) -> tuple[Array, Array]:
-    """Scatter of each class about its own mean, ``(C, d, d)``, and the noise level in each, ``(C,)``.
+    """Return the scatter of each class about its own mean, ``(C, d, d)``, and the noise level in each, ``(C,)``.
 
     With A_c = a + z, z of level s, ``A_c A_c' / n_c`` holds ``(a z' + z a' + z z') / n_c``. Its mean is added back;
-    about the mean its squared Frobenius norm is ``(d + 1) s^2 (2 |a|^2 + d s^2) / n_c^2``, that of GOE noise whose
-    level has the square ``s^2 (4 |a|^2 / d + 2 s^2) / n_c^2``.
+    about the mean its squared Frobenius norm is ``(d + 1) s^2 (2 |a|^2 + d s^2) / n_c^2``, that of GOE noise with the
+    squared level ``s^2 (4 |a|^2 / d + 2 s^2) / n_c^2``.
     """
     d, variance = evidence.features, evidence.noise("A") ** 2
     own = S - np.einsum("ci,cj->cij", evidence.A, evidence.A / n[:, None])

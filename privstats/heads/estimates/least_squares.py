@@ -87,7 +87,7 @@ def _penalty(evidence: GramEvidence, centred: GramEvidence, penalty: Penalty, no
 
 
 def _counted(evidence: GramEvidence) -> GramEvidence:
-    """With the fewest records that can have such sums, where their number is unknown.
+    """Return the evidence with the minimum number of records that can have such sums, where their number is unknown.
 
     The targets' noise variance is estimated from q per record: a smaller count would give more than their bound allows.
     """
@@ -143,7 +143,7 @@ def _condition(values: Array, penalty: float) -> float:
 
 
 def eliminate_constant(evidence: GramEvidence) -> GramEvidence:
-    """The same least-squares problem without its intercept column, centred; unchanged where there is none.
+    """Return the least-squares problem without its intercept column, centred; unchanged where there is none.
 
     The column's own entries hold the record count and both means, so this is the Schur complement: least squares with
     an intercept that is not penalised. The count is kept above the noise it carries, so that nothing is divided by 0,

@@ -47,11 +47,12 @@ class Entry:
     """One head's row: the statistics it is built from. The head's class holds it as ``entry``.
 
     Attributes:
-        task: of the schemas whose releases it is built from.
-        any_of: letters of which one must be released beside N and A, the best first; none where N and A alone suffice.
+        task: of the schemas that it reads.
+        any_of: letters, of which one must be released in addition to N and A, the best first; none where N and A
+            suffice.
         beside_B: letters that are read too where B is the best of ``any_of`` that was released.
         closed_form: solved at once, rather than trained on synthetic records.
-        after_rounds: made from the releases of a course, so lists of heads for a single release leave it out.
+        after_rounds: made from the releases of a course, so lists of heads for a single release exclude it.
     """
 
     task: Task = "classes"
@@ -66,11 +67,12 @@ class Entry:
         return "NA" + self.any_of[:1]
 
     def reads(self, sent: str) -> str:
-        """Statistics that the head reads, with its default parameters, of a release that holds these; in order.
+        """Return the statistics that the head reads, with its default parameters, from a release that holds ``sent``;
+        in order.
 
-        Beside N and A that is one: S where it was sent, which stands for B and D, or else the best of ``any_of``, and
-        with B what the row names ``beside_B``. The rest of such a release changes no digit of the head. A head in a
-        Fisher subspace reads B as well.
+        In addition to N and A the head reads one: S where it was sent, which implies B and D, or else the best of
+        ``any_of``, and with B the letters in ``beside_B``. The rest of such a release changes no digit of the head. A
+        head in a Fisher subspace reads B as well.
         """
         if self.task != "classes":
             return sent
@@ -368,14 +370,14 @@ TRAINING: Bounds = {
 
 
 def check_parameters(head: Any, bounds: Bounds) -> None:
-    """Refuse a head whose parameters are out of their bounds.
+    """Refuse a head with parameters out of their bounds.
 
     Args:
         head: an estimator.
         bounds: of every parameter it has.
 
     Raises:
-        HeadError: naming the parameter, what it may be, and what it is; or that the head has no bounds for it.
+        HeadError: naming the parameter, its bounds and its value; or that the head has no bounds for it.
     """
     for name, value in head.get_params(deep=False).items():
         if name not in bounds:

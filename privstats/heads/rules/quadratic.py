@@ -35,9 +35,9 @@ class QuadraticRule(Rule):
         bias: log prior less half the log determinant, ``(C,)``.
         projection: ``(d, k)``, to a basis in which all precisions are near the identity.
         origin: subtracted from every row first, ``(d,)``.
-        degrees: shape ``(1,)``; 0 stands for Gaussians, so that a rule is finite.
-        screen, screen_linear, screen_constant: the same for the first m coordinates alone, whose Mahalanobis distance
-            is never more than the whole; m = 0 means no screen.
+        degrees: shape ``(1,)``; 0 means Gaussians, so that a rule is finite.
+        screen, screen_linear, screen_constant: the same for the first m coordinates alone; their Mahalanobis distance
+            is never more than the total; m = 0 means no screen.
     """
 
     packed: Array
@@ -106,10 +106,10 @@ class QuadraticRule(Rule):
         return buffers.bias - tail_in_graph(distance, float(self.degrees[0]), d)
 
     def best(self, X: Array) -> NDArray[np.intp]:
-        """The winners, found in float32 and decided again in float64 where the margin is within its rounding.
+        """Return the winners, computed in float32 and again in float64 where the margin is within its rounding.
 
-        A class whose distance over the screened coordinates alone already costs it the lead over some class's whole
-        score cannot win, so its whole score is never computed.
+        A class cannot win if its distance over the screened coordinates alone already puts it behind some class's full
+        score, so its full score is never computed.
         """
         if any(np.abs(array).max(initial=0.0) > _MOST for array in self.arrays().values()):
             return np.asarray(self.scores(X).argmax(axis=1))  # a flat class, which float32 does not hold
@@ -128,10 +128,12 @@ class QuadraticRule(Rule):
         return winners
 
     def _reach(self) -> Callable[[Array], Array]:
-        """From squared lengths of projected rows to how large a score's terms may be before they cancel.
+        """Return a function from squared lengths of projected rows to the size that a score's terms may have before
+        they cancel.
 
         ``|z^T Q z| + 2 |z . linear| + constant`` of the largest Q, linear and constant, times the steepest slope of the
-        tail. A class that is flat in some direction has a huge Q, and then float32 tells little about its score.
+        tail. A class that is flat in some direction has a huge Q, and then float32 carries little information about its
+        score.
         """
         Q, linear = (float(np.linalg.norm(array, axis=1).max()) for array in (self.packed, self.linear))
         constant, degrees = float(self.constant.max()), float(self.degrees[0])

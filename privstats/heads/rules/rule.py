@@ -201,7 +201,7 @@ class WhitenedRule(Rule):
 
 
 def _before(step: Transform, coef: Array, intercept: Array) -> tuple[Array, Array]:
-    """The same scores in front of a map x -> x M + m: coef M' and intercept + coef m."""
+    """Return the weights of the same scores in front of a map x -> x M + m: coef M' and intercept + coef m."""
     inputs = step.takes(coef.shape[1])
     shift = step.apply(np.zeros((1, inputs)))[0]
     size = max(1.0, float(np.abs(shift).max()))  # of m's size, so that taking m away again loses no digits
@@ -274,7 +274,7 @@ class Preprocessing:
 
     @classmethod
     def of_schema(cls, schema: Any) -> Self:
-        """The same of a schema, before anything is released."""
+        """Build the preprocessing of a schema, before anything is released."""
         return cls(schema.features, tuple(schema.transform), schema.clip_norm, schema.feature_names, schema.nonnegative)
 
     @property

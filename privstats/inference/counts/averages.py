@@ -1,4 +1,4 @@
-"""Means and variances of bounded numbers beside count tables, by group, with intervals for the population."""
+"""Means and variances of bounded numbers released with count tables, by group, with intervals for the population."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ class Average:
 
 
 def averages(release: Release, name: str, *, alpha: float = 0.05) -> dict[tuple[str, ...], Average]:
-    """Mean and variance of a number, by group; the only group of a number without ``by`` is ``()``.
+    """Return mean and variance of a number, by group; the only group of a number without ``by`` is ``()``.
 
     With z = (value - middle) / half and noisy n, x = sum z, q = sum z^2, a mean m is accepted where ``|x - m n|`` is at
     most ``c sqrt(n v + sigma_x^2 + m^2 sigma_n^2)``, a quadratic inequality (Fieller 1954), v the variance that noise
     leaves possible. The variance q / n - m^2 has an interval by the delta method; the spread of (z - m)^2 is at most
-    ``v ((1 + |m|)^2 - v)``, because it lies between 0 and (1 + |m|)^2.
+    ``v ((1 + |m|)^2 - v)``, because it is between 0 and (1 + |m|)^2.
 
     Returns:
-        By the names of the group's cells. Where n is not told apart from 0 an interval is the whole range.
+        Averages by the names of the group's cells. Where n is not distinguished from 0, an interval is the full range.
 
     Raises:
         ReleaseError: the release has no such number, or as for :func:`histogram`.
@@ -110,8 +110,10 @@ def averages_summary(rows: list[dict[str, object]], release: Release, alpha: flo
 
 
 def wide_means(plan: Plan) -> list[str]:
-    """Warnings of numbers whose means will have intervals so wide, in parts of the range, if all records come, the same
-    in each group, and values are spread evenly."""
+    """Return warnings for numbers with wide intervals of their means, in parts of the range.
+
+    Assumes that all records come, in groups of equal size, with evenly spread values.
+    """
     schema: Any = plan.schema
     records, z, out = plan.cohort.max_records, z_of(0.05), []
     sigma = dict.fromkeys("Txq", 0.0) if plan.noise is None else plan.noise.released_sigma(plan.cohort.clients)
@@ -127,7 +129,7 @@ def wide_means(plan: Plan) -> list[str]:
 
 
 def _average(n: float, x: float, q: float, sigma: tuple[float, float, float], z: float) -> Average:
-    """In halves of the range, from its middle."""
+    """Return mean and variance in units of half the range, measured from its middle."""
     of_n, of_x, of_q = sigma
     square = n**2 - (z * of_n) ** 2
     if n <= 0 or square <= 0:

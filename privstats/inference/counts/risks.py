@@ -43,9 +43,9 @@ class RisksAt(RowTable):
     Attributes:
         at: the time.
         risks: by group the risk, and low and high end of its interval.
-        difference, ratio: the same of the second group less, and over, the first; a ratio whose first group's risk may
-            be 0 has an infinite end.
-        curves: that they were read from.
+        difference, ratio: the second group's risk minus, and over, the first group's, with the same ends; a ratio has
+            an infinite end where the first group's risk may be 0.
+        curves: the survival curves behind the risks.
 
     Example:
         >>> months, died = ps.Bins("months", (0, 1, 2, 3)), ps.Categories("died", (0, 1))
@@ -87,17 +87,18 @@ class RisksAt(RowTable):
 
 
 def risks_at(curves: SurvivalCurves | SurvivalCurve, at: float) -> RisksAt:
-    """Risks at a time in two groups, with difference and ratio: in a trial the causal contrast, unlike hazard ratios.
+    """Return the risks at a time in two groups, with difference and ratio: in a trial the causal contrast, unlike
+    hazard ratios.
 
     With risks p, q and ends l, u, the difference p - q ends at ``p - q - sqrt((p - l_p)^2 + (u_q - q)^2)`` and ``p - q
     + sqrt((u_p - p)^2 + (q - l_q)^2)``; the ratio by the same rule for ``p - t q``.
 
     Args:
         curves: of two groups, from :func:`kaplan_meier` with ``by=``.
-        at: a time of both curves, within what is told.
+        at: a time of both curves, among the reported ones.
 
     Raises:
-        ReleaseError: not two groups, or a time at which a curve has no point that is told.
+        ReleaseError: not two groups, or a time at which a curve has no reported point.
 
     Example:
         >>> from privstats.inference.counts.risks import contrasts
@@ -143,13 +144,13 @@ def _ratio_end(product: float, above: float, below: float, side: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Incidence(RowTable):
-    """Cumulative incidence by group and cause; arrays have one entry per bin that is told.
+    """Cumulative incidence by group and cause; arrays have one entry per reported bin.
 
     Attributes:
         curves: by (group, cause) ``(k, 3)``: estimate, low and high end.
         events: by (group, cause) noisy numbers of events in each bin, ``(k,)``.
         timeline: by group the times.
-        release: that they were read from.
+        release: the release behind them.
         alpha: level of the intervals.
         times: as :func:`kaplan_meier` has them.
 
@@ -172,7 +173,7 @@ class Incidence(RowTable):
 
     @property
     def told(self) -> bool:
-        """Whether some bin is told."""
+        """Whether any bin is reported."""
         return any(map(len, self.timeline.values()))
 
     def to_rows(self) -> list[dict[str, object]]:
@@ -211,16 +212,16 @@ class Incidence(RowTable):
 def cumulative_incidence(
     release: Release, *, time: str, event: str, by: str | None = None, times: Times | None = None, alpha: float = 0.05
 ) -> Incidence:
-    """Cumulative incidence by cause, where one event rules the others out (Aalen and Johansen 1978).
+    """Compute the cumulative incidence by cause, where one event rules the others out (Aalen and Johansen 1978).
 
     In a bin with d_c events of cause c, d of all causes, and e at risk (or person-time, as in :func:`kaplan_meier`),
     incidence of c grows at discrete times by ``S d_c / e``, at continuous ones by ``S (d_c / d) (1 - exp(-d / e))``,
     S the survival of all causes before it. Intervals invert ``|p^ - p| <= z sqrt(p (1 - p) / n + tau^2)``: tau is the
-    noise by the delta method, n what Greenwood's formula is worth. There is no Fine and Gray model.
+    noise by the delta method, n the effective sample size of Greenwood's formula. There is no Fine and Gray model.
 
     Args:
         release, time, by, times, alpha: as for :func:`kaplan_meier`.
-        event: a variable of ``Categories``; the first says that the person was last seen without an event, each other
+        event: a variable of ``Categories``; the first means that the person was last seen without an event, each other
             one is a cause.
 
     Raises:
@@ -259,7 +260,7 @@ def cumulative_incidence(
 
 
 def _curve(counts: Array, place: int, whole: CountTable, sigma: float, told: int, times: Times, z: float) -> Array:
-    """The incidence of a cause and its ends, ``(told, 3)``."""
+    """Return the incidence of a cause and the ends of its interval, ``(told, 3)``."""
     rises = partial(_incidence, place=place, shape=counts.shape, times=times)
     noise = sigma * np.linalg.norm(gradients(rises, counts.reshape(-1)), axis=0)[:told]
     found = np.real(rises(counts.reshape(-1)))[:told]

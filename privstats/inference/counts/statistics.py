@@ -48,8 +48,8 @@ class Chi2(NamedTuple):
     """A test of independence, with scipy's names.
 
     Attributes:
-        statistic: noise-aware Pearson statistic; NaN where the test is not told.
-        pvalue: from the chi-squared law; 1 where the test is not told.
+        statistic: noise-aware Pearson statistic; NaN where the test is not reported.
+        pvalue: from the chi-squared law; 1 where the test is not reported.
         dof: degrees of freedom, (rows - 1) (columns - 1).
 
     Example:
@@ -68,7 +68,7 @@ class Chi2(NamedTuple):
 
     @property
     def told(self) -> bool:
-        """Whether there is a test: the table holds enough records beside its noise."""
+        """Whether the test is reported: the table holds enough records compared with its noise."""
         return not math.isnan(self.statistic)
 
 
@@ -77,15 +77,15 @@ class Confusion:
     """Agreement of predictions with labels.
 
     Attributes:
-        accuracy: share of records whose prediction is their label.
+        accuracy: share of records with a correct prediction.
         recall: the same among the records of each label.
         balanced_accuracy: mean of the recalls.
 
     Example:
         >>> labels = ("no", "yes")
-        >>> schema = ps.CountSchema((ps.Categories("ill", labels), ps.Categories("said", labels)), (("ill", "said"),))
-        >>> records = {"ill": ["no"] * 60 + ["yes"] * 40, "said": ["no"] * 55 + ["yes"] * 45}
-        >>> confusion = ps.inference.confusion(ps.Release.exact(schema, ps.measure(schema, records)), "ill", "said")
+        >>> schema = ps.CountSchema((ps.Categories("ill", labels), ps.Categories("guess", labels)), (("ill", "guess"),))
+        >>> records = {"ill": ["no"] * 60 + ["yes"] * 40, "guess": ["no"] * 55 + ["yes"] * 45}
+        >>> confusion = ps.inference.confusion(ps.Release.exact(schema, ps.measure(schema, records)), "ill", "guess")
         >>> round(confusion.accuracy.value, 2), {name: round(each.value, 2) for name, each in confusion.recall.items()}
         (0.95, {'no': 0.92, 'yes': 1.0})
     """
@@ -140,11 +140,11 @@ def proportions(release: Release, name: str, *, alpha: float = 0.05) -> dict[str
 
 
 def quantile(release: Release, name: str, q: float, *, alpha: float = 0.05) -> Interval:
-    """A quantile of a binned variable; records with missing values are left out.
+    """Return a quantile of a binned variable; records with missing values are excluded.
 
-    Values are taken to lie evenly inside each bin: bins that are wide beside the variable's spread move a quantile, and
-    its interval does not know. The interval holds the points whose share of records below is not told apart from q.
-    Values beyond the outer edges are taken for values in the outer bins.
+    Values are assumed to be spread evenly inside each bin. Bins that are wide compared with the variable's spread move
+    a quantile, and its interval does not include that error. The interval holds the points where the share of records
+    below is not distinguished from q. Values beyond the outer edges count as values in the outer bins.
 
     Raises:
         ReleaseError: the variable has no bins, q is not between 0 and 1, or as for :func:`histogram`.
@@ -179,11 +179,11 @@ def quantile_of(table: CountTable, q: float, z: float) -> Interval:
 
 
 def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
-    """Test whether two variables are independent; records with missing values are left out.
+    """Test whether two variables are independent; records with missing values are excluded.
 
     ``u = O - E`` has covariance ``S = P diag(max(E, 0) + sigma^2) P'`` with P the projection off both margins; the
     statistic is ``u' S^+ u`` on (r - 1)(c - 1) directions. Without noise it is Pearson's. Where the table holds too few
-    records beside its noise the test is not told: a statistic of NaN and a p-value of 1.
+    records compared with its noise, the test is not reported: a statistic of NaN and a p-value of 1.
 
     Raises:
         ReleaseError: no record, or an empty row or column, without noise; or no such table.
@@ -216,16 +216,16 @@ def chi2_contingency(release: Release, row: str, column: str) -> Chi2:
 
 
 def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.05) -> Confusion:
-    """Accuracy, recall and balanced accuracy from a table of labels against predictions.
+    """Return accuracy, recall and balanced accuracy from a table of labels against predictions.
 
     Raises:
         ReleaseError: the two variables have other cells, or no table crosses them.
 
     Example:
         >>> labels = ("no", "yes")
-        >>> schema = ps.CountSchema((ps.Categories("ill", labels), ps.Categories("said", labels)), (("ill", "said"),))
-        >>> records = {"ill": ["no"] * 60 + ["yes"] * 40, "said": ["no"] * 55 + ["yes"] * 45}
-        >>> confusion = ps.inference.confusion(ps.Release.exact(schema, ps.measure(schema, records)), "ill", "said")
+        >>> schema = ps.CountSchema((ps.Categories("ill", labels), ps.Categories("guess", labels)), (("ill", "guess"),))
+        >>> records = {"ill": ["no"] * 60 + ["yes"] * 40, "guess": ["no"] * 55 + ["yes"] * 45}
+        >>> confusion = ps.inference.confusion(ps.Release.exact(schema, ps.measure(schema, records)), "ill", "guess")
         >>> round(confusion.accuracy.value, 2), round(confusion.balanced_accuracy.value, 3)
         (0.95, 0.958)
     """
@@ -237,7 +237,7 @@ def confusion(release: Release, label: str, predicted: str, *, alpha: float = 0.
 
 
 def confusion_of(table: CountTable, labels: tuple[str, ...], z: float) -> Confusion:
-    """The same of a table of labels against predictions, ``(C, C)``, without cells of missing values."""
+    """Return the confusion of a table of labels against predictions, ``(C, C)``, without cells of missing values."""
     k = len(table.counts)
     right = np.diagonal(table.counts)
     recall = {

@@ -31,7 +31,7 @@ class Interval(NamedTuple):
 
     Attributes:
         value: the estimate.
-        low, high: ends of the interval; those of the whole range where it is not told.
+        low, high: ends of the interval; those of the full range where it is not reported.
         told: whether the interval is bounded at this noise.
 
     Example:
@@ -101,9 +101,10 @@ def count_table(release: Release, *names: str) -> CountTable:
 
 
 def wide_sentences(plan: Plan) -> list[str]:
-    """Warnings of tables whose shares will have intervals at least half as wide as the scale, though all records come.
+    """Return warnings for tables of shares with intervals at least half as wide as the scale, even if all records come.
 
-    Of a crossed table also the shares within a group of one variable, of groups of one size; of numbers the means.
+    A crossed table is also checked for the shares within a group of one variable, with groups of equal size; numbers
+    are checked for their means.
     """
     schema, noise, records = plan.schema, plan.noise, plan.cohort.max_records
     if not isinstance(schema, CountSchema) or (noise is not None and noise.pure):
@@ -133,18 +134,18 @@ def z_of(alpha: float) -> float:
 
 
 def ratio(part: float, whole: float, cells: tuple[int, int], sigma: float, z: float) -> Interval:
-    """A share p = part / whole by test inversion: Wilson's interval where there is no noise.
+    """Return a share p = part / whole by test inversion: Wilson's interval where there is no noise.
 
     p is accepted where ``|C - p N| <= z sqrt(N p (1 - p) + sigma^2 (a (1 - p)^2 + b p^2))``, a quadratic inequality.
 
     Args:
         part, whole: noisy counts C and N.
-        cells: a, how many cells are summed in C, and b, how many more in N.
+        cells: a, the number of cells summed in C, and b, the number of further cells in N.
         sigma: noise standard deviation of a cell.
         z: normal quantile.
 
     Returns:
-        The share, cut to 0..1; not told, and (0, 1), where N is not told apart from 0.
+        The share, truncated to 0..1; not reported, with the interval (0, 1), where N is not distinguished from 0.
     """
     a, b = cells
     noise = (z * sigma) ** 2

@@ -27,8 +27,8 @@ class LogRank(NamedTuple):
     """A log-rank test, with lifelines' names.
 
     Attributes:
-        test_statistic: U^2 / V; NaN where the test is not told.
-        p_value: from the chi-squared law; 1 where the test is not told.
+        test_statistic: U^2 / V; NaN where the test is not reported.
+        p_value: from the chi-squared law; 1 where the test is not reported.
         degrees_freedom: 1.
 
     Example:
@@ -52,12 +52,12 @@ class LogRank(NamedTuple):
 
 
 def logrank_test(release: Release, *, time: str, event: str, by: str, times: Times | None = None) -> LogRank:
-    """Test whether two groups survive alike, over the bins that are told for both.
+    """Test whether two groups survive alike, over the bins reported for both.
 
-    U = sum over bins of d0 - d e0 / e. Discrete times: e is who is at risk, V the hypergeometric variance of U plus the
-    noise in U by the delta method. Continuous times: e is person-time as in :func:`kaplan_meier`, so groups may leave
-    at different rates inside a bin, and V holds chance and noise by the delta method. Where noise hides the number at
-    risk of a group from the first bin on, the test is not told: a statistic of NaN and a p-value of 1.
+    U = sum over bins of d0 - d e0 / e. Discrete times: e is the number at risk, V the hypergeometric variance of U plus
+    the noise in U by the delta method. Continuous times: e is person-time as in :func:`kaplan_meier`, so groups may
+    leave at different rates inside a bin, and V holds chance and noise by the delta method. Where noise hides the
+    number at risk of a group from the first bin on, the test is not reported: a statistic of NaN and a p-value of 1.
 
     Args:
         release, time, times: as for :func:`kaplan_meier`.
@@ -115,13 +115,13 @@ def _difference(flat: Array, shape: tuple[int, ...], bins: int, times: Times) ->
 class Proportionality(NamedTuple):
     """A test of "the hazard ratio is the same at all times".
 
-    Not rejecting is no evidence that it is: a table says so beside every ratio.
+    Not rejecting is no evidence of proportionality: a table states this next to every ratio.
 
     Attributes:
-        test_statistic: U^2 / V; NaN where the test is not told.
-        p_value: from the chi-squared law; 1 where the test is not told.
+        test_statistic: U^2 / V; NaN where the test is not reported.
+        p_value: from the chi-squared law; 1 where the test is not reported.
         rises: whether the later hazards of the second group are larger than one ratio would have them.
-        bins: how many bins are compared.
+        bins: the number of bins compared.
         degrees_freedom: 1.
 
     Example:
@@ -163,7 +163,7 @@ def proportionality_test(
         event: a variable of ``Categories``, the second of which is the event; others beyond it are causes that end the
             time without it, and count as censored.
         by: a variable of two groups, the second of which is compared with the first.
-        bins: how many bins to compare, from the first on; None for all that are told.
+        bins: the number of bins to compare, from the first on; None for all reported ones.
         times: as for :func:`kaplan_meier`.
 
     Raises:

@@ -49,10 +49,10 @@ class BinaryColumn:
     shift: float
 
     def require_zeros_and_ones(self, name: str, told: NDArray[np.bool_]) -> None:
-        """Refuse sums whose squares are not those of zeros and ones: sum x^2 = sum x.
+        """Refuse sums that do not come from zeros and ones: sum x^2 = sum x.
 
         Raises:
-            ReleaseError: noise does not explain the difference in a group that is told.
+            ReleaseError: noise does not explain the difference in a reported group.
         """
         per, once = 2 * self.shift + self.scale, self.shift * (self.shift + self.scale)
         apart = np.abs(self.D - per * self.A + once * self.N)
@@ -70,7 +70,7 @@ class BinaryColumn:
 
     @property
     def shares(self) -> Array:
-        """Of ones in each group."""
+        """Share of ones in each group."""
         return np.asarray(self.ones / self.N)
 
     def intervals(self, alpha: float) -> tuple[Array, Array]:
@@ -119,7 +119,8 @@ class BinaryColumn:
         return value, value - margin, value + margin
 
     def _standardised(self, entries: Array) -> Array:
-        """From records and sums of both groups, ``(..., 4)``; analytic, for its derivatives."""
+        """Return the standardised difference from records and sums of both groups, ``(..., 4)``; analytic, for its
+        derivatives."""
         N, A = entries[..., :2], entries[..., 2:]
         shares = (A - self.shift * N) / self.scale / N
         variance = (shares * (1 - shares)).sum(axis=-1, keepdims=True) / 2

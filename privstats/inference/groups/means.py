@@ -48,22 +48,23 @@ _METHODS_OF_SHARES = (
 
 @dataclass(frozen=True, eq=False)
 class GroupMeans(RowTable):
-    """Columns by group; arrays are ``(groups, columns)`` in the units of the columns as they came in.
+    """Means of columns by group; arrays are ``(groups, columns)`` in the columns' original units.
 
     Attributes:
         groups, columns: their names.
         counts: records of each group, noisy where the release is, ``(groups,)``.
-        means: of each column; NaN where a group is not told.
-        low, high: intervals of the means; infinite where a group is not told.
-        deviations: standard deviations of the columns, without intervals; NaN likewise, and of columns of 0 and 1.
-        told: ``(groups,)``.
-        pvalues: Welch's test of each column between the two groups that are told, ``(columns,)``; None for other
-            numbers of groups.
-        differences: of these two the standardised difference of each column, first less second, and the ends of its
-            interval, ``(columns, 3)``; NaN where not told, None for other numbers of groups.
-        release: the one that it was read from.
+        means: of each column; NaN where a group is not reported.
+        low, high: intervals of the means; infinite where a group is not reported.
+        deviations: standard deviations of the columns, without intervals; NaN likewise, and for columns of 0 and 1.
+        told: whether each group is reported, ``(groups,)``.
+        pvalues: Welch's test of each column between the two reported groups, ``(columns,)``; None for other numbers of
+            groups.
+        differences: standardised difference of each column between these two groups, first minus second, and the ends
+            of its interval, ``(columns, 3)``; NaN where not reported, None for other numbers of groups.
+        release: the release behind the table.
         alpha: level of the intervals.
-        levels: of each column of 0 and 1 what its 1 is, whose share ``means`` has; empty for the others.
+        levels: the meaning of 1 in each column of 0 and 1, for which ``means`` holds the share of ones; empty for other
+            columns.
 
     Example:
         >>> names = {"class_names": ("ill", "well"), "feature_names": ("dose", "age")}
@@ -90,7 +91,8 @@ class GroupMeans(RowTable):
     levels: tuple[str, ...]
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row per column and group, with test and difference beside the first group; NaN where not told."""
+        """Return one row per column and group; test and difference are in the first group's row; NaN where not
+        reported."""
         return rows_of(self)
 
     def summary(self) -> Summary:
@@ -128,28 +130,28 @@ def table_one(
     binary: Sequence[str] = (),
     alpha: float = 0.05,
 ) -> GroupMeans | GroupShares:
-    """The columns of a release by group: means of class sums, or numbers and shares of count tables.
+    """Describe the columns of a release by group: means of class sums, or numbers and shares of count tables.
 
-    Of class sums a group is a class, and every column has its mean with an interval, and Welch's test where there are
-    two groups; of count tables see :func:`~privstats.inference.groups.shares.group_shares`.
+    With class sums a group is a class; every column has its mean with an interval, and Welch's test where there are two
+    groups. For count tables see :func:`~privstats.inference.groups.shares.group_shares`.
 
     var(mean) = v / (N - 1) + (sigma_A^2 + mean^2 sigma_N^2) / N^2 with v = D / N - mean^2, at least the standard
     deviation tau of its noise, and Student's t with Satterthwaite's degrees of freedom, (var(mean) (N - 1))^2 / (v^2 /
-    (N - 1) + tau^2 / 2): N - 1 without noise. Suppressed classes are left out by name.
+    (N - 1) + tau^2 / 2): N - 1 without noise. Suppressed classes are excluded by name.
 
     The standardised difference of two groups is (m1 - m2) / sqrt((v1 + v2) / 2) (Austin, Statistics in Medicine 28
     (2009) 3083). Its interval is about *these* records, under the noise alone by the delta method; without noise it is
-    the difference itself. It is not told where noise hides a group or its spread.
+    the difference itself. It is not reported where noise hides a group or its spread.
 
     A column of 0 and 1 has n (%) in place of mean and spread: its share with Wilson's interval, and the chi-squared
     test, both widened by the noise (:mod:`privstats.inference.groups.binary_columns`).
 
     Args:
-        release: of a ``ClassSchema`` with statistics ``"NAD"``, whose transform may hold ``Centre`` and ``Scale``; or
-            of a ``CountSchema`` with tables that cross ``by`` with other variables.
-        by: of count tables the variable whose cells are the groups; of class sums None.
+        release: of a ``ClassSchema`` with statistics ``"NAD"`` and a transform that may hold ``Centre`` and ``Scale``;
+            or of a ``CountSchema`` with tables that cross ``by`` with other variables.
+        by: for count tables the variable with the groups as its cells; for class sums None.
         columns: which columns, or variables crossed with ``by``, to show, in this order; None: all.
-        binary: of class sums the columns that hold 0 and 1 alone, as their owners declare it. Sums that contradict it
+        binary: for class sums the columns that hold 0 and 1 alone, as their owners declare it. Sums that contradict it
             are refused.
         alpha: level of the intervals.
 
@@ -256,7 +258,8 @@ def _class_schema(release: Release) -> ClassSchema:
 
 
 def _differences(N: Array, A: Array, D: Array, release: Release, alpha: float) -> Array:
-    """Standardised differences of two groups and their ends under the noise, ``(columns, 3)``; NaN where not told."""
+    """Return standardised differences of two groups and their ends under the noise, ``(columns, 3)``; NaN where not
+    reported."""
     columns = A.shape[1]
     entries = np.stack([np.broadcast_to(N[:, None], A.shape), A, D]).transpose(2, 0, 1).reshape(columns, 6)
     sigma = reckoned_sigma(release)
@@ -298,7 +301,8 @@ def _welch(means: Array, sampling: Array, noise: Array, counts: Array, unsure: A
 
 
 def rows_of(means: GroupMeans) -> list[dict[str, Any]]:
-    """One row per column and group; test and difference, which are of both groups, beside the first."""
+    """Return one row per column and group; test and difference, which are of both groups, are in the first group's
+    row."""
     return [_row(means, j, i) for j in range(len(means.columns)) for i in range(len(means.groups))]
 
 

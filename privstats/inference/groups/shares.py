@@ -36,17 +36,18 @@ _CLEAR_CELL = 5.0
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """One variable by group.
+    """Numbers and shares of one variable's cells, by group.
 
     Attributes:
         cells: its cells.
         counts: noisy numbers of records, ``(groups, cells)``.
-        shares: of each cell within each group, by group and cell.
-        pvalue: of the chi-squared test; NaN where the test is not told.
-        difference: the standardised difference of two groups; NaN where it is not told, or of other numbers of groups.
-        difference_ends: of its interval, for these records under the noise alone; from 0 to infinity where not told.
-        quartiles: of a variable of ``Bins`` the first, the median and the third by group, linear inside a bin; empty of
-            categories.
+        shares: share of each cell within its group, by group and cell.
+        pvalue: of the chi-squared test; NaN where the test is not reported.
+        difference: the standardised difference of two groups; NaN where it is not reported, or for other numbers of
+            groups.
+        difference_ends: of its interval, for these records under the noise alone; from 0 to infinity where not
+            reported.
+        quartiles: by group, the three quartiles of a variable of ``Bins``, linear inside a bin; empty for categories.
 
     Example:
         >>> sex, arm = ps.Categories("sex", ("f", "m")), ps.Categories("arm", ("a", "b"))
@@ -101,7 +102,8 @@ class GroupShares(RowTable):
         return any(share.told for each in self.variables.values() for group in each.shares for share in group)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row per variable, cell and group, with test and difference of the variable; NaN where not told."""
+        """Return one row per variable, cell and group, with test and difference of the variable; NaN where not
+        reported."""
         return [
             {
                 "variable": name,
@@ -144,22 +146,22 @@ class GroupShares(RowTable):
 def group_shares(
     release: Release, by: str | None, *, columns: Sequence[str] | None = None, alpha: float = 0.05
 ) -> GroupShares:
-    """Number and share of the cells of every variable that a released table crosses with ``by``.
+    """Return number and share of the cells of every variable that a released table crosses with ``by``.
 
-    Shares are those of the records of a group whose value is known, with Wilson's intervals widened by the noise. Two
-    groups have the standardised difference d = sqrt((p - q)' S^+ (p - q)), p and q the shares of all cells but the
-    first and S the mean of both groups' multinomial covariances (Yang and Dalton, SAS Global Forum 2012, paper 335); of
-    two cells it is |p - q| / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin 2009). Its interval is for these records, under
-    the noise alone (``category_difference``); it is not told where noise could hide a cell.
+    A share is a part of the group's records with a known value, with Wilson's interval widened by the noise. Two groups
+    have the standardised difference d = sqrt((p - q)' S^+ (p - q)), p and q the shares of all cells but the first and S
+    the mean of both groups' multinomial covariances (Yang and Dalton, SAS Global Forum 2012, paper 335); for two cells
+    it is |p - q| / sqrt((p (1 - p) + q (1 - q)) / 2) (Austin 2009). Its interval is for these records, under the noise
+    alone (``category_difference``); it is not reported where noise could hide a cell.
 
     Args:
         release: of a ``CountSchema``.
-        by: the variable whose cells are the groups.
+        by: the variable with the groups as its cells.
         columns: the variables to show, in this order; None: all that are crossed with ``by``.
         alpha: level of the intervals.
 
     Raises:
-        ReleaseError: not a release of count tables, ``by`` is left out, no table crosses it with another variable, or
+        ReleaseError: not a release of count tables, ``by`` is omitted, no table crosses it with another variable, or
             with one of ``columns``.
 
     Example:
@@ -215,7 +217,8 @@ def _shares(release: Release, by: str, name: str, alpha: float, z: float) -> Sha
 
 
 def _pvalue(release: Release, by: str, name: str) -> float:
-    """Of the chi-squared test; NaN where it is not told, or, without noise, a cell is empty in every group."""
+    """Return the p-value of the chi-squared test; NaN where it is not reported, or, without noise, a cell is empty in
+    every group."""
     try:
         test = chi2_contingency(release, by, name)
     except ReleaseError:
@@ -224,7 +227,7 @@ def _pvalue(release: Release, by: str, name: str) -> float:
 
 
 def proportion_row(share: Interval) -> dict[str, object]:
-    """A share and its interval as plain values; NaN where it is not told."""
+    """Return a share and its interval as plain values; NaN where it is not reported."""
     value = share.value if share.told else math.nan
     return {"proportion": value, "conf_low": share.low, "conf_high": share.high, "told": share.told}
 
@@ -237,7 +240,7 @@ def _cell(count: float, share: Interval) -> str:
 
 
 def _quartiles(variable: Variable, counts: Array, sigma: float, z: float) -> tuple[tuple[Interval, ...], ...]:
-    """By group the quartiles of a variable of bins, whose missing values are out of the counts; none of categories."""
+    """Return the quartiles of a variable of bins by group, from counts without missing values; none for categories."""
     if not isinstance(variable, Bins):
         return ()
     known = replace(variable, missing=False)
@@ -266,15 +269,15 @@ def _or_hidden(number: float, shown: Any) -> str:
 
 
 def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> Interval:
-    """d = sqrt(a' S^+ a) with a = p - q, p and q the shares of all cells but the first, and S the mean of both groups'
-    multinomial covariances.
+    """Return d = sqrt(a' S^+ a) with a = p - q, and its interval.
 
-    The interval is for the d of *these* records, under the noise alone. With S = L L' the vector v = L^-1 a, of which d
-    is the length, has the errors L^-1 (da - dS S^-1 a / 2) to first order, a rotation aside, with covariance M. No
-    direction has more than l, the largest eigenvalue of M. The upper end is d + z sqrt(l), for v along its exact
-    direction is at most d long. The lower end inverts the length of a normal vector of covariance l I in k - 1
-    dimensions (noncentral chi-squared); it is 0 where groups may be alike, for noise enlarges a length. Both are wider
-    than needed where noise differs by direction. Without noise the interval is d itself.
+    p and q are the shares of all cells but the first, and S is the mean of both groups' multinomial covariances. The
+    interval is for the d of *these* records, under the noise alone. With S = L L' the vector v = L^-1 a of length d has
+    the errors L^-1 (da - dS S^-1 a / 2) to first order, a rotation aside, with covariance M. No direction has more than
+    l, the largest eigenvalue of M. The upper end is d + z sqrt(l), because v along its exact direction is at most d
+    long. The lower end inverts the length of a normal vector of covariance l I in k - 1 dimensions (noncentral
+    chi-squared); it is 0 where groups may be alike, because noise enlarges a length. Both ends are wider than needed
+    where noise differs by direction. Without noise the interval is d itself.
 
     Source: d of Yang and Dalton, SAS Global Forum 2012, paper 335.
 
@@ -285,7 +288,7 @@ def category_difference(counts: Array, sigma: float, alpha: float, z: float) -> 
         z: its two-sided normal quantile.
 
     Returns:
-        The difference; not told where noise could hide a cell in both groups, or a group.
+        The difference; not reported where noise could hide a cell in both groups, or a group.
     """
     records, untold = counts.sum(axis=1), Interval(math.nan, 0.0, math.inf, False)
     if not (records > 0).all():

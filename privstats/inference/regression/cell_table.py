@@ -1,4 +1,4 @@
-"""Contrasts of the cells of declared columns as a table: one column after the other, each beside its reference."""
+"""Contrasts of the cells of declared columns as a table: one column after the other, each with its reference."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 class CellTable(RowTable):
     """Each cell against the reference cell of its column; arrays have one entry per cell, ``(k,)``.
 
-    At most a fraction alpha of releases report an interval that misses, where what is assumed holds. A cell is not told
-    where noise hides its contrast, or where noise could show as many records in a cell of none; a reference is 0 by
-    definition, from 0 to 0.
+    At most a fraction alpha of releases report an interval that misses, where the assumptions hold. A cell is not
+    reported where noise hides its contrast, or where noise could show as many records in an empty cell; a reference is
+    0 by definition, from 0 to 0.
 
     Attributes:
         columns, cells: name of the column and of the cell.
-        reference: whether the others of its column are compared with this cell.
-        estimate: NaN where it is not told.
+        reference: whether the other cells of its column are compared with this one.
+        estimate: NaN where it is not reported.
         error, noise_error: standard errors, sampling and noise together, and of the noise alone.
-        low, high: the interval; infinite where it is not told.
+        low, high: the interval; infinite where it is not reported.
         pvalue: two-sided, of "no difference"; NaN of a reference.
         told: whether the interval is bounded.
         alpha: 1 less the level of the intervals.
-        level: of a record of all references, with its interval.
+        level: of a record in the reference cell of every column, with its interval.
         regression: the fit.
 
     Example:
@@ -74,7 +74,7 @@ class CellTable(RowTable):
         return cells_as_ratios(self) if exponentiate else cells_summary(self)
 
     def to_frame(self, *, exponentiate: bool = False) -> Any:
-        """One row per column and cell, as a pandas DataFrame; with ``exponentiate`` ratios beside the contrasts.
+        """Return one row per column and cell, as a pandas DataFrame; ``exponentiate`` adds ratios to the contrasts.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -149,7 +149,7 @@ def _reference(column: ColumnCells, cell: str | None) -> int:
 
 
 def _rows(column: ColumnCells, reference: int, parameters: int) -> Array:
-    """Of each cell its contrast with the reference, from the parameters, ``(cells, m)``."""
+    """Return the matrix that maps parameters to each cell's contrast with the reference, ``(cells, m)``."""
     rows = np.zeros((len(column.cells), parameters))
     for cell, place in enumerate(column.places):
         if place >= 0:

@@ -1,4 +1,5 @@
-"""What a clip may have done to a regression's targets, from the released sums alone, and the table that is not told."""
+"""Estimate from the released sums alone how many of a regression's targets were clipped, and hide the table where too
+many were."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def share_beyond(mean: float, square: float, bound: float) -> float:
         return 0.0
 
     def centre(size: float) -> float:
-        """The mean of the law of this size whose clipped mean is the one given."""
+        """Return the mean of the law of this size that has the given clipped mean."""
         reach = 1 + _FAR * size
         return float(brentq(lambda m: _moments(m, size)[0] - mean, -reach, reach))
 
@@ -92,7 +93,8 @@ class Saturation(NamedTuple):
 
 
 def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Saturation | None:
-    """From the released, noisy sums; None for several targets, whose energy is one number, or without an intercept."""
+    """Return the saturation from the released, noisy sums; None without an intercept, or for several targets, which
+    have one energy."""
     if schema.targets > 1 or not sums.intercept:
         return None
     beyond = share_beyond(sums.mean, sums.equations.q / sums.records, schema.target_bound)
@@ -101,12 +103,12 @@ def saturation_of(schema: RidgeSchema, release: Release, sums: LinearSums) -> Sa
 
 
 def hides(saturation: Saturation | None, unclipped: bool) -> bool:
-    """Whether so many targets may have been clipped that no coefficient is told."""
+    """Return whether so large a share of targets may have been clipped that no coefficient is reported."""
     return saturation is not None and not unclipped and saturation.targets > _MOST
 
 
 def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
-    """What is known of clipped targets, in a sentence; empty where there is nothing to say."""
+    """Return a sentence on clipped targets; empty where none is needed."""
     if saturation is None or unclipped or saturation.targets < _SATURATED:
         return ""
     told = "so no coefficient is told" if hides(saturation, unclipped) else "which would pull coefficients toward 0"
@@ -119,10 +121,10 @@ def clip_note(saturation: Saturation | None, unclipped: bool) -> str:
 
 @dataclass(frozen=True)
 class Hidden:
-    """Errors of which nothing is told.
+    """Errors of a regression that reports no coefficient.
 
     Attributes:
-        errors: those of the sums as they are, for standard errors.
+        errors: errors computed from the sums, for standard errors.
     """
 
     errors: Errors
@@ -147,7 +149,7 @@ class Hidden:
         return np.zeros(len(self.estimate), dtype=np.bool_)
 
     def statistics(self, null: Array | float = 0.0) -> Array:
-        """As of the sums."""
+        """Return the statistics computed from the sums."""
         return self.errors.statistics(null)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:  # noqa: ARG002  of no value
@@ -159,7 +161,7 @@ class Hidden:
         return np.full(len(self.estimate), -np.inf), np.full(len(self.estimate), np.inf)
 
     def combined(self, rows: Array) -> Hidden:
-        """The same of linear combinations of the parameters, ``(r, m)``."""
+        """Return hidden errors of linear combinations of the parameters, ``(r, m)``."""
         return Hidden(self.errors.combined(rows))
 
     def joint_pvalue(self) -> float:

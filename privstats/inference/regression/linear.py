@@ -48,7 +48,8 @@ def ols(
     cov_type: CovType = "auto",
     unclipped: bool = False,
 ) -> Regression:
-    """Ordinary least squares from a release of a :class:`~privstats.RidgeSchema`, with intervals that hold under noise.
+    """Fit ordinary least squares from a release of a :class:`~privstats.RidgeSchema`, with intervals that hold under
+    noise.
 
     Post-processing of the release, so it costs no privacy; one release gives every submodel. Unlike
     :class:`privstats.heads.Ridge` it shrinks nothing: an interval of a penalised coefficient would cover its
@@ -57,9 +58,9 @@ def ols(
     Args:
         release: with or without noise; or those of a ``Binned`` course over such a plan, in order, None for a count
             session without a sum: the last one is read, and the promise is that of all. The plan may map records by
-            ``Centre``, ``Scale`` and a last ``ConstantFeature``; coefficients are per unit of the columns as they came
-            in. Or by ``Cells`` and a last ``ConstantFeature``: parameters are contrasts of cells, which
-            :meth:`Regression.cells` shows by column; behind cut points that were found, of the cells between these.
+            ``Centre``, ``Scale`` and a last ``ConstantFeature``; coefficients are per unit of the original columns. Or
+            by ``Cells`` and a last ``ConstantFeature``: parameters are contrasts of cells, which
+            :meth:`Regression.cells` shows by column; with estimated cut points, contrasts of the cells between these.
         columns: names or numbers of the columns in the model; all if omitted.
         target: which target, where the release has several. Their energy is released together, so the residual variance
             of all replaces that of one, and intervals are conservative.
@@ -67,9 +68,9 @@ def ols(
         cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"folds"``: from the schema's folds, valid
             where the variance depends on the columns. ``"auto"``: folds where the schema has at least 8, else
             nonrobust. F folds have sqrt(F) times the noise of one sum, whichever is read.
-        unclipped: say that no target was clipped, because every party's clip report counts none. Otherwise no
-            coefficient is told where more than a tenth of the targets would be beyond the bound if they were normal:
-            two moments do not show whether values were clipped or lie just inside.
+        unclipped: state that no target was clipped, because every party's clip report counts none. Otherwise no
+            coefficient is reported where more than a tenth of the targets would be beyond the bound if they were
+            normal: two moments do not show whether values were clipped or are just inside.
 
     Assumes:
         The model is linear, records are independent, clipping is negligible, clients are honest. Noise is no
@@ -178,11 +179,11 @@ class PartErrors:
     """Wald tests and intervals about the whole solution, with errors from leaving out one part at a time.
 
     ``se_j^2 = (F - 1) / F sum_f (w_(f) - w)_j^2`` with w_(f) from the sums without part f, and Student's t with F - 1
-    degrees. The parts carry the noise of the sums already. A parameter is told where test inversion tells it at that
-    quantile and every G without a part is positive definite.
+    degrees. The parts carry the noise of the sums already. A parameter is reported where test inversion reports it at
+    that quantile and every G without a part is positive definite.
 
     Attributes:
-        inversion: of the whole sums, with F - 1 degrees.
+        inversion: of the total sums, with F - 1 degrees.
         parts: the sums of the parts.
     """
 
@@ -220,7 +221,8 @@ class PartErrors:
             return np.where(step == 0, 0.0, step / self.error)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null", never below the level at which the parameter is told."""
+        """Return two-sided p-values of "parameter == null", never below the level at which the parameter is
+        reported."""
         least = self.inversion.least_level() if self._positive else np.ones(len(self.estimate))
         return np.maximum(two_sided(np.abs(self.statistics(null)), self.inversion.degrees), least)
 
@@ -235,7 +237,7 @@ class PartErrors:
         return np.where(told, low, -np.inf), np.where(told, high, np.inf)
 
     def combined(self, rows: Array) -> PartErrors:
-        """The same of linear combinations of the parameters, ``(r, m)``."""
+        """Return the errors of linear combinations of the parameters, ``(r, m)``."""
         return PartErrors(self.inversion.combined(rows), self.parts)
 
     def joint_pvalue(self) -> float:

@@ -1,7 +1,7 @@
 """A random intercept by REML from sums within sites at a few pulls, without noise.
 
 A site of n records of mean m adds ``f(l) m m'`` between sites to ``Q(l)``, f(l) = n l / (n + l), and for every pull the
-same within. So ``T(lambda) = sum w_i Q(l_i)`` with weights that sum to 1 stands for Q at any lambda where
+same within. So ``T(lambda) = sum w_i Q(l_i)`` with weights that sum to 1 approximates Q at any lambda where
 ``sum w_i f(l_i)`` is close to f(lambda) for all sizes that a site may have. The log-determinant of REML needs no more
 sums: its derivative in lambda is ``-T_11 / lambda^2`` with T_11 the constant's own entry. The public function is
 ``sites.mixed``.
@@ -109,7 +109,7 @@ class MixedErrors:
     Attributes:
         estimate: ``(m,)``.
         covariance: ``(m, m)``.
-        degrees: of the t quantiles, ``(m,)``; 0 where a parameter is not told.
+        degrees: of the t quantiles, ``(m,)``; 0 where a parameter is not reported.
     """
 
     estimate: Array
@@ -135,7 +135,7 @@ class MixedErrors:
         return np.asarray((self.estimate - null) / self.error)
 
     def pvalues(self, null: Array | float = 0.0) -> Array:
-        """Two-sided p-values of "parameter == null"; 1 where it is not told."""
+        """Return two-sided p-values of "parameter == null"; 1 where a parameter is not reported."""
         sizes = np.abs(self.statistics(null))
         pairs = zip(sizes, self.degrees, strict=True)
         return np.array([float(two_sided(size, degrees)) if degrees > 0 else 1.0 for size, degrees in pairs])
@@ -147,7 +147,7 @@ class MixedErrors:
         return self.estimate - margin, self.estimate + margin
 
     def combined(self, rows: Array) -> MixedErrors:
-        """The same for linear combinations, with the fewest degrees of freedom among their parameters."""
+        """Return the errors of linear combinations, each with the fewest degrees of freedom among its parameters."""
         degrees = np.where(rows != 0, self.degrees, np.inf).min(axis=1)
         return MixedErrors(rows @ self.estimate, rows @ self.covariance @ rows.T, degrees)
 

@@ -24,17 +24,17 @@ _TITLES = {"logistic": "Logistic regression", "poisson": "Poisson regression"}
 
 
 def logit(releases: Sequence[Release | None]) -> Regression:
-    """Logistic regression from all releases of a ``Newton`` course, in order.
+    """Fit a logistic regression from all releases of a ``Newton`` course, in order.
 
-    Coefficients are log odds ratios per unit of the columns as they came in. Intervals and p-values include what the
-    next Newton step could change. A coefficient is told only where that is at most two standard errors, and where the
-    information along it has settled: rounds that ended before they converged tell no coefficient. Give the schema a
-    public ``rate=`` where outcomes are rare, and take more rounds there and where an odds ratio is large: eight for a
-    log odds ratio of 5. Of declared columns (``Cells`` and a last ``ConstantFeature``) parameters are contrasts of
-    cells, which :meth:`Regression.cells` shows by column.
+    Coefficients are log odds ratios per unit of the original columns. Intervals and p-values include the possible
+    change in the next Newton step. A coefficient is reported only where that change is at most two standard errors, and
+    where the information along it has settled: rounds that ended before they converged report no coefficient. Give the
+    schema a public ``rate=`` where outcomes are rare, and take more rounds there and where an odds ratio is large:
+    eight for a log odds ratio of 5. With declared columns (``Cells`` and a last ``ConstantFeature``) parameters are
+    contrasts of cells, which :meth:`Regression.cells` shows by column.
 
     Args:
-        releases: of every round; None for one that ended without a sum. Of a ``Binned`` course its counts come first.
+        releases: of every round; None for one that ended without a sum. A ``Binned`` course begins with its counts.
 
     Raises:
         ReleaseError: no release, releases of another regression, or out of order.

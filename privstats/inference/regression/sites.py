@@ -33,20 +33,20 @@ def fixed_effects(
     columns: Sequence[str | int] | None = None,
     cov_type: Literal["auto", "nonrobust", "groups"] = "auto",
 ) -> Regression:
-    """Linear regression with one level per site, from a release of a :class:`~privstats.SitesSchema`.
+    """Fit a linear regression with one level per site, from a release of a :class:`~privstats.SitesSchema`.
 
-    **Slopes that differ by site** make these intervals too short: at slopes of .1 to .3 whose standard deviation over
-    sites is .1 they cover 75 % where 95 is claimed. ``SitesSchema(groups=F)`` avoids that: errors come from leaving out
+    **Slopes that differ by site** make these intervals too short: at slopes of .1 to .3 with a standard deviation of .1
+    over sites they cover 75 % where 95 is claimed. ``SitesSchema(groups=F)`` avoids that: errors come from leaving out
     one group of sites at a time, with F - 1 degrees of freedom. They need no assumption inside a site; where sites
     differ much in size or in the spread of a column they are somewhat too short (91 % was measured).
 
-    The same numbers as least squares with a dummy for every site, the site effects themselves left out; there is no
-    intercept, and a column that is constant within every site cannot be told. R-squared is that within sites.
+    The numbers are those of least squares with a dummy for every site, without the site effects themselves; there is no
+    intercept, and a column that is constant within every site cannot be reported. R-squared is that within sites.
     Post-processing of the release, so it costs no privacy.
 
     Args:
         release: with or without noise, of ``pulls=(0,)``. The plan may map columns by ``Centre`` and ``Scale``;
-            coefficients are per unit of the columns and the target as they came in.
+            coefficients are per unit of the original columns and target.
         columns: names or numbers of the columns in the model; all if omitted.
         cov_type: ``"nonrobust"``: one residual variance, by test inversion. ``"groups"``: from the schema's groups.
             ``"auto"``: groups where there are some.
@@ -57,7 +57,7 @@ def fixed_effects(
         the interval.
 
     Raises:
-        ReleaseError: a release that cannot be read so, with the remedy.
+        ReleaseError: a release without these sums, with the remedy.
 
     Example:
         >>> from privstats.session import aggregate_unmasked
@@ -142,15 +142,15 @@ class MixedRegression(Regression):
 def mixed(
     release: Release, sizes: tuple[int, int] = (10, 1000), *, columns: Sequence[str | int] | None = None
 ) -> MixedRegression:
-    """Linear regression with a random intercept by site, by REML, from exact sums at two to four pulls.
+    """Fit a linear regression with a random intercept by site, by REML, from exact sums at two to four pulls.
 
     With ``pulls=(.4, 4, 30, 400)`` and sites within ``sizes`` coefficients and standard errors are within a tenth of a
     standard error of REML on the pooled records; with three pulls within a fifth. Only from releases without noise: the
     smallest eigenvalues of noisy sums are lost in it. :func:`fixed_effects` needs one pull, reveals less of the sites
     and works under noise; use a random intercept for columns that are the same for all records of a site.
 
-    The intercept, and columns whose variance comes for more than half from the sites' levels, have as many degrees of
-    freedom as there are sites, less the number of these.
+    The intercept, and columns with more than half of their variance between sites, have degrees of freedom equal to the
+    number of sites minus the number of these parameters.
 
     Args:
         release: of ``pulls`` above 0 and a transform that ends in ``ConstantFeature``.
@@ -162,7 +162,7 @@ def mixed(
         independent of the columns, independent records, negligible clipping, honest clients.
 
     Raises:
-        ReleaseError: a release that cannot be read so, with the remedy.
+        ReleaseError: a release without these sums, with the remedy.
 
     Example:
         >>> pulls, sites = (0.4, 4.0, 30.0, 400.0), np.random.default_rng(0)
@@ -313,7 +313,8 @@ class _Blocks:
         return cls(G, h, unit**2 * float(Q[:, -1, -1].sum()), release.moments.N)
 
     def equations(self, sigma: float, unit: float, degrees: float) -> NormalEquations:
-        """The sums of all groups, whose entries of Q together carry noise ``sigma``; ``unit`` is a target's."""
+        """Return the sums of all groups, with total noise ``sigma`` in the entries of Q; ``unit`` is the target's
+        unit."""
         noise = {"sigma_G": sigma, "sigma_h": sigma * unit / math.sqrt(2), "sigma_q": sigma * unit**2}
         return NormalEquations(self.G.sum(axis=0), self.h.sum(axis=0), self.q, **noise, degrees=degrees)
 

@@ -43,13 +43,13 @@ def summarise(table: Regression, alpha: float) -> Summary:
 
 
 def source_of(table: Regression, alpha: float, more: str = "") -> Source:
-    """What a regression's table rests on; ``more`` is assumed too."""
+    """Return the basis of a regression's table; ``more`` is a further assumption."""
     assumed = f"{table.assumed},{more} independent records, negligible clipping, honest clients"
     return Source(table.release, alpha, assumed, (*table.counts, *(table.release.plan,) * table.rounds))
 
 
 def fitted_words(table: Regression) -> str:
-    """How a regression was fitted."""
+    """Describe how a regression was fitted."""
     columns = [each.name for each in table.column_cells] or [name for name in table.names if name != "const"]
     rounds = f", in {table.rounds} rounds of score and information" if table.rounds > 1 else ""
     return f"{table.model} on {listed(columns)}{rounds}; standard errors are {table.cov_type} ({table.cov_reason})."
@@ -123,12 +123,12 @@ def _cells(
 
 
 def ratio_of(model: str) -> str | None:
-    """What ``exp`` of a coefficient is called; None of a model whose coefficients are no logarithms."""
+    """Return the name of ``exp`` of a coefficient; None for a model with coefficients that are no logarithms."""
     return _RATIOS.get(model)
 
 
 def _named(model: str) -> str:
-    """The same, or a refusal.
+    """Return the name of ``exp`` of a coefficient, or refuse.
 
     Raises:
         ReleaseError: coefficients of this model are no logarithms.
@@ -201,9 +201,9 @@ def cells_as_ratios(table: CellTable) -> Summary:
 
 
 def with_ratios(rows: Sequence[Mapping[str, object]], model: str) -> list[dict[str, object]]:
-    """Rows of coefficients with their ratios, ``ratio_low`` and ``ratio_high`` beside them; without the constant.
+    """Return rows of coefficients with their ratios, ``ratio_low`` and ``ratio_high``; without the constant.
 
-    A row that is not told has NaN, from 0 to infinity.
+    A row that is not reported has NaN, from 0 to infinity.
     """
     ratios = {_named(model).replace(" ", "_"): "estimate", "ratio_low": "conf_low", "ratio_high": "conf_high"}
     return [

@@ -32,9 +32,9 @@ _ALPHA = 0.05
 class Regression(RowTable):
     """A fitted linear regression; arrays have one entry per parameter, the intercept first.
 
-    A parameter whose interval is unbounded at a level is *not told* there: noise hides it, and its interval is
-    (-inf, inf). The claim is that **at most a fraction alpha of releases report an interval that misses**, where what
-    is :attr:`assumed` holds.
+    A parameter is *not reported* at a level where its interval is unbounded: noise hides it, and its interval is (-inf,
+    inf). The claim is that **at most a fraction alpha of releases report an interval that misses**, where the
+    assumptions in :attr:`assumed` hold.
 
     Attributes:
         names: of the parameters.
@@ -45,16 +45,17 @@ class Regression(RowTable):
             holds several targets.
         condition_number: of the model's columns, as statsmodels has it; None where noise makes the Gram matrix
             indefinite.
-        saturation_: how close the clip comes to the records; None where unknown.
-        cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``, and ``cov_reason`` says why.
+        saturation_: the estimated share of clipped targets and the records' size relative to the clip; None where
+            unknown.
+        cov_type: ``"nonrobust"``, ``"folds"``, ``"groups"`` or ``"REML"``, and ``cov_reason`` explains the choice.
         notes: warnings, one sentence each.
         release: the release behind it.
         columns: number of released columns, without the constant.
         errors: computes intervals and tests.
         model, assumed: the model and its assumptions, in words.
-        rounds: number of releases behind it, each of which cost what the last one's plan says.
-        counts: plans of the counts that found the cut points of its columns; none where these are public.
-        column_cells: of declared columns their cells and parameters, which :meth:`cells` reads.
+        rounds: number of releases behind it; each cost the price in the last one's plan.
+        counts: plans of the counts that gave the cut points of its columns; none where these are public.
+        column_cells: cells and parameters of declared columns, which :meth:`cells` reads.
 
     Example:
         >>> X = np.array([[0.1], [0.2], [0.4], [0.8]])
@@ -85,15 +86,16 @@ class Regression(RowTable):
 
     @property
     def params(self) -> Array:
-        """Estimates, per unit of the columns as they came in; NaN where a parameter is not told at alpha = .05.
+        """Estimates, per unit of the original columns; NaN where a parameter is not reported at alpha = .05.
 
-        Noise hides it there, and a number is used by those who read it; ``errors.estimate`` has it for computations.
+        Noise hides such a parameter, and readers use every number that they see; ``errors.estimate`` has it for
+        computations.
         """
         return self._shown(_ALPHA)
 
     @property
     def remark(self) -> str:
-        """What a star at the estimates stands for; empty where they need none."""
+        """Meaning of a star at the estimates; empty where they need none."""
         return ""
 
     @property
@@ -122,11 +124,11 @@ class Regression(RowTable):
         return self.errors.told(_ALPHA)
 
     def conf_int(self, alpha: float = _ALPHA, *, about: Literal["population", "sums"] = "population") -> Array:
-        """Intervals, shape ``(m, 2)``; (-inf, inf) where a parameter is not told at this level.
+        """Return intervals, shape ``(m, 2)``; (-inf, inf) where a parameter is not reported at this level.
 
         Args:
             alpha: level, above 0 and at most .5.
-            about: ``"population"``: an interval for the population of which the records are a sample. ``"sums"``: for
+            about: ``"population"``: an interval for the population from which the records are a sample. ``"sums"``: for
                 the number that the exact sums of the same records would have given, so that the interval covers the
                 noise alone.
 
@@ -254,8 +256,8 @@ class ContrastTest(NamedTuple):
     """One linear combination of parameters.
 
     Attributes:
-        value: its estimate; NaN where it is not told.
-        low, high: its interval; infinite where it is not told.
+        value: its estimate; NaN where it is not reported.
+        low, high: its interval; infinite where it is not reported.
         told: whether the interval is bounded.
         pvalue: two-sided.
 

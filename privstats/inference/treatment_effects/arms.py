@@ -62,12 +62,12 @@ class Total:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Records of one arm that are in no other sum (CONSORT 13b): whole numbers of at least 0, which add up as printed.
+    """Records of one arm that are in no other sum (CONSORT 13b): integers of at least 0, which add up as printed.
 
     Attributes:
         arm: the text of the arm, or ``"treated"``, ``"others"`` and ``"unknown"``.
-        outcome: those whose outcome cannot be read.
-        column: the others: a column cannot be read, or has no subgroup.
+        outcome: those with an unreadable outcome.
+        column: the other ones: a column cannot be read, or has no subgroup.
     """
 
     arm: str
@@ -86,7 +86,8 @@ def together(several: Sequence[Total]) -> Total:
 
 
 def left_out_of(read: CourseSums) -> tuple[LeftOut, ...]:
-    """Those of the treated, of the others and of no known arm; none where the plan does not count them."""
+    """Return the excluded records of the treated, of the others and of no known arm; none where the plan does not count
+    them."""
     if not read.schema.left_out:
         return ()
     counts, sigma = np.maximum(np.rint(read.last.moments.O), 0.0), float(reckoned_sigma(read.last).get("O", 0.0))
@@ -97,7 +98,7 @@ def left_out_of(read: CourseSums) -> tuple[LeftOut, ...]:
 
 @dataclass(frozen=True)
 class ArmOutcome:
-    """What one arm had of one outcome.
+    """One arm's mean of one outcome, with its interval.
 
     With n records and h the sum of outcomes about the middle of their range, both noisy, a mean m away from the middle
     is accepted where ``(h - m n)^2 <= z^2 (n v(m) + sigma_h^2 + (c + m)^2 sigma_n^2)``, c the middle: h is a released
@@ -107,11 +108,11 @@ class ArmOutcome:
     spread, and is up to sqrt 2 times as wide as it need be where they do not.
 
     Attributes:
-        outcome: its name; empty where it has none.
+        outcome: its name; empty for an outcome without one.
         arm: the text of the arm, or ``"treated"`` and ``"others"``.
         analysed: records; both arms add up to the records of the table.
         events: of a 0/1 outcome; None of a measured one.
-        mean: of the outcome, of a 0/1 outcome the risk; NaN where noise hides it.
+        mean: of the outcome; for a 0/1 outcome the risk; NaN where noise hides it.
         low, high: ends of its interval; infinite where noise hides it.
 
     Example:
@@ -193,7 +194,7 @@ def is_binary(schema: EffectSchema, place: int) -> bool:
 
 
 def arm_names(schema: EffectSchema) -> tuple[str, str]:
-    """What the treated and the others are called."""
+    """Return the names of the treated and of the others."""
     levels, last = levels_of(schema), schema.transform[-1]
     arm = schema.feature_names[last.column] if schema.feature_names and isinstance(last, ByArm) else ""
     texts = None if levels is None else levels.of(arm)
@@ -201,7 +202,7 @@ def arm_names(schema: EffectSchema) -> tuple[str, str]:
 
 
 def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome, ArmOutcome]:
-    """Both arms of one outcome in all records, the treated first.
+    """Return both arms of one outcome in all records, the treated first.
 
     Args:
         read: the releases.
@@ -209,7 +210,7 @@ def arm_outcomes(read: CourseSums, place: int, alpha: float) -> tuple[ArmOutcome
         alpha: level of the intervals.
 
     Raises:
-        ReleaseError: the outcome lines were left out, whose sums these are.
+        ReleaseError: the course omitted the outcome lines, which give these sums.
     """
     schema, split = read.schema, analysed(read)
     if read.arms is None or split is None:
@@ -287,11 +288,11 @@ class ArmTable(RowTable):
 
     @property
     def told(self) -> bool:
-        """Whether some arm or effect is told."""
+        """Whether any arm or effect is reported."""
         return any(each.told for each in self.arms) or any(each.told for each in self.effects)
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row per arm and effect; numbers that are not told are NaN."""
+        """Return one row per arm and effect; numbers that are not reported are NaN."""
         rows: list[dict[str, object]] = []
         for place, effect in enumerate(self.effects):
             for arm in self.arms[2 * place : 2 * place + 2]:

@@ -27,16 +27,16 @@ _HIDDEN = [*[HIDDEN] * 3, "-inf", "inf", HIDDEN, "-inf", "inf"]
 
 @dataclass(frozen=True, eq=False)
 class Balance(Framed):
-    """Columns of the treated beside those of the others; arrays have one entry per column.
+    """Columns of the treated compared with those of the others; arrays have one entry per column.
 
     Attributes:
         columns: their names.
-        means: of the treated and of the others, ``(m, 2)``, in the units of the columns; NaN where not told.
+        means: of the treated and of the others, ``(m, 2)``, in the units of the columns; NaN where not reported.
         difference: standardised mean differences, (treated - others) / sqrt of the mean of both variances.
-        low, high: intervals of the differences of *these* records, under the noise alone; infinite where not told.
-        told: whether noise leaves the records and spreads of both arms to be read.
-        weighted: of every column the same difference, low and high end after weighting the arms, ``(m, 3)``; None where
-            the last session did not release it.
+        low, high: intervals of the differences of *these* records, under the noise alone; infinite where not reported.
+        told: whether the records and spreads of both arms exceed the noise.
+        weighted: each column's difference, low and high end after weighting the arms, ``(m, 3)``; None where the last
+            session did not release it.
 
     Example:
         >>> from privstats.estimates.effect import ArmSums
@@ -56,7 +56,8 @@ class Balance(Framed):
     weighted: Array | None = None
 
     def to_rows(self) -> list[dict[str, object]]:
-        """One row per column, after weighting too where that was released; numbers that are not told are NaN."""
+        """Return one row per column, after weighting too where that was released; numbers that are not reported are
+        NaN."""
         treated, others = self.means.T
         columns: dict[str, Any] = {"variable": self.columns, "mean_treated": treated, "mean_others": others}
         columns |= {"smd": self.difference, "smd_low": self.low, "smd_high": self.high}
@@ -105,7 +106,7 @@ class _Arms(NamedTuple):
 
     @classmethod
     def of(cls, sums: ArmSums) -> _Arms:
-        """From the outcome session's sums."""
+        """Return the arms from the outcome session's sums."""
         n = np.array(sums.records)
         first = np.stack([G[:-1, -1] / sums.constant for G in sums.G], axis=1)
         second = np.stack([np.diagonal(G)[:-1] for G in sums.G], axis=1)
@@ -132,10 +133,10 @@ class WeightedSums:
 
 
 def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Array:
-    """Standardised differences after weighting with the ends of their intervals under the noise, ``(m, 3)``.
+    """Return standardised differences after weighting with the ends of their intervals under the noise, ``(m, 3)``.
 
-    Arms whose weights do not add up to the same are compared by their weighted means, to first order: of a column's sum
-    the constant's is taken out, times the column's mean. Units are those of the differences before.
+    Arms with unequal sums of weights are compared by their weighted means, to first order: from a column's sum, the
+    constant's sum times the column's mean is subtracted. Units are those of the differences before weighting.
 
     Args:
         sums: of the outcome session, for means and spreads.
@@ -160,12 +161,13 @@ def weighted_balance(sums: ArmSums, weighted: WeightedSums, alpha: float) -> Arr
 
 
 def standardised_differences(entries: Array, deviations: Array, told: NDArray[np.bool_]) -> tuple[Array, Array]:
-    """Differences of many columns and their standard errors under the noise; NaN and infinite where not told.
+    """Return differences of many columns and their standard errors under the noise; NaN and infinite where not
+    reported.
 
     Args:
-        entries: of each column as :func:`standardised` takes them, ``(m, 6)``.
+        entries: of each column, as for :func:`standardised`, ``(m, 6)``.
         deviations: noise standard deviations of the six.
-        told: which columns are, ``(m,)``.
+        told: which columns are reported, ``(m,)``.
     """
     values, errors = np.full(len(entries), np.nan), np.full(len(entries), np.inf)
     for place in np.flatnonzero(told):
@@ -184,7 +186,7 @@ def standardised(entries: Array) -> Array:
 
 
 def _units(schema: Any, width: int) -> tuple[Array, Array]:
-    """Of every column but the arm: u = scale x + shift."""
+    """Return scale and shift of every column but the arm: u = scale x + shift."""
     arm = schema.transform[-1].column
     scale, shift = map_columns(schema.transform[:-1], width + 1)
     return np.delete(scale, arm), np.delete(shift, arm)

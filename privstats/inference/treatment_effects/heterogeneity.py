@@ -1,6 +1,6 @@
 """Do effects differ between groups of sites? Cochran's Q, I-squared and the spread of sites, from a few noisy sums.
 
-No estimate of a site, and none of a group, is shown: what is read is how far groups lie apart beside their errors.
+No estimate for a site or a group is shown: the test compares the distance between groups with their errors.
 """
 
 from __future__ import annotations
@@ -114,19 +114,20 @@ class Heterogeneity:
 
 
 def heterogeneity_of(sums: GroupSums, sites: int) -> Heterogeneity:
-    """Welch's (1951) test between groups, whose variances are shrunk towards each other as far as noise hides them.
+    """Run Welch's (1951) test between groups; their variances are shrunk towards each other as far as noise hides them.
 
-    With variances of their own, groups whose noise makes one small weigh most, and Q rejects 8 to 9 % where it says 5.
-    A group's variance is therefore the mean's, v, and of its distance from it the part ``max(0, 1 - (F - 1) d^2 / sum
-    of squared distances)`` (James and Stein), d the noise in one. Its degrees of freedom are Satterthwaite's (1946) for
-    the noise that is left. The spread of sites is DerSimonian and Laird's (1986) of groups, times sqrt(K / F).
+    With separate variances, groups with a variance that noise made small weigh most, and Q rejects 8 to 9 % at a level
+    of 5 %. A group's variance is therefore the mean's, v, plus the fraction ``max(0, 1 - (F - 1) d^2 / sum of squared
+    distances)`` of its distance from v (James and Stein), d the noise in one. Its degrees of freedom are
+    Satterthwaite's (1946) for the remaining noise. The spread of sites is DerSimonian and Laird's (1986) for groups,
+    times sqrt(K / F).
 
     Args:
         sums: of the groups.
-        sites: K, how many sites are in them.
+        sites: K, the number of sites in them.
 
     Raises:
-        ReleaseError: noise hides how many records a group has.
+        ReleaseError: noise hides the number of records in a group.
     """
     F = len(sums.S)
     if not (_SURE * sums.sigma_W < sums.W).all() or not (sums.records >= _FEWEST).all():
@@ -171,7 +172,7 @@ def _between(q: float, raised: float, second: float, w: Array) -> float:
 
 
 def _variances(sums: GroupSums, estimates: Array) -> tuple[Array, Array]:
-    """Of the groups' estimates, and the degrees of freedom of each."""
+    """Return the variances of the groups' estimates, and the degrees of freedom of each."""
     F, W, n = len(sums.S), sums.W, sums.records
     own, total = sums.second - (sums.S**2 / W if sums.centred else 0.0), float(n.sum())
     mean = max(float(own.sum()), math.sqrt(F) * sums.deviation) / total * n

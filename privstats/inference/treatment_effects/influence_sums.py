@@ -1,4 +1,5 @@
-"""From the releases of an ``Effect`` course to ratios of sums: of each outcome, over all records or some subgroups.
+"""Compute ratios of sums from the releases of an ``Effect`` course, for each outcome, over all records or some
+subgroups.
 
 Sums of disjoint subgroups add up, and so do the variances of the noise in them.
 """
@@ -50,7 +51,7 @@ class InfluenceSums:
 
     @classmethod
     def of(cls, release: Release, place: int = 0, blocks: Sequence[int] | None = None) -> InfluenceSums:
-        """Of a release.
+        """Build the sums of one outcome from a release.
 
         Args:
             release: of the last session.
@@ -97,13 +98,14 @@ class CourseSums:
 
     @cached_property
     def assigned(self) -> ArmSums | None:
-        """Sums by arm of all records, also of those whose outcome is missing; None where the lines were left out."""
+        """Sums by arm of all records, also of those with a missing outcome; None where the course omitted the lines."""
         if self.schema.missing:
             return assigned_sums(self.schema, self.present[0])
         return None if self.arms is None else self.arms[0]
 
     def nuisances(self, place: int) -> Nuisances | None:
-        """What the published propensity and the lines of an outcome may add; None where none was fitted."""
+        """Return the variance that the published propensity and the lines of an outcome may add; None where no
+        propensity was fitted."""
         if not self.schema.fits_propensity or self.arms is None or self.assigned is None:
             return None
         rounds, outcome = self.present[:-2], self.present[-2]
@@ -230,7 +232,7 @@ def ratio_of(
 
 
 def _ratio_of_means(schema: EffectSchema, sums: InfluenceSums, line: Values, *, fitted: bool) -> RatioOfMeans:
-    """Both parts of the ratio with their second moments, each no less than the noise in it."""
+    """Return the ratio's two parts with their second moments, each no less than the noise in it."""
     C, D, n = schema.unit(line), schema.largest_weight, max(sums.n, 1.0)
     left = max(n - (3 * schema.width if fitted else 1), 1.0)
     S, W = C * sums.t, D * sums.W
@@ -271,6 +273,7 @@ def difference_of(schema: EffectSchema, sums: InfluenceSums, *, fitted: bool) ->
 
 
 def _second_moment(schema: EffectSchema, sums: InfluenceSums, C: float) -> float:
-    """Of the influences, in squared units of the outcome; about their mean where weights are 0 or 1."""
+    """Return the second moment of the influences, in squared units of the outcome; about their mean where weights are 0
+    or 1."""
     second = C**2 * (sums.n - sums.s)
     return second if schema.estimand == "overlap" else second - (C * sums.t) ** 2 / max(sums.W, 1.0)

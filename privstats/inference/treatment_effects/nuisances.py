@@ -1,7 +1,7 @@
-"""What errors of a propensity and of outcome lines may add to an effect: their product, in squares.
+"""Bound the variance that errors of a propensity and of outcome lines add to an effect: their product, in squares.
 
-An influence value has no error of first order in either, so what is left is a product of the two. They come from
-sessions with noise of their own, so it has mean 0 and enters as variance.
+An influence value has no error of first order in either, so a product of the two remains. They come from sessions with
+independent noise, so the product has mean 0 and enters as variance.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _LEAST = 1e-9  # of the largest eigenvalue of a matrix that is inverted
 
 @dataclass(frozen=True)
 class Nuisances:
-    """What a published propensity and published lines add to the variance of S.
+    """Variance that a published propensity and published lines add to S.
 
     Attributes:
         variance: the sum over arms of tr(M S_a M S_w), M the sum of the other arm's x x', S_a the covariance of a line
-            and of what its penalty takes, S_w that of w; in squared units of the outcome, for the outcome session's
-            records.
-        most: the same of any part of these records, at most: min over both orders of the largest eigenvalue of
+            including the shrinkage by its penalty, S_w that of w; in squared units of the outcome, for the outcome
+            session's records.
+        most: the largest such variance for any part of these records: min over both orders of the largest eigenvalue of
             M^1/2 S_a M^1/2 times tr(M S_w), because the matrix of a part is M^1/2 P M^1/2 with 0 <= P <= 1.
         records: noisy number of records of that session.
         clear: the smallest eigenvalue of the last information over its noise; infinite without noise.
@@ -41,11 +41,12 @@ class Nuisances:
     clear: float
 
     def of(self, records: float) -> float:
-        """The variance for so many records: sums of two sessions may be over different ones."""
+        """Return the variance for ``records`` records, because the sums of two sessions may be over different
+        numbers."""
         return self.variance * (records / self.records) ** 2 if self.records > 0 else np.inf
 
     def of_any_part(self, records: float) -> float:
-        """The most that it is for any part of so many records."""
+        """Return the largest variance for any part of ``records`` records."""
         return self.most * (records / self.records) ** 2 if self.records > 0 else np.inf
 
 
@@ -57,7 +58,7 @@ def nuisances_of(
     published: Sequence[Values],
     place: int = 0,
 ) -> Nuisances:
-    """From the last round of the propensity and the outcome session.
+    """Compute the nuisances from the last round of the propensity and the outcome session.
 
     Args:
         schema: of the course.
@@ -65,7 +66,7 @@ def nuisances_of(
         outcome: release of the outcome session.
         sums: its sums by arm, of each outcome.
         published: the published lines, of each outcome.
-        place: the outcome that is asked for.
+        place: of the outcome.
     """
     d, own, records = schema.width, sums[place], max(sum(sums[place].records), 1.0)
     information = np.asarray(rounds[-1].moments.H)
@@ -86,16 +87,17 @@ def nuisances_of(
 def nuisances_of_missing(
     schema: EffectSchema, rounds: Sequence[Release], outcome: Release, sums: ArmSums, line: Values, records: float
 ) -> Nuisances:
-    """The same of a trial with missing outcomes: of the propensity of being observed and the lines, arm by arm.
+    """Compute the nuisances of a trial with missing outcomes: the propensity of being observed and the lines, arm by
+    arm.
 
-    A record kept has ``(1 - o) <= o (1 - o) / trim``, so the sum of (1 - o) x x' over all of them, M, is no more than
-    the information of the last round in that arm, over the arm's probability and the trim.
+    A record within the trim has ``(1 - o) <= o (1 - o) / trim``, so the sum of (1 - o) x x' over all of them, M, is no
+    more than the information of the last round in that arm, over the arm's probability and the trim.
 
     Args:
         schema: of the course.
         rounds: releases of the propensity.
         outcome: release of the outcome lines.
-        sums: of the outcome session, about the middle of the range, of records whose outcome is there.
+        sums: of the outcome session, about the middle of the range, of records with an outcome.
         line: published lines.
         records: noisy number of all records, of the rounds.
     """
@@ -150,8 +152,11 @@ def _noise(sigma_G: float, sigma_h: float, b: Array) -> Array:
 def _residual_variance(
     schema: EffectSchema, outcome: Release, sums: Sequence[ArmSums], lines: Sequence[tuple[Array, Array]]
 ) -> float:
-    """Of outcomes about both lines, of several outcomes all together, which is no less than that of one; at most B^2,
-    and no less than the noise in the sum of squares."""
+    """Return the variance of outcomes about both lines, at most B^2, and no less than the noise in the sum of
+    squares.
+
+    For several outcomes it is their sum, which is no less than any single one.
+    """
     middle, (first, *_) = schema.middle, sums
     records = max(sum(first.records), 1.0)
     left = float(outcome.moments.q)

@@ -81,17 +81,17 @@ class RatioOfSums:
 class RatioOfMeans:
     """The ratio rho_0 + S / W of two means, S the sum of psi_1 - rho_0 psi_0 and W that of psi_0.
 
-    At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho - rho_0. Its variance holds the covariance of
-    both parts, which is in no sum, so it is taken at its largest, ``(sd(S) + |t| sd(W))^2`` by Cauchy and Schwarz: the
-    interval holds however far the guess was from the ratio. With the variance at rho_0 alone it misses up to 9 % where
-    it says 5 (docs/tables_numbers.md).
+    At a ratio rho the sum of psi_1 - rho psi_0 is S - t W with t = rho - rho_0. Its variance includes the covariance of
+    both parts, which is in no sum, so the largest possible value is used, ``(sd(S) + |t| sd(W))^2`` by Cauchy and
+    Schwarz: the interval holds however far the guess was from the ratio. With the variance at rho_0 alone the interval
+    misses up to 9 % instead of 5 % (docs/tables_numbers.md).
 
     Attributes:
         offset: rho_0.
         S, W: the sums.
-        spread: variance of S by sampling, and what nuisances add.
+        spread: variance of S by sampling and nuisances.
         below: variance of W by sampling.
-        noise: that of S by noise.
+        noise: variance of S by noise.
         sigma_W: noise standard deviation of W.
         degrees: of freedom of the variance of S.
     """
@@ -107,7 +107,7 @@ class RatioOfMeans:
 
     @property
     def variance(self) -> float:
-        """Of S, sampling and noise together."""
+        """Variance of S, sampling and noise together."""
         return self.spread + self.noise
 
     @property
@@ -130,7 +130,7 @@ class RatioOfMeans:
         return sampling + self.noise + (t * self.sigma_W) ** 2
 
     def interval(self, alpha: float) -> tuple[float, float]:
-        """The ratios whose t have ``(S - t W)^2 <= q^2 variance(t)``, and all between them; or all numbers from 0."""
+        """Return the range of ratios with ``(S - t W)^2 <= q^2 variance(t)``; or all numbers from 0."""
         q2 = quantile(alpha, self.degrees) ** 2
         square = self.W**2 - q2 * (self.below + self.sigma_W**2)
         if self.W <= 0 or square <= 0:

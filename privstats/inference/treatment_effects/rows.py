@@ -23,14 +23,14 @@ from privstats.schema import EffectSchema
 
 @dataclass(frozen=True, eq=False)
 class EffectRows(RowTable):
-    """Effects with their intervals: of each outcome that in all records, then those in each subgroup.
+    """Effects with their intervals: for each outcome the effect in all records, then those in each subgroup.
 
-    What the owners declared before the first session stands in the course (:class:`~privstats.course.Analysis`); a row
+    The course holds the owners' declaration from before the first session (:class:`~privstats.course.Analysis`); a row
     that they did not declare is exploratory.
 
     Attributes:
         tables: one per row.
-        course: the course that they were read with; None: every row is exploratory.
+        course: the course of the releases; None: every row is exploratory.
 
     Example:
         >>> from privstats import randomness
@@ -85,18 +85,19 @@ class EffectRows(RowTable):
 
     @property
     def told(self) -> bool:
-        """Whether some effect is told at the level .05."""
+        """Whether any effect is reported at the level .05."""
         return any(table.told for table in self.tables)
 
     @property
     def analysis(self) -> Analysis | None:
-        """What was declared; None: nothing."""
+        """The declared analysis; None where nothing was declared."""
         return None if self.course is None else self.course.analysis
 
     def pvalues_adjusted(self, method: str = "holm") -> Array:
-        """Holm's (1979) p-values, ``(rows,)``, over exactly the declared rows, primary and secondary apart.
+        """Return Holm's (1979) p-values, ``(rows,)``, over exactly the declared rows, separately for primary and
+        secondary ones.
 
-        A declared row that is not told counts with its p-value of 1. NaN for an exploratory row.
+        A declared row that is not reported counts with its p-value of 1. NaN for an exploratory row.
 
         Raises:
             ReleaseError: another method, or nothing was declared.
@@ -115,17 +116,17 @@ class EffectRows(RowTable):
         return adjusted
 
     def by_arm(self, alpha: float = 0.05) -> ArmTable:
-        """Numbers analysed, events and risks or means of both arms, and the effects: what CONSORT's item 17a asks for.
+        """Return numbers analysed, events and risks or means of both arms, and the effects: CONSORT's item 17a.
 
         Raises:
-            ReleaseError: the outcome lines were left out, whose sums these are; or noise hides the records of both
-                arms.
+            ReleaseError: the course omitted the outcome lines, which give these sums; or noise hides the records of
+                both arms.
         """
         assert self._read is not None  # noqa: S101  effects() has given it
         return by_arm(self, self._read, alpha)
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Ends of the intervals, ``(rows, 2)``, each at this level; -inf and inf where one is not told.
+        """Return the ends of the intervals, ``(rows, 2)``, each at this level; -inf and inf where one is not reported.
 
         Raises:
             ReleaseError: alpha is not between 0 and 1.
@@ -133,13 +134,13 @@ class EffectRows(RowTable):
         return np.stack([table.conf_int(alpha) for table in self.tables])
 
     def summary(self, alpha: float = 0.05) -> Summary:
-        """The table, with its assumptions first; rows that nobody declared carry the word exploratory."""
+        """Return the table, with its assumptions first; undeclared rows carry the word exploratory."""
         from privstats.inference.treatment_effects.summary import effects_summary
 
         return effects_summary(self, alpha)
 
     def to_rows(self, alpha: float = 0.05) -> list[dict[str, object]]:
-        """The numbers of each row by name; those that are not told are NaN."""
+        """Return the numbers of each row by name; those that are not reported are NaN."""
         named = [
             {"outcome": table.name, "subgroup": table.subgroup, **table.to_rows(alpha)[0]} for table in self.tables
         ]
@@ -152,7 +153,7 @@ class EffectRows(RowTable):
         ]
 
     def to_frame(self, alpha: float = 0.05) -> Any:
-        """A pandas ``DataFrame``, one row each; numbers that are not told are NaN.
+        """Return a pandas ``DataFrame``, one row per effect; numbers that are not reported are NaN.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -161,15 +162,17 @@ class EffectRows(RowTable):
 
 
 def effects(releases: Sequence[Release | None], course: Effect | None = None) -> EffectRows:
-    """The effects on all outcomes, in all records and in each subgroup, from the releases of an ``Effect`` course.
+    """Return the effects on all outcomes, in all records and in each subgroup, from the releases of an ``Effect``
+    course.
 
-    Each is read as :func:`effect` reads one. Subgroups of several variables are told for each variable alone. Where
-    nobody assigned the treatment, a subgroup's interval takes the most that errors of the propensity and the lines can
-    add in any part of the records.
+    Each effect is read as by :func:`effect`. Subgroups of several variables are reported for each variable alone. Where
+    the treatment was not randomised, a subgroup's interval includes the largest variance that errors of the propensity
+    and the lines can add in any part of the records.
 
     Args:
         releases: of every session, in order; None for one that ended without a sum.
-        course: theirs, for what it declares (:class:`~privstats.course.Analysis`). None: every row is exploratory.
+        course: the releases' course, for its declaration (:class:`~privstats.course.Analysis`). None: every row is
+            exploratory.
 
     Raises:
         ReleaseError: as for :func:`effect`, or the releases are not of this course.
@@ -213,7 +216,7 @@ def effects(releases: Sequence[Release | None], course: Effect | None = None) ->
 
 
 def _places(tables: Sequence[EffectTable], family: str) -> list[int]:
-    """The rows that were declared so, told or not."""
+    """Return the indices of the rows declared in this family, reported or not."""
     return [place for place, table in enumerate(tables) if table.declared == family]
 
 

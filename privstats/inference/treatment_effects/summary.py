@@ -49,7 +49,8 @@ def effect_summary(table: EffectTable, alpha: float) -> Summary:
 
 
 def effects_summary(rows: EffectRows, alpha: float) -> Summary:
-    """The table of effects on several outcomes and in subgroups; what it says of all records is the first row's."""
+    """Return the table of effects on several outcomes and in subgroups; its facts about all records are the first
+    row's."""
     plain = _summary(list(rows.named.items()), rows.tables[0], alpha, _preregistered(rows))
     if rows.analysis is None:
         return replace(plain, foot=(*plain.foot, "Nothing was declared before the first session: all is exploratory."))
@@ -68,7 +69,7 @@ def effects_summary(rows: EffectRows, alpha: float) -> Summary:
 
 
 def _declared(rows: EffectRows) -> list[str]:
-    """What was declared, how it is held, and what the plan says of what no sum shows."""
+    """Return sentences on the declaration, how it is stored, and the plan's statements that no sum shows."""
     course, analysis = rows.course, rows.analysis
     assert course is not None  # noqa: S101  what is declared stands in it
     assert analysis is not None  # noqa: S101  likewise
@@ -89,7 +90,7 @@ def _declared(rows: EffectRows) -> list[str]:
 
 
 def _preregistered(rows: EffectRows) -> str:
-    """What was declared, in the words of a paper."""
+    """Describe the declaration in the words of a paper."""
     course, analysis = rows.course, rows.analysis
     if course is None or analysis is None:
         return "Nothing was declared before the first session, so all of it is exploratory."
@@ -147,21 +148,22 @@ def _named(name: str, table: EffectTable) -> list[tuple[str, EffectTable]]:
 
 
 def _assumed(table: EffectTable) -> str:
-    """What the interval rests on, beside the sentence that stands above all numbers."""
+    """Return the assumptions of the interval, apart from the sentence above all numbers."""
     if table.design != "trial":
         return _ADJUSTED
     return _INCOMPLETE if table.missing else _TRIAL
 
 
 def caution_of(table: EffectTable) -> str:
-    """What no sum can test, above any number; empty of a trial whose outcomes are all there."""
+    """Return the assumption that no sum can test, for a place above all numbers; empty for a trial without missing
+    outcomes."""
     if table.design != "trial":
         return _CONFOUNDING
     return _AT_RANDOM if table.missing else ""
 
 
 def _estimated(table: EffectTable) -> str:
-    """How the effect was estimated, and whose it is."""
+    """Describe how the effect was estimated, and for which population."""
     schema = table.release.plan.schema
     *columns, arm = getattr(schema, "feature_names", None) or ("the columns of the plan", "the treatment")
     (low, high), adjusted = table.outcome, listed(columns)
@@ -188,12 +190,12 @@ def _estimated(table: EffectTable) -> str:
 
 
 def _counted(table: EffectTable) -> str:
-    """Which texts count as 0 and as 1, where columns hold texts."""
+    """Return which texts count as 0 and as 1, where columns hold texts."""
     return "".join(f" Of texts, {text}." for _, text in texts_of(table.release))
 
 
 def _cells(table: EffectTable, alpha: float) -> tuple[str, ...]:
-    """A row's numbers as texts; no estimate where it is not told."""
+    """Return a row's numbers as texts; no estimate where it is not reported."""
     (row,), (low, high) = table.to_rows(alpha), table.conf_int(alpha)
     if not row["told"]:
         return (*[HIDDEN] * 3, chance_of(table.pvalue), "-inf", "inf")
@@ -261,7 +263,7 @@ def _after_weighting(table: EffectTable) -> list[str]:
 
 
 def _between_sites(named: Sequence[tuple[str, EffectTable]], alpha: float) -> list[str]:
-    """How far effects lie apart between groups of sites."""
+    """Return sentences on the heterogeneity of effects between groups of sites."""
     sentences = []
     for name, table in named:
         if table.in_groups:
@@ -276,7 +278,7 @@ def _ends(table: EffectTable) -> str:
 
 
 def _population(table: EffectTable) -> str:
-    """Whom the difference is about."""
+    """Describe the population of the difference."""
     kept = table.kept or 0.0
     if table.missing:
         kept = min(kept, 1.0)

@@ -1,7 +1,7 @@
-"""Treatment effects from the releases of an ``Effect`` course: one ratio of noisy sums, and what it was made from.
+"""Treatment effects from the releases of an ``Effect`` course: one ratio of noisy sums, and the sums behind it.
 
-The influence values of a record have the effect as their mean whatever the published lines are, so their sum over their
-weights is the estimate, and their squares, which cost nothing beside them, give its error.
+The influence values of a record have the effect as their mean, independent of the published lines. So their sum divided
+by the sum of weights is the estimate, and their squares, which cost nothing extra, give its error.
 """
 
 from __future__ import annotations
@@ -53,22 +53,22 @@ class EffectTable(RowTable):
     """A treatment effect with its interval.
 
     Attributes:
-        name: of the outcome; empty where it has none.
+        name: of the outcome; empty for an outcome without one.
         subgroup: of the records, such as ``"age: under 50"``; empty for all records.
         declared: ``"primary"`` or ``"secondary"``, as its owners declared it before the first session; otherwise
             ``"exploratory"``.
         outcome: the public range of outcomes.
         estimand: ``"ate"``, ``"att"`` or ``"overlap"``.
-        probability: of treatment in a trial; None where nobody assigned the treatment.
-        trim: records whose published propensity lies beyond it are not in the population, with missing outcomes those
-            whose probability of being observed lies below it; None in a trial whose outcomes are all there.
+        probability: of treatment in a trial; None where the treatment was not randomised.
+        trim: records with a published propensity beyond it are not in the population; with missing outcomes, those with
+            a probability of being observed below it. None in a trial without missing outcomes.
         measure: ``"difference"``, or ``"ratio"`` of the mean outcomes of both arms.
-        as_ratio: the same as a ratio, where the plan asks for both; otherwise None.
+        as_ratio: the effect as a ratio, where the plan requests both; otherwise None.
         ratio: the numbers behind it.
-        untold: why the effect is not told at any level; empty where nothing stands against it.
+        untold: why the effect is not reported at any level; empty where it can be.
         nobs: records, noisy.
-        arms: records of the treated and of the others in all subgroups together, noisy; None where the outcome lines
-            were left out. With missing outcomes all count, observed or not.
+        arms: records of the treated and of the others in all subgroups together, noisy; None where the course omitted
+            the outcome lines. With missing outcomes all count, observed or not.
         r_: the standard error that errors of the propensity and the lines may have together, over that of the rest;
             None where no propensity was fitted.
         release: the last release.
@@ -120,7 +120,7 @@ class EffectTable(RowTable):
 
     @property
     def bse(self) -> float:
-        """Its standard error, sampling and noise together."""
+        """The effect's standard error, sampling and noise together."""
         return self.ratio.error
 
     @property
@@ -130,21 +130,22 @@ class EffectTable(RowTable):
 
     @property
     def told(self) -> bool:
-        """Whether the effect is told at the level .05."""
+        """Whether the effect is reported at the level .05."""
         return not self.why_not_told
 
     @property
     def why_not_told(self) -> str:
-        """One sentence on what hides the effect at the level .05; empty where it is told."""
+        """One sentence on what hides the effect at the level .05; empty where it is reported."""
         return self.why_at(0.05)
 
     @property
     def pvalue(self) -> float:
-        """Two-sided p-value of "no effect", a difference of 0 or a ratio of 1; 1 where it is not told at any level."""
+        """Two-sided p-value of "no effect", a difference of 0 or a ratio of 1; 1 where it is not reported at any
+        level."""
         return 1.0 if self.untold else self.ratio.pvalue()
 
     def conf_int(self, alpha: float = 0.05) -> Array:
-        """Ends of the interval, ``(2,)``; -inf and inf where it is not told at this level.
+        """Return the ends of the interval, ``(2,)``; -inf and inf where it is not reported at this level.
 
         Raises:
             ReleaseError: alpha is not between 0 and 1.
@@ -174,10 +175,11 @@ class EffectTable(RowTable):
         return self._sums is not None and self.release.sigma.get("b") is not None
 
     def balance(self, alpha: float = 0.05) -> Balance:
-        """Columns of the treated beside those of the others, before any weighting, and after it where it was released.
+        """Compare the columns of the treated with those of the others, before any weighting, and after it where it was
+        released.
 
         Raises:
-            ReleaseError: the outcome lines were left out, whose sums these are.
+            ReleaseError: the course omitted the outcome lines, which give these sums.
         """
         require_level(alpha)
         if self._sums is None:
@@ -218,7 +220,7 @@ class EffectTable(RowTable):
         return effect_summary(self, alpha)
 
     def to_frame(self, alpha: float = 0.05) -> Any:
-        """A pandas ``DataFrame`` of one row; numbers that are not told are NaN.
+        """Return a pandas ``DataFrame`` of one row; numbers that are not reported are NaN.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -233,21 +235,22 @@ class EffectTable(RowTable):
         return [{**row, "p_value": self.pvalue, "conf_low": float(low), "conf_high": float(high), "told": not why}]
 
     def why_at(self, alpha: float) -> str:
-        """One sentence on what hides the effect at this level; empty where it is told."""
+        """Return one sentence on what hides the effect at this level; empty where it is reported."""
         if self.untold or self.ratio.told(alpha):
             return self.untold
         return "noise hides how many records there are: take more records, or a larger epsilon"
 
 
 def effect(releases: Sequence[Release | None]) -> EffectTable:
-    """The effect of a treatment from all releases of an ``Effect`` course, in order.
+    """Return the effect of a treatment from all releases of an ``Effect`` course, in order.
 
-    In a trial it is that of *assignment*: who did not comply counts where assigned. The outcome lines only make the
-    interval shorter; it holds whether they are right or wrong. Where nobody assigned the treatment it is an adjusted
-    difference in the records weighted by the *published* propensity: it is the effect if there is no unmeasured
-    confounding, which no sum can test, and if the propensity or the outcome lines are right among the records kept.
+    In a trial it is the effect of *assignment*: non-compliers count where assigned. The outcome lines only make the
+    interval shorter; it holds whether they are right or wrong. Where the treatment was not randomised, it is an
+    adjusted difference in the records weighted by the *published* propensity. That is the effect if there is no
+    unmeasured confounding, which no sum can test, and if the propensity or the outcome lines are right among the
+    records within the trim.
 
-    Where noise is small or an arm is rare, an effect is told only if no record can weigh more than .4 of a standard
+    Where noise is small or an arm is rare, an effect is reported only if no record can weigh more than .4 of a standard
     error: rare outcomes are skewed, and no interval of means holds before they are many.
 
     Args:
@@ -324,13 +327,13 @@ def _numbers(read: CourseSums) -> tuple[float, float] | None:
 
 
 def _with_both(schema: EffectSchema, table: EffectTable, sums: InfluenceSums) -> EffectTable:
-    """The difference, with the ratio that was read beside it."""
+    """Return the difference, together with the ratio that was read from the same sums."""
     apart = difference_of(schema, sums, fitted=table._sums is not None)
     return replace(table, measure="difference", ratio=apart, as_ratio=replace(table, measure="ratio"))
 
 
 def _stated(schema: EffectSchema, place: int) -> dict[str, Any]:
-    """What the schema says of the effect on an outcome, before anything is measured."""
+    """Return the schema's statements about the effect on an outcome, made before anything is measured."""
     return {
         "name": (schema.outcome_names or ("",))[place],
         "outcome": schema.outcome,
@@ -351,7 +354,8 @@ def _of_nuisances(found: Nuisances | None, read: CourseSums, place: int, blocks:
 
 
 def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
-    """Why a trial is not told whose arms are not those of its probability: a control that is coded 2 is in no sum."""
+    """Return why a trial is not reported when its arms do not fit its probability: a control coded as 2 is in no
+    sum."""
     if schema.probability is None or arms is None:
         return ""
     (treated, others), chances = arms.records, schema.probabilities
@@ -367,7 +371,7 @@ def _misassigned(schema: EffectSchema, arms: ArmSums | None) -> str:
 
 
 def _untold(schema: EffectSchema, sums: InfluenceSums, line: Values, ratio: RatioOfSums | RatioOfMeans) -> str:
-    """Why an effect is not told at any level: a record that weighs too much beside all others."""
+    """Return why an effect is not reported at any level: a record weighs too much compared with all others."""
     rarest = 0.5 if schema.probability is None else min(schema.least_chances) * (schema.trim or 1.0)
     quiet = sums.sigma_e < _QUIET
     if not quiet and rarest >= _RARE:

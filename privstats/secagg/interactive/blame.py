@@ -32,9 +32,9 @@ def both_sides(failed: Failed) -> Failed:
 def require_clients(remaining: Iterable[int], step: StepName, graph: Graph) -> None:
     """Require that enough clients are left, and that each has enough neighbours among them."""
     here, parameters = frozenset(remaining), graph.parameters
-    if len(here) < parameters.min_survivors:
+    if len(here) < parameters.fewest_listed:
         raise AggregationError(
-            step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.min_survivors}"
+            step, "too_few_clients", f"{len(here)} answered, the plan needs {parameters.fewest_listed}"
         )
     if graph.least_degree(here) < parameters.quorum:
         raise AggregationError(step, "isolated", "a client is left with too few neighbours to be unmasked")
@@ -46,8 +46,10 @@ def tolerance(parameters: Parameters) -> int:
     A dispute is between an owner and a holder that could not use the owner's shares. One of the two is lying, and the
     server cannot decide which. A client with more disputes than there are liars is lying. In the complete graph the
     maximum is the number of colluders, and at least one. In a sparse graph it is half of a neighbourhood's spare
-    shares.
+    shares; in version 4 it is the number that the version's bounds allow for.
     """
+    if parameters.disputes:
+        return parameters.disputes
     spare = (parameters.neighbours - parameters.threshold) // 2
     return max(1, parameters.colluders if parameters.complete else spare)
 
@@ -105,7 +107,7 @@ def _suspect(owner: int, here: Collection[int], disputes: Mapping[int, set[int]]
     holders, accusing = _holders(owner, here, failed, graph)
     explains = len(accusing) > 1 and all(disputes[holder] == {owner} for holder in accusing)
     none_to_spare = len(holders) - len(accusing) == graph.parameters.threshold
-    return explains and none_to_spare and len(here) - 1 > graph.parameters.min_survivors
+    return explains and none_to_spare and len(here) - 1 > graph.parameters.fewest_listed
 
 
 def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
@@ -120,7 +122,7 @@ def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> f
     try:
         require_clients(dealers, "check", graph)
         if graph.parameters.hybrid:
-            _require_partners(dealers, failed, graph.parameters)
+            _require_partners(dealers, failed, graph)
     except AggregationError:
         if len(dealers) == len(checked) and not failed:
             raise
@@ -129,11 +131,11 @@ def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> f
     return dealers
 
 
-def _require_partners(dealers: frozenset[int], failed: Failed, parameters: Parameters) -> None:
+def _require_partners(dealers: frozenset[int], failed: Failed, graph: Graph) -> None:
     """Require that each has enough neighbours to mask with: in version 4 a pair in dispute shares no secret."""
     apart = both_sides(failed)
-    fewest = min(len(dealers.difference((client,), apart.get(client, ()))) for client in dealers)
-    if fewest < parameters.quorum:
+    partners = (dealers.intersection(graph.neighbours(client)).difference(apart.get(client, ())) for client in dealers)
+    if min(map(len, partners)) < graph.parameters.quorum:
         raise AggregationError("check", "isolated", "disputes leave a client too few neighbours to mask with")
 
 

@@ -93,9 +93,18 @@ def check_refused(graph: Graph, state: ClientState) -> None:
     """Require that enough neighbours continue with which this client has no dispute: only these mask with it.
 
     Version 4. The pair of a dispute shares no secret; ``refused`` are those that could not use this client's dealing.
+    In a random graph no more disputes are allowed than its bounds assume: a server makes them up at will.
     """
     _check_clients(state.refused, state.dealers)
-    _check_quorum(len(set(state.dealers) - unproven(state)), graph, "share a mask with this client")
+    apart = unproven(state)
+    _check_quorum(len(set(state.dealers) - apart), graph, "share a mask with this client")
+    if not graph.parameters.complete and len(apart) > graph.parameters.disputes:
+        raise Refusal(
+            "too_many_disputes",
+            f"{len(apart)} neighbours go on that share no mask with this client, and its graph allows "
+            f"{graph.parameters.disputes}",
+            proven=False,  # liars among the clients can do that too
+        )
 
 
 def unproven(state: ClientState) -> frozenset[int]:
@@ -119,9 +128,9 @@ def check_survivors(bitmap: bytes, graph: Graph, index: int, state: ClientState)
         )
     if index not in survivors or not survivors.intersection(graph.neighbours(index)) <= set(state.dealers):
         raise Refusal("strangers", "the survivor list has clients that did not go on, or lacks this one")
-    if len(survivors) < graph.parameters.min_survivors:
+    if len(survivors) < graph.parameters.fewest_listed:
         raise Refusal(
-            "too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.min_survivors}"
+            "too_few_survivors", f"{len(survivors)} are listed, the plan needs {graph.parameters.fewest_listed}"
         )
     if graph.least_degree(survivors) < graph.parameters.quorum:
         raise Refusal("isolated", "the survivor list leaves a client with too few surviving neighbours")

@@ -32,6 +32,8 @@ UPLOAD_STEP: StepName = "mask"
 
 _CONNECTIVITY, _PRIVACY, _LIVENESS = -40.0, -40.0, -30.0
 _MAX_NEIGHBOURS = 255
+DISPUTES = 2
+"""The most neighbours with which a client of version 4 may be in dispute in a random graph: see docs/theorems.md, 8."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,9 @@ class SparseGraph:
 
 
 @lru_cache(256)  # a session reads its plan again with every message
-def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bool = False) -> SparseGraph:
+def solve_sparse(
+    clients: int, *, min_survivors: int, colluders: int, robust: bool = False, disputes: int = 0
+) -> SparseGraph:
     """Return the smallest even k, and its smallest t, with connectivity and privacy <= 2^-40 and liveness <= 2^-30.
 
     Args:
@@ -72,6 +76,7 @@ def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bo
         min_survivors: the minimum number of clients in a revealed sum; the others may drop.
         colluders: clients that may work with the server.
         robust: also hold ``lying_server`` to 2^-40, which takes about a third more neighbours.
+        disputes: neighbours of a client that may share no mask with it; at most half of k - t.
 
     Raises:
         PlanError: no even k up to 255 (or clients - 2) satisfies them.
@@ -91,10 +96,12 @@ def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bo
         thresholds = np.arange(k // 2 + 1, k + 1)
         enough = _log2_union(clients, hypergeom.logsf(2 * thresholds - k - 1, clients - 1, colluders, k)) <= _PRIVACY
         if robust:
-            beside = hypergeom.logsf(thresholds - k // 2 - 1, clients - 1, colluders, k // 2)
+            beside = hypergeom.logsf(thresholds - disputes - k // 2 - 1, clients - 1, colluders, k // 2)
             enough &= _log2_union(clients, beside) <= _PRIVACY
+        enough &= 2 * disputes <= k - thresholds
         t = int(thresholds[enough.argmax()])  # the smallest, as a larger one only makes liveness worse
-        bounds = failure_bounds(clients, min_survivors=min_survivors, colluders=colluders, neighbours=k, threshold=t)
+        numbers = {"neighbours": k, "threshold": t, "disputes": disputes}
+        bounds = failure_bounds(clients, min_survivors=min_survivors, colluders=colluders, **numbers)
         if enough.any() and bounds.liveness <= _LIVENESS:
             return SparseGraph(k, t, bounds)
     raise PlanError(
@@ -105,17 +112,19 @@ def solve_sparse(clients: int, *, min_survivors: int, colluders: int, robust: bo
 
 
 def failure_bounds(
-    clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int
+    clients: int, *, min_survivors: int, colluders: int, neighbours: int, threshold: int, disputes: int = 0
 ) -> FailureBounds:
     """Return the failure bounds of a sparse graph with degree k and threshold t.
 
-    With c colluders and d = clients - min_survivors dropouts among n clients:
+    With c colluders and d = clients - min_survivors dropouts among n clients, of which a client shares no mask with at
+    most q neighbours (``disputes``; 0 in version 3):
 
     - connectivity ``n * prod_{i<k/2} (c+d-i)/(n-i)``: k/2 places in a row on the ring hold no honest survivor;
     - privacy ``n * P[Hyp(n-1, c, k) >= 2t-k]``: enough colluders to sign, and share, for two survivor lists;
     - liveness ``n * P[Hyp(n-1, n-1-d, k) < t]``: too few neighbours survive to give t shares;
-    - lying_server ``n * P[Hyp(n-1, c, k/2) >= t-k/2]``: every client insists that everybody on the survivor list keeps
-      t neighbours on it, so next to k/2 places without honest survivors at least t-k/2 of these must be colluders'.
+    - lying_server ``n * P[Hyp(n-1, c, k/2) >= t-q-k/2]``: every client insists that everybody on the survivor list
+      keeps t neighbours on it, so next to k/2 places without honest survivors at least t-k/2 of these must be
+      colluders'; where q neighbours may share no mask, t-q-k/2 (docs/theorems.md, 8).
 
     Source: SecAgg+, theorems 3.7 to 3.10, with exact hypergeometric tails for their bounds; the last is ours.
     """
@@ -127,7 +136,7 @@ def failure_bounds(
         connectivity=_connectivity(n, c + dropouts, k),
         privacy=float(_log2_union(n, hypergeom.logsf(2 * t - k - 1, n - 1, c, k))),
         liveness=float(_log2_union(n, hypergeom.logcdf(t - 1, n - 1, n - 1 - dropouts, k))),
-        lying_server=float(_log2_union(n, hypergeom.logsf(t - k // 2 - 1, n - 1, c, k // 2))),
+        lying_server=float(_log2_union(n, hypergeom.logsf(t - disputes - k // 2 - 1, n - 1, c, k // 2))),
     )
 
 
@@ -214,10 +223,15 @@ class Parameters:
             raise PlanError(f"a sparse graph needs an even number of neighbours and k/2 < threshold <= k, got {k}, {t}")
         if len(self.plan_digest) != 32:
             raise PlanError(f"plan_digest must be 32 bytes, got {len(self.plan_digest)}")
-        if self.hybrid and not self.complete:
+        if not self.complete and 2 * self.disputes > k - t:
             raise PlanError(
-                f"key_agreement={HYBRID!r} has no version for random graphs yet: take graph='complete' and at most "
-                f"{COMPLETE_LIMIT} clients, got {n}"
+                f"{self.disputes} disputes a client need a threshold of at most {k - 2 * self.disputes}, got {t}"
+            )
+        if self.fewest_listed > n:
+            raise PlanError(
+                f"key_agreement={HYBRID!r} on a random graph needs min_survivors of at most "
+                f"{n - self.fewest_listed + self.min_survivors} of {n} clients, got {self.min_survivors}: lower it, or "
+                f"use a complete graph of at most {COMPLETE_LIMIT} clients"
             )
         check_levels(self.levels, clients=n, min_survivors=self.min_survivors, complete=self.complete)
 
@@ -237,6 +251,22 @@ class Parameters:
         return self.threshold - 1 if self.complete else self.threshold
 
     @property
+    def disputes(self) -> int:
+        """The neighbours that may share no mask with a client: those it disputes with, in version 4's random graphs."""
+        return DISPUTES if self.hybrid and not self.complete else 0
+
+    @property
+    def fewest_listed(self) -> int:
+        """The fewest clients on a list of survivors that a client signs.
+
+        ``min_survivors``; in version 4's random graphs more. There a lying server can leave out of the sum whoever is
+        in dispute with all its neighbours in it, at most q a client. ceil((n-k-1) / (k/2+1)) + 1 clients' windows of k
+        neighbours cover the ring, so it leaves out at most q times as many (docs/theorems.md, 8).
+        """
+        windows = -(-(self.clients - self.neighbours - 1) // (self.neighbours // 2 + 1)) + 1
+        return self.min_survivors + self.disputes * windows
+
+    @property
     def bounds(self) -> FailureBounds:
         """The remaining failure probabilities, as log2; minus infinity in the complete graph."""
         if self.complete:
@@ -247,6 +277,7 @@ class Parameters:
             colluders=self.colluders,
             neighbours=self.neighbours,
             threshold=self.threshold,
+            disputes=self.disputes,
         )
 
     @property
@@ -291,7 +322,7 @@ class Parameters:
         kind = "everyone masks with everyone" if self.complete else f"each client masks with {self.neighbours} others"
         thresholds = (
             f"{self.clients} clients, {kind}; secrets need {self.threshold} shares; "
-            f"{self.clients - self.min_survivors} clients may vanish and {self.colluders} may help the server"
+            f"{self.clients - self.fewest_listed} clients may vanish and {self.colluders} may help the server"
         )
         trust = (
             "no server is trusted; if the server and more than "
@@ -300,7 +331,16 @@ class Parameters:
             "nothing about inputs",
             KEY_AGREEMENTS[self.key_agreement],
         )
-        return [thresholds, *trust, *self._framing(), *_failures(self.bounds, self.server_may_lie)]
+        return [thresholds, *trust, *self._listing(), *self._framing(), *_failures(self.bounds, self.server_may_lie)]
+
+    def _listing(self) -> list[str]:
+        """The sentence on why a list needs more clients than a sum; none where it does not."""
+        if not self.disputes:
+            return []
+        return [
+            f"a list needs {self.fewest_listed} survivors, so that {self.min_survivors} of them are in the sum though "
+            f"a lying server makes up disputes, at most {self.disputes} a client"
+        ]
 
     def _framing(self) -> list[str]:
         """Return a warning that liars within the plan can end a session, if the complete graph has too few holders.
@@ -377,7 +417,10 @@ class Parameters:
             neighbours, threshold = clients - 1, (clients + colluders) // 2 + 1
         else:
             robust = graph != "sparse"
-            solution = solve_sparse(clients, min_survivors=min_survivors, colluders=colluders, robust=robust)
+            disputes = DISPUTES if key_agreement == HYBRID else 0
+            solution = solve_sparse(
+                clients, min_survivors=min_survivors, colluders=colluders, robust=robust, disputes=disputes
+            )
             neighbours, threshold = solution.neighbours, solution.threshold
         numbers = clients, threshold, min_survivors, colluders, neighbours
         return cls(*numbers, ring, plan_digest, graph != "sparse", levels, key_agreement)

@@ -1,8 +1,10 @@
-"""How well the models of a rehearsal order records, and what they predict: a rare class may never be the likeliest one.
+"""Measure how well the models of a rehearsal order records, and what they predict: a rare class may never be the
+likeliest.
 
-Areas under the ROC curve, and the difference of two on the same records, each with its standard error. What a record
-moves an area by is its influence; of a difference it is the difference of both (DeLong, DeLong and Clarke-Pearson
-1988). Influences of one person's records are added first (Obuchowski 1997).
+Areas under the ROC curve, and the difference of two on the same records, each with its standard error. A record's
+influence is the amount by which it moves an area; its influence on a difference of areas is the difference of its two
+influences (DeLong, DeLong and Clarke-Pearson 1988). Influences of one person's records are added first (Obuchowski
+1997).
 """
 
 from __future__ import annotations
@@ -37,11 +39,11 @@ class Auc:
 
 
 class Held(NamedTuple):
-    """Records to score on.
+    """Records held out for scoring.
 
     Attributes:
-        y: place of each record's class, ``(n,)``; every class occurs.
-        ids: whose each of them is, ``(n,)``; None where no column tells.
+        y: index of each record's class, ``(n,)``; every class occurs.
+        ids: each record's person, ``(n,)``; None without a column of ids.
     """
 
     y: NDArray[np.intp]
@@ -49,13 +51,13 @@ class Held(NamedTuple):
 
 
 def auc(held: Held, shares: Shares) -> Auc:
-    """How well probabilities order the records of the classes."""
+    """Return the area that measures how well probabilities order the records of the classes."""
     value, moves = _area(held.y, shares)
     return Auc(value, _error(held, moves))
 
 
 def gain(held: Held, shares: Shares, than: Shares) -> Auc:
-    """How much better some probabilities order them than others."""
+    """Return the difference of two areas: how much better ``shares`` order the records than ``than``."""
     (value, moves), (other, others) = _area(held.y, shares), _area(held.y, than)
     return Auc(value - other, _error(held, moves - others))
 
@@ -109,7 +111,8 @@ class Decided:
     def of(
         cls, classes: Sequence[str], summed: NDArray[np.intp], y: NDArray[np.intp], probabilities: NDArray[np.float64]
     ) -> Self:
-        """Of probabilities ``(n, C)`` for records of the classes ``y``, ``(n,)``; ``summed`` are those learned from."""
+        """Summarise probabilities ``(n, C)`` for records of the classes ``y``, ``(n,)``; ``summed`` are the classes of
+        the training records."""
         shares, expected = np.bincount(summed, minlength=len(classes)) / len(summed), probabilities.mean(axis=0)
         likeliest = probabilities.argmax(axis=1)
         predicted = np.bincount(likeliest, minlength=len(classes)) / len(y)
@@ -129,7 +132,7 @@ class Decided:
 
     @property
     def remark(self) -> str:
-        """What the balanced accuracy means where classes are missed, and what to do; empty where none is."""
+        """Explanation of the balanced accuracy where classes are missed, with the remedy; empty where none is."""
         each = zip(self.classes, self.shares, self.predicted, strict=True)
         missed = [
             f"{name} is {share:.1%} of the records summed and is predicted for {text:.1%} of those held out"

@@ -1,7 +1,7 @@
-"""What is asked of a rehearsal, and what it takes for public: read here from a file, where a study states it.
+"""Options of a rehearsal, and the facts that it treats as public: read here from a file, where a study states them.
 
-Kinds of columns, values of texts, classes and the number of records are looked up in whole columns of the first file.
-Under a promise that is a leak, so nothing of this module stands in a study.
+Kinds of columns, values of texts, classes and the number of records are looked up in full columns of the first file.
+Under a promise that is a leak, so a study contains nothing of this module.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _PAIR = 2
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for, and in which words where it was not said.
+    """Options of a rehearsal; None leaves an option to the rehearsal's default.
 
     Attributes:
         target: the column that is predicted.
         epsilon: of the promise.
-        delta: of the promise; None: a word of the rehearsal, as for the others.
+        delta: of the promise; None: the rehearsal's default, as for the others.
         adjacency, model: of the promise.
         test: about the share of the records that is held out.
-        drop: columns that are left out.
-        persons: the column that tells whose a record is, which makes the promise one per person; None: per record.
+        drop: excluded columns.
+        persons: the column of the persons' ids, which makes the promise one per person; None: per record.
     """
 
     target: str
@@ -59,7 +59,7 @@ class Asked:
 
 
 def words_of(parties: int, *, persons: bool = False) -> Mapping[str, tuple[Any, str]]:
-    """The words that a rehearsal takes for what was not said, each with what a study thinks of before it takes one."""
+    """Return the defaults of a rehearsal's options, each with the question that a study considers before it chooses."""
     one, protected = "record", "one record is protected; of a patient with several less is promised"
     if persons:
         one = "person"
@@ -107,15 +107,15 @@ class Sentence(NamedTuple):
 
 @dataclass(frozen=True)
 class Assumed:
-    """What is taken for public.
+    """Facts that a rehearsal treats as public.
 
     Attributes:
-        columns: what each column holds.
-        left_out: columns that are not read, each with the reason.
+        columns: their declarations.
+        left_out: excluded columns, each with the reason.
         target: the column that is predicted.
         classes: its values, in order.
-        records: how many records are summed, over all files.
-        persons: whose they are, likewise; None where no column tells.
+        records: the number of records summed, over all files.
+        persons: the number of their persons, likewise; None without a column of ids.
         gaps: by column, the words that are read as gaps, as everywhere, and may be values.
     """
 
@@ -159,16 +159,16 @@ _SAID: Mapping[type, str] = {Numeric: "numbers", Dates: "dates", Truth: "yes or 
 
 
 def assumed_of(table: Mapping[str, Readings], target: str, records: int, *, persons: str | None = None) -> Assumed:
-    """What the columns of a table seem to hold.
+    """Infer the declarations of a table's columns from its values.
 
     Args:
         table: values of one file, as they are read, by name.
         target: one of the names.
         records: of all files together.
-        persons: the column that tells whose a record is, which is not in the table.
+        persons: the column of the persons' ids, which is not in the table.
 
     Raises:
-        DataError: the target has one value or too many, or no column is left.
+        DataError: the target has one value or too many, or no usable column remains.
     """
     kinds = kinds_of({name: values for name, values in table.items() if name != target})
     columns = tuple(each for each in kinds.values() if not isinstance(each, str))

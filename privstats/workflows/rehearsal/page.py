@@ -1,7 +1,7 @@
-"""The page of a rehearsal: one file that one can show, stamped as what it is.
+"""The page of a rehearsal: one file for showing, stamped as a rehearsal.
 
-It holds no release and no plan. Kinds, lists, classes and sizes that were read from files stand in the table of what
-was taken for public; in the plan that it would be a question mark stands for each of them.
+It holds no release and no plan. A table lists the kinds, values, classes and sizes that were read from the files and
+treated as public; the plan that one could copy has a question mark for each of them.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _spread(error: float | None) -> str:
 
 
 def taken(what: Opened) -> tuple[Sentence, ...]:
-    """What was taken for public, and which words stand for what was not said; each with where a study finds it."""
+    """Return the facts treated as public and the defaults used, each with where a study states it."""
     words = words_of(len(what.parties), persons=what.asked.persons is not None)
     chosen = {name: getattr(what.asked, name, None) for name in words}
     promise = [
@@ -97,7 +97,7 @@ def promised(what: Opened) -> str:
 
 
 def scored_on(what: Opened) -> str:
-    """Which records the areas are of."""
+    """Return which records the areas are computed on."""
     if what.asked.persons is None:
         return "records of all parties that were in no sum"
     return "records of persons of all parties who were in no sum"
@@ -105,11 +105,11 @@ def scored_on(what: Opened) -> str:
 
 @dataclass(frozen=True)
 class Worth:
-    """What the model of all parties is worth to one of them, on its own records held out.
+    """Value of the joint model to one party, on that party's own held-out records.
 
     Attributes:
-        bars: its own model, and that of all under the promise.
-        said: the difference, in a sentence.
+        bars: the party's own model, and the joint model under the promise.
+        said: a sentence on the difference.
     """
 
     bars: tuple[Bar, Bar]
@@ -117,7 +117,7 @@ class Worth:
 
 
 def worths(rehearsal: Rehearsal) -> list[Worth]:
-    """Of every party, in order."""
+    """Return the joint model's value to every party, in order."""
     joint = f"all together, epsilon {rehearsal.opened.privacy.epsilon:g}"
     whose = "records" if rehearsal.opened.asked.persons is None else "patients"
     return [
@@ -155,12 +155,12 @@ def bars(rehearsal: Rehearsal) -> list[Bar]:
 
 
 def oddities(what: Opened) -> list[str]:
-    """What looks odd in each file."""
+    """Return the remarks on each file's odd columns."""
     return [remark for party in what.parties for remark in party.odd]
 
 
 def costs(found: Rehearsal) -> list[tuple[str, str]]:
-    """What was spent, sent and waited."""
+    """Return the rows of costs: budget spent, bytes sent, seconds."""
     what = found.opened
     left = [(label, sum(getattr(party, name) for party in what.parties)) for name, label in _LEFT.items()]
     sizes = [("records", what.public.records, sum(int(party.test.sum()) for party in what.parties))]
@@ -214,7 +214,7 @@ def text_of(rehearsal: Rehearsal) -> str:
 
 
 def facts(found: Rehearsal) -> dict[str, Any]:
-    """What came of it as plain values, for scripts."""
+    """Return the results as plain values, for scripts."""
     return {
         "stamp": STAMP,
         "own_records": {name: _own_facts(own) for name, own in found.own.items()},
@@ -248,7 +248,7 @@ def _own_facts(own: Own) -> dict[str, Any]:
 
 
 def _faint(course: Course) -> list[tuple[str, str]]:
-    """Where cut points are lost in the noise of their counts."""
+    """Return a row where the noise of the counts hides cut points; else nothing."""
     remark = course.remark if isinstance(course, Binned) else ""
     return [("how faintly cut points are seen", remark)] if remark else []
 
@@ -302,7 +302,7 @@ def next_commands(what: Opened, *, kept: bool) -> list[tuple[str, str]]:
 
 
 def before_a_score(what: Opened) -> tuple[str, str]:
-    """What every party does in the study itself if the model is to be scored later, on records in none of its sums."""
+    """Return the command by which every party of the study holds records out, so that the model can be scored later."""
     file, persons = _words(what.files[0]), what.asked.persons
     whose = "" if persons is None else f" --persons {quote(persons)}"
     return (
@@ -314,7 +314,7 @@ def before_a_score(what: Opened) -> tuple[str, str]:
 
 
 def _of_persons(column: str) -> tuple[str, str, str]:
-    """What the making of a plan and a look at a file say of persons, and what a party says later."""
+    """Return the options per person of the commands that make a plan, look at a file and name its records."""
     return (
         f" --unit person --person-clip {MOST_ROWS} --max-records-per-person {MOST_ROWS}",
         f" --key {column}",

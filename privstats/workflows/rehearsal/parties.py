@@ -1,6 +1,6 @@
-"""The files of a rehearsal as its parties' records: read once, held out in part, and scored on what is held out.
+"""Read the files of a rehearsal once as its parties' records, hold a part out, and score on that part.
 
-Beside the records it says what looks odd in one party's file beside what was read off the first.
+It also reports the columns of one party's file that look odd compared with the first file.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from privstats.workflows.rehearsal.sources import HeldTable, Source, name_of
 
 
 def odd(file: Source, columns: tuple[Column, ...], readings: Mapping[str, Readings]) -> tuple[str, ...]:
-    """A sentence for each column that somebody may want to mend, with the name of the file, as ``privstats look`` says.
+    """Return a sentence for each column that may need mending, with the name of the file, as ``privstats look`` writes
+    it.
 
-    Values beside the listed ones are no oddity by themselves, for a rehearsal lists the most frequent ones of the first
-    file; but all of a file's are, and those that differ from a listed one by case alone.
+    Unlisted values alone are no oddity, because a rehearsal lists the most frequent ones of the first file. A column of
+    unlisted values only is an oddity, and so is a value that differs from a listed one by case alone.
     """
     name = file.path if isinstance(file, HeldTable) else Path(os.fspath(file.path)).name
     return tuple(f"{name}: {remark}" for column in columns for remark in _of_column(column, readings[column.name]))
@@ -64,14 +65,14 @@ class Party:
     Attributes:
         name: of the file, without its ending.
         table: columns by name, as a party measures them.
-        codes: of the columns, ``(n, J)``.
-        y: place of each record's class, ``(n,)``.
-        test: which of them are held out of every sum.
-        untold: records without a class, which are left out.
+        codes: the columns' codes, ``(n, J)``.
+        y: index of each record's class, ``(n,)``.
+        test: whether each record is held out of every sum, ``(n,)``.
+        untold: the number of records without a class, which are excluded.
         broken: lines that are no records.
-        ids: whose each of them is, ``(n,)``; None where no column tells.
-        unowned: records with a class and without an id, which are left out where a column tells.
-        odd: what its holder may want to mend, in sentences.
+        ids: each record's person, ``(n,)``; None without a column of ids.
+        unowned: the number of records with a class but no id, which are excluded where a column of ids is named.
+        odd: sentences on what the data holder may want to mend.
     """
 
     name: str
@@ -87,26 +88,26 @@ class Party:
 
     @property
     def shard(self) -> tuple[Any, ...]:
-        """What it brings to the sums: columns, classes and, where a column tells, whose each record is."""
+        """The party's contribution to the sums: columns, classes and, with a column of ids, each record's person."""
         ids = () if self.ids is None else (self.ids[~self.test],)
         return {name: values[~self.test] for name, values in self.table.items()}, self.y[~self.test], *ids
 
     @property
     def held_out(self) -> dict[str, NDArray[Any]]:
-        """What a model is scored on."""
+        """The columns of the held-out records, on which models are scored."""
         return {name: values[self.test] for name, values in self.table.items()}
 
     def persons(self, *, test: bool) -> int:
-        """How many persons are held out, or are summed; none where no column tells."""
+        """Return the number of persons held out (``test``), or summed; 0 without a column of ids."""
         return 0 if self.ids is None else len(set(self.ids[self.test == test]))
 
 
 def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], persons: str | None = None) -> list[str]:
-    """The columns that all files have, as the first one writes them, without that of ids; no record is read.
+    """Return the columns that all files have, as the first one writes them, without the ids; no record is read.
 
     Raises:
-        DataError: a file cannot be read, or lacks the target, a column to leave out or that of ids; or the target tells
-            whose a record is.
+        DataError: a file cannot be read, or lacks the target, a column to exclude or the column of ids; or the target
+            is the column of ids.
     """
     headers, ids = [file.columns for file in files], () if persons is None else (persons,)
     for file, names in zip(files, headers, strict=True):
@@ -129,7 +130,7 @@ def shared_names(files: Sequence[Source], target: str, drop: Sequence[str], pers
 
 
 class Found(NamedTuple):
-    """What a file holds: columns, how many lines are no records, and whose each record is."""
+    """Contents of a file: columns, the number of lines that are no records, and each record's person."""
 
     columns: Columns
     broken: int
@@ -166,7 +167,7 @@ def parties_of(files: Sequence[Source], sources: Sequence[Found], public: Assume
 
 
 def _names(files: Sequence[Source]) -> list[str]:
-    """What the parties are called; with a number where two have one name."""
+    """Return the parties' names, numbered where two are equal."""
     stems = [name_of(file) for file in files]
     return [stem if stems.count(stem) == 1 else f"{stem} {place}" for place, stem in enumerate(stems, 1)]
 

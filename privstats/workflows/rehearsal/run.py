@@ -1,7 +1,7 @@
-"""A rehearsal: the parties' files through the whole way of the data, and what came of it beside each party alone.
+"""Run a rehearsal: a complete study on the parties' files, compared with each party alone.
 
-The masks, the messages, the noise and the course are the real ones. What a study would state is read from the files
-(``assumed``), and one process sees the records of all parties: so nothing that comes of it is a release.
+The masks, the messages, the noise and the course are the real ones. The statements of a study are read from the files
+(``assumed``), and one process sees the records of all parties, so no result is a release.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Opened:
 
     @property
     def plan(self) -> Plan:
-        """The plan of the whole, whose promise all sessions keep together."""
+        """Plan with the total promise, which all sessions keep together."""
         cells = Cells(self.public.columns)
         names = self.public.classes
         schema = ClassSchema(len(names), cells.width, "NAB", clip_norm=1.0, class_names=names, transform=(cells,))
@@ -90,7 +90,7 @@ class Opened:
 
     @property
     def course(self) -> Course:
-        """The sessions: cut points where columns have none, then the recipe for so many classes."""
+        """Course of the rehearsal: cut points where columns have none, then the recipe for this number of classes."""
         two, size = len(self.public.classes) == _PAIR, self.public.persons or self.public.records
         if not Cells(self.public.columns).open:
             return (Rounds if two else Centred).within(self.plan, expected_records=size)
@@ -99,13 +99,13 @@ class Opened:
 
 @dataclass(frozen=True)
 class Own:
-    """What a party gains on its own records held out, which its own model was made for.
+    """Gain of one party on its own held-out records, for which its own model was made.
 
     Attributes:
-        records: how many they are.
-        alone: of the recipe on its own records, without any promise.
-        private: of the model of all parties under the promise.
-        gain: how much better the second is than the first.
+        records: the number of held-out records.
+        alone: the area of the recipe on the party's own records, without any promise.
+        private: the area of the joint model under the promise.
+        gain: ``private`` minus ``alone``.
     """
 
     records: int
@@ -116,19 +116,20 @@ class Own:
 
 @dataclass(frozen=True, repr=False)
 class Rehearsal:
-    """What came of it: ``print`` shows areas and costs.
+    """Results of a rehearsal; ``print`` shows areas and costs.
 
     Attributes:
-        opened: what went in.
+        opened: the inputs.
         own: by party, on its own records held out.
-        private: of the model of all parties under the promise, on the records that all of them hold out.
-        exact: of the same recipe on the exact sums of all of them, without any promise, on the same.
-        alone: of that recipe on each party's own records, on the same: what a party's model is worth to the others.
-        decided: what the private model predicts for them.
+        private: the area of the joint model under the promise, on the held-out records of all parties.
+        exact: the area of the same recipe on the exact sums of all parties, without any promise, on the same records.
+        alone: by party, the area of that recipe on its own records, on the same held-out records: the value of its
+            model to the others.
+        decided: the private model's predictions for the held-out records.
         releases: of every session.
         card: the points of the private model, with bands of the noise.
-        upload_bytes: that each party sent, of masked numbers.
-        seconds: from the files to here.
+        upload_bytes: bytes of masked numbers that each party sent.
+        seconds: the run's time, from reading the files on.
     """
 
     opened: Opened
@@ -219,7 +220,7 @@ def rehearsed(what: Opened, advance: Callable[[int], None], rng: Generator | Non
 
 
 def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
-    """Of every session that ended with a sum."""
+    """Return the release of every session that ended with a sum."""
     names = np.array(what.public.classes)
     shards = [(table, names[y], *ids) for table, y, *ids in (party.shard for party in what.parties)]
     with warnings.catch_warnings():
@@ -229,7 +230,7 @@ def _releases(what: Opened, rng: Generator | None) -> tuple[Release, ...]:
 
 
 def _own(party: Party, alone: Shares, private: Shares) -> Own:
-    """From probabilities for the records that a party holds out, of its own model and of that of all."""
+    """Compare the party's own model with the joint one, from their probabilities for its held-out records."""
     held = tested((party,))
     return Own(len(held.y), auc(held, alone), auc(held, private), gain(held, private, alone))
 
@@ -320,7 +321,7 @@ def rehearse(
 ) -> Rehearsal:
     """Rehearse a study on tables that you may look at, with real masks and real noise: ``privstats try`` in Python.
 
-    What a study must know beforehand is read from the tables, so **nothing that comes of it is a release**. Numbers and
+    What a study must know beforehand is read from the tables, so **no result of it is a release**. Numbers and
     page are those that the command makes of the same tables as files; its next commands name a CSV file per table.
 
     Args:
@@ -328,12 +329,12 @@ def rehearse(
             Arrow, relations of DuckDB, mappings of columns, or paths of CSV and Parquet files.
         target: the column that is predicted, of a few classes.
         epsilon: of the promise.
-        delta, adjacency, model: of the promise; a word of the rehearsal where it is not said.
+        delta, adjacency, model: of the promise; the rehearsal's default if omitted.
         test: about the share of the records to score on, 0 to 1.
-        drop: columns to leave out.
-        persons: the column that tells whose a record is. The promise is one per person then, whose rows at one party
-            weigh at most one together; all rows of a person are summed or scored on, by the id alone, in every table;
-            rows without an id are left out. None: per record, and rows of one person may stand on both sides.
+        drop: columns to exclude.
+        persons: the column of the persons' ids. The promise is then one per person, and a person's rows at one party
+            weigh at most one together. All rows of a person are either summed or scored on, by the id alone, in every
+            table; rows without an id are excluded. None: per record, and rows of one person may be on both sides.
         page: where to write the page, which is replaced; None: nowhere.
         rng: a generator of test randomness; the operating system's when omitted.
 
@@ -362,7 +363,7 @@ def rehearse(
 
 
 def with_progress(what: Opened, rng: Generator | None = None) -> Rehearsal:
-    """:func:`rehearsed` beside its bar, in one thread: its matrices are small."""
+    """Run :func:`rehearsed` with its progress bar, in one thread: its matrices are small."""
     from threadpoolctl import threadpool_limits
 
     with progress_bar("rehearsing", len(what.parties) + 3) as advance, threadpool_limits(1):

@@ -31,7 +31,7 @@ _NOTHING = 1e-6
 
 
 def decisive(card: Scorecard) -> list[int]:
-    """The places of the columns whose points vary most over the records, in the order of the table."""
+    """Return the indices of the columns with the largest variance of points over the records, in the table's order."""
     row = len(card.outcomes) - 1
     spans = ((each.within(each.points, np.mean)[row], each.shares) for each in card.columns)
     weights = [float((np.clip(shares, 0, None) * points**2).sum()) for points, shares in spans]
@@ -97,7 +97,7 @@ def _part(figure: Any, panels: Any) -> None:
 
 
 def _curve(axes: Any, column: ColumnPoints, declared: Numeric | Dates, marks: NDArray[Any], row: int) -> None:
-    """Steps between the cut points, the band behind them; a gap stands to the right by itself."""
+    """Draw steps between the cut points, with their band behind them; the gap's points are drawn to the right."""
     span = float(marks[-1] - marks[0]) or 1.0
     ends = np.concatenate([[marks[0] - _MARGIN * span], marks, [marks[-1] + _MARGIN * span]])
     points, reported = column.points[row, :-1], column.told[row, column.intervals.of_steps[:-1]]

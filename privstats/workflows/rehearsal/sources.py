@@ -1,7 +1,7 @@
-"""What a party brings to a rehearsal: a file, whose dialect is read off the file, or a table in memory.
+"""Sources of a party's records in a rehearsal: a file, from which its dialect is guessed, or a table in memory.
 
-In a study nothing of a dialect is guessed, for a guess follows from all records together, and the parties state it. A
-rehearsal may look at its files.
+A study guesses no dialect, because a guess follows from all records together; the parties state it. A rehearsal may
+look at its files.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ Source: TypeAlias = RecordFile | HeldTable
 
 
 def name_of(source: Source) -> str:
-    """What a party is called: a file's name without its ending, or a table's own."""
+    """Return a party's name: a file's name without its ending, or a table's own."""
     return source.path if isinstance(source, HeldTable) else Path(source.path).stem
 
 
@@ -89,11 +89,11 @@ _COMMA, _POINT = re.compile(r"[+-]?[0-9]+,[0-9]+"), re.compile(r"[+-]?[0-9]+\.[0
 
 
 def written_as(file: RecordFile, settings: Sequence[str | None]) -> RecordFile:
-    """The file with the encoding, separator and decimal mark that were said, and found where they were not.
+    """Return the file with the stated encoding, separator and decimal mark, and detected ones where they are omitted.
 
     Args:
-        file: of any kind; a Parquet file says it itself.
-        settings: encoding, separator and decimal mark, None for what was not said.
+        file: of any kind; a Parquet file needs none of these settings.
+        settings: encoding, separator and decimal mark, None for one to detect.
     """
     path = Path(file.path)
     if path.suffix.lower() == ".parquet" or not path.is_file():  # who reads it says so

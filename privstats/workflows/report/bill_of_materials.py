@@ -1,9 +1,9 @@
 """The cryptography that a plan rests on, and the cryptographic bill of materials (CBOM) that lists it.
 
-One row per algorithm: what a session uses, and what lies on the disk of who takes part. TLS is not in it: carriers
-have it, and nothing that is promised rests on it. Security levels are those of the standards that name the algorithms:
-bits against a computer of today, and NIST's category, 1 to 5, against a quantum computer; 0 where it breaks, None where
-no computer helps or a passphrase decides.
+One row per algorithm that a session uses or that protects a file on a party's disk. TLS is not in it: carriers provide
+it, and no promise rests on it. Security levels are those of the standards that name the algorithms: bits against a
+computer of today, and NIST's category, 1 to 5, against a quantum computer; 0 where the algorithm breaks, None where no
+computer helps or a passphrase decides.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ _OF: dict[str, tuple[Algorithm, ...]] = {
 
 
 def algorithms(plan: Plan) -> tuple[Algorithm, ...]:
-    """Every algorithm that a session of the plan uses.
+    """Return every algorithm that a session of the plan uses.
 
     Raises:
-        KeyError: nobody has listed those of this protocol.
+        KeyError: no row lists this protocol's algorithms.
     """
     return (*_ALWAYS, *(_HYBRID[plan.protocol] if plan.key_agreement == HYBRID else ()), *_OF[plan.protocol])
 

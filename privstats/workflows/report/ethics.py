@@ -81,20 +81,20 @@ WORDS: tuple[tuple[str, str], ...] = (
 
 
 def made_of(schema: Schema) -> str:
-    """What is made of a schema's sums, as a phrase.
+    """Return a phrase for what is computed from a schema's sums.
 
     Raises:
-        SchemaError: nobody has written it for this kind.
+        SchemaError: this kind has no phrase.
     """
     rows = {task: kind.makes for task, kind in KINDS.items() if kind.makes}
     return row_of(rows, schema, "sentence for an ethics board")
 
 
 def sessions_of(course: Course) -> str:
-    """Why a course has several sessions, as a sentence.
+    """Return a sentence for why a course has several sessions.
 
     Raises:
-        PlanError: nobody has written it for this kind.
+        PlanError: this kind has no sentence.
     """
     kind = course_kind(course)
     why = word_for({kind.name: kind.why} if kind.why else {}, kind.name, "courses of the kind")
@@ -102,10 +102,10 @@ def sessions_of(course: Course) -> str:
 
 
 def keys_of(plan: Plan) -> list[tuple[str, str, str]]:
-    """Who holds which keys, and what these open.
+    """Return who holds which keys, and what these open.
 
     Raises:
-        PlanError: nobody has written it for this protocol.
+        PlanError: this protocol has no rows.
     """
     helpers = "one helper" if plan.helpers == 1 else f"{plan.helpers} helpers"
     colluders = plan.cohort.colluders
@@ -150,14 +150,14 @@ _WITHDRAWN = {
 
 
 def ethics_page(statement: Statement) -> str:
-    """The pages as HTML in one file, A4 in print, with nothing to fetch.
+    """Return the pages as HTML in one file, A4 in print, with nothing to fetch.
 
     Args:
         statement: a plan, and the course that it begins; nothing else of it is read.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
-        SchemaError: a schema of a kind for which nobody has written what is made of its sums.
+        SchemaError: a schema of a kind without a phrase for what is computed from its sums.
         PlanError: the same for a course, a protocol, a unit or an adjacency.
 
     Example:
@@ -218,7 +218,7 @@ def _leaves(total: Total) -> str:
 
 
 def _sums(sessions: list[Session]) -> Table:
-    """What is summed in which session, how many numbers it is, and how much noise is added to each."""
+    """Return a table of the sums of each session: how many numbers, and the noise added to each."""
     rows = [
         (each, row, row.blocks(sizes) * row.entries(sizes))
         for each in sessions
@@ -241,12 +241,12 @@ def _sums(sessions: list[Session]) -> Table:
 
 
 def _noise(plan: Plan, letter: str) -> str:
-    """That of the released total of all parties, whoever draws it."""
+    """Return the noise of the released total of all parties, independent of which party draws it."""
     return "none" if plan.noise is None else f"{plan.noise.released_sigma(plan.cohort.clients)[letter]:.3g}"
 
 
 def _computed(sessions: list[Session]) -> list[str]:
-    """What is made of the sums, once for each kind of them."""
+    """Return what is computed from the sums, one sentence per kind of sums."""
     phrases: dict[str, list[str]] = {}
     for each in sessions:
         phrases.setdefault(made_of(each.plan.schema), []).append(each.name)
@@ -256,7 +256,8 @@ def _computed(sessions: list[Session]) -> list[str]:
 
 
 def promise_of(plan: Plan, kept: Guarantee) -> Guarantee:
-    """What bounds every guess about one unit: of devices about one answer for another, over all runs."""
+    """Return the guarantee that bounds every guess about one unit; for devices, about one answer exchanged for another,
+    over all runs."""
     if plan.devices is None or plan.noise is None or not isinstance(plan.privacy, Privacy):
         return kept
     return _stated_promise(plan, plan.devices, plan.noise, plan.privacy)
@@ -350,7 +351,7 @@ def _chosen(plan: Plan) -> list[str]:
 
 
 def _more_keys(plan: Plan) -> Iterator[tuple[str, str, str]]:
-    """Who holds the exact total, and what devices add."""
+    """Yield the opener of the exact total, and the keys that devices add."""
     if plan.noise is None or plan.noise.trust.drawn_by == "server":
         yield "Who opens the total", "no key more", "the total as it is" + _before_noise(plan)
     if plan.devices is not None:
@@ -384,7 +385,7 @@ def _withdrawn(plan: Plan, course: Course | None) -> str:
 
 
 def _accounts(plan: Plan) -> Iterator[str]:
-    """Who counts what was released of the same people."""
+    """Yield who counts the releases about the same people."""
     limit = "with a limit that it sets itself"
     if (devices := plan.devices) is not None:
         runs = "once" if devices.most_runs == 1 else f"{devices.most_runs} times"

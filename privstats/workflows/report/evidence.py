@@ -53,13 +53,13 @@ _FALSE_ALARMS = 0.01
 
 @dataclass(frozen=True)
 class Row:
-    """One question.
+    """One question, its answer and its proof.
 
     Attributes:
-        asked: by which texts, each a letter of :data:`TEXTS` and the place in it.
+        asked: the texts that ask it, each a letter of :data:`TEXTS` and the place in it.
         question: in a few words.
-        answer: the plan's own; empty where only people know it.
-        proof: a page of the documentation, a command, or a file beside this page.
+        answer: the plan's own; empty where only a person knows it.
+        proof: a page of the documentation, a command, or a file next to this page.
         signer: a key of :data:`SIGNERS`.
 
     Example:
@@ -76,7 +76,7 @@ class Row:
 
     @property
     def open(self) -> bool:
-        """Whether somebody has to write the answer."""
+        """Whether a person has to write the answer."""
         return not self.answer
 
 
@@ -144,7 +144,7 @@ _ADJACENT = {"add-remove": "added or taken away", "replace-one": "exchanged for 
 
 
 def _promise(plan: Plan, course: Course | None, total: Total, kept: Guarantee) -> Iterator[Row]:
-    """How much can be told of one unit, and of whom it holds."""
+    """Yield how much the release can reveal of one unit, and which units the promise covers."""
     bound, together = _epsilon(plan, course, total), "Each ledger adds them up, to its cap."
     yield Row("N epsilon; I 8.2.2", "What is told of one unit?", bound, "plan certify", "software")
     yield Row("N epsilon", "Why this epsilon, and who chose it?", "", "sweep.md: accuracy beside it", "officer")
@@ -165,7 +165,7 @@ def _epsilon(plan: Plan, course: Course | None, total: Total) -> str:
 
 
 def _posterior(plan: Plan, total: Total, kept: Guarantee) -> str:
-    """Belief that somebody is in the data, for who believed it with 1 in n before: by Bayes' rule."""
+    """Return the largest belief, by Bayes' rule, that a person is in the data, after a prior of 1 in n."""
     if math.isinf(kept.mu):
         return "Anything: nothing bounds it."
     count = plan.cohort.max_records
@@ -194,7 +194,7 @@ _TESTS = (("Singling out", "reconstruction"), ("Linkability", "membership"), ("I
 
 
 def _three_tests(plan: Plan, kept: Guarantee, measured: Mapping[str, str]) -> Iterator[Row]:
-    """The ceiling of the promise, and the best attack beside it."""
+    """Yield the promise's ceiling for each test, with the best attack's result."""
     for test, goal in _TESTS:
         tried = measured.get(goal)
         beside = f" Measured: {tried}." if tried else " Not measured (--attack)."
@@ -219,7 +219,7 @@ def _adds_or_removes(plan: Plan) -> bool:
 
 
 def _algorithms(plan: Plan, sessions: Sequence[Session]) -> Iterator[Row]:
-    """What is summed, and what may be wrong with it."""
+    """Yield what is summed, and what may be wrong with it."""
     noise = plan.noise
     letters = _listed(sessions, lambda each: ", ".join(row.letter for row in each.schema.sent))
     sigmas = _listed(sessions, _deviations)
@@ -257,7 +257,7 @@ def _listed(sessions: Sequence[Session], phrase: Callable[[Plan], str]) -> str:
 
 
 def _implementation(plan: Plan) -> Iterator[Row]:
-    """How programs break promises that hold on paper."""
+    """Yield the ways in which programs break promises that hold on paper."""
     drawn = "No noise." if plan.noise is None else "Discrete noise on integers; nothing is rounded after it."
     yield Row("N implementation", "Floating point", drawn, "audit noise", "software")
     yield Row(
@@ -278,7 +278,7 @@ def _implementation(plan: Plan) -> Iterator[Row]:
 
 
 def _trust(plan: Plan) -> Iterator[Row]:
-    """Whom the promise needs."""
+    """Yield the parties that the promise relies on."""
     cohort = plan.cohort
     trusted = "Masks alone" if plan.noise is None else explanations.rests_on(plan, plan.noise)
     yield Row("N trust model; I 6.2", "Whom must one trust?", f"{trusted}.", "threat_model.md", "software")
@@ -292,7 +292,7 @@ def _trust(plan: Plan) -> Iterator[Row]:
 
 
 def _security(plan: Plan) -> Iterator[Row]:
-    """Which cryptography, and who holds its keys."""
+    """Yield the cryptography, and who holds its keys."""
     yield Row(
         "N security",
         "Who sees one party's sums?",
@@ -318,7 +318,7 @@ def _security(plan: Plan) -> Iterator[Row]:
 
 
 def _governance(plan: Plan) -> Iterator[Row]:
-    """What stands around the numbers."""
+    """Yield the questions about people and contracts around the release."""
     yield Row("N data collection; I 7.2", "How were records collected, with which consent?", "", "", "data holder")
     yield Row("I 6.3.2", "Who can look this up?", "Whoever has the plan makes this page again.", "report", "software")
     yield Row("H (i); I 6.2.2", "Recipients of the release", "", "contract", "coordinator")

@@ -16,7 +16,7 @@ from privstats.dp.privacy import Adjacency, Unit
 from privstats.moments.code_rows import cells_of, levels_of
 from privstats.plan import Devices, Plan, dropout_table
 from privstats.plan.devices import exchanged_mu
-from privstats.review.budget import columns
+from privstats.printable.budget import columns
 from privstats.schema import Schema
 from privstats.secagg.keys import HYBRID
 from privstats.workflows.report.layout import Cell, Table, Text
@@ -36,12 +36,12 @@ _SEVERAL: dict[Unit, tuple[str, tuple[int, ...]]] = {
 
 
 def found(kept: Guarantee) -> float:
-    """Of 100 records, the most that anybody finds at 1 false alarm in 100; rounded up to a tenth."""
+    """Return how many of 100 records an attacker finds at most at 1 false alarm in 100; rounded up to a tenth."""
     return math.ceil(1000 * kept.tpr(_FALSE_ALARMS)) / 10
 
 
 def headline(plan: Plan, kept: Guarantee | None = None) -> str:
-    """What the promise of a plan, or of the course that it begins, is worth, in one sentence."""
+    """Explain in one sentence what the promise of a plan, or of the course that it begins, is worth."""
     kept = total_of(plan).guarantee if kept is None else kept
     if math.isinf(kept.mu):
         return (
@@ -58,7 +58,7 @@ def headline(plan: Plan, kept: Guarantee | None = None) -> str:
 
 
 def left_out(plan: Plan) -> list[str]:
-    """What becomes of rare classes; nothing where no minimum count is set."""
+    """Explain what happens to rare classes; nothing where no minimum count is set."""
     if not plan.min_count:
         return []
     return [
@@ -73,7 +73,7 @@ def bounded(schema: Schema) -> list[str]:
 
 
 def persons(plan: Plan) -> list[str]:
-    """What becomes of several rows of one patient."""
+    """Explain what happens to several rows of one patient."""
     if plan.person_clip is None:
         return []
     most = f"{plan.person_clip.records:.3g}"
@@ -93,7 +93,7 @@ def persons(plan: Plan) -> list[str]:
 
 
 def _mapped(schema: Schema) -> list[str]:
-    """What becomes of a record before it is added up."""
+    """Explain what happens to a record before it is added up."""
     cells, maps = cells_of(schema), ", ".join(step.kind for step in schema.transform)
     if cells is None:
         levels = levels_of(schema)
@@ -111,20 +111,20 @@ def _mapped(schema: Schema) -> list[str]:
 
 
 def promised(plan: Plan, course: Course | None = None) -> Table:
-    """Who is promised what of all that is released, and what it rests on."""
+    """Return a table of who is promised what about the releases, and what each promise rests on."""
     rows = [*_people(plan, total_of(course or plan)), _parties(plan)]
     return Table("what is promised", ("to whom", "what is promised", "what it rests on"), rows, words=True)
 
 
 def conditions(plan: Plan, course: Course | None = None) -> list[str]:
-    """What has to hold beside the plans for the promise to mean what it says; nothing without DP."""
+    """Return the conditions outside the plans that the promise needs to hold; none without DP."""
     plans = (plan,) if course is None else course.priced
     every = dict.fromkeys(condition for each in plans for condition in each.budget().conditions)
     return [f"{_sentence(condition)}." for condition in every]
 
 
 def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
-    """What somebody could take for promised and must not."""
+    """Return what a reader could mistake for promised."""
     total = total_of(course or plan)
     out = []
     if plan.noise is None:
@@ -156,7 +156,7 @@ def not_promised(plan: Plan, course: Course | None = None) -> list[str]:
 
 
 def _recorded(plan: Plan) -> str:
-    """What a recording of all messages is worth once X25519 is broken."""
+    """Explain what a recording of all messages reveals once X25519 is broken."""
     if plan.key_agreement == HYBRID:
         return (
             "Secrecy for good, should X25519 and ML-KEM-768 both be broken: one alone opens no message that was kept."
@@ -170,7 +170,7 @@ def _recorded(plan: Plan) -> str:
 
 
 def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
-    """What the promise is worth to somebody, by how many of the records are theirs."""
+    """Return a table of the promise's worth to a person, by how many of the records are theirs."""
     total = total_of(course or plan)
     header: tuple[Text, ...] = (
         Cell(_SEVERAL[_unit(plan)][0]),
@@ -185,14 +185,14 @@ def worth(plan: Plan, noise: Noise, course: Course | None = None) -> Table:
 
 
 def of_group(plan: Plan, noise: Noise, count: int) -> Guarantee:
-    """What so many records together are promised, or a patient at so many parties."""
+    """Return the guarantee for ``count`` records together, or for a patient at ``count`` parties."""
     if noise.pure or plan.person_clip is not None:
         return noise.guarantee.of_group(count)
     return Guarantee(max(noise.mu, group_mu(plan.schema, noise.sigma, _adjacency(plan), count)))
 
 
 def dropouts(plan: Plan, course: Course | None = None) -> Table:
-    """What happens when parties vanish from a session, in numbers of parties."""
+    """Return a table of what happens when parties vanish from a session, by number of parties."""
     cohort, noise, total = plan.cohort, plan.noise, total_of(course or plan)
     of = "of the release" if total.sessions == 1 else "of the first session's release alone"
     together = (
@@ -225,7 +225,8 @@ def dropouts(plan: Plan, course: Course | None = None) -> Table:
 
 
 def budget_table(plan: Plan, course: Course | None = None) -> Table:
-    """The budget of a plan, every term explained where it stands; in the last row the whole, or the whole course."""
+    """Return the budget of a plan, with every term explained in place; the last row is the total, or the course's
+    total."""
     budget, together = plan.budget(), total_of(course or plan)
     private = math.isfinite(budget.mu)
     meanings = {row.letter: row.meaning for row in plan.schema.sent}
@@ -247,18 +248,18 @@ def budget_table(plan: Plan, course: Course | None = None) -> Table:
 
 
 def times_as_likely(total: Total) -> str:
-    """How much likelier one record makes any outcome, at most."""
+    """Return how much likelier one record makes any outcome, at most."""
     return f"{math.exp(min(total.epsilon, 700)):.3g} times"
 
 
 def _told_apart(plan: Plan, noise: Noise, runs: int) -> Guarantee:
-    """What keeps one answer from being told from another, over so many runs."""
+    """Return the guarantee that bounds distinguishing one answer from another, over this many runs."""
     assert isinstance(plan.privacy, Privacy)  # noqa: S101  a plan with noise has one
     return Guarantee(math.sqrt(runs) * exchanged_mu(plan.schema, plan.privacy, noise))
 
 
 def _invited(plan: Plan, devices: Devices, noise: Noise) -> tuple[str, str, str]:
-    """What is promised to a person of whom everybody may know that they answered."""
+    """Return the promise to a person who is publicly known to have answered."""
     runs = "this run" if devices.most_runs == 1 else f"{devices.most_runs} runs together"
     epsilon, delta = devices.stated_epsilon or math.inf, plan.budget().delta
     panel = noise.trust.drawn_by == "member"
@@ -299,7 +300,7 @@ def _people(plan: Plan, total: Total) -> Iterator[tuple[str, str, str]]:
 
 
 def rests_on(plan: Plan, noise: Noise) -> str:
-    """Whom the promise of the noise trusts, in numbers of parties."""
+    """Explain which parties the promise of the noise trusts, in numbers."""
     honest = plan.cohort.min_survivors - plan.cohort.colluders
     if noise.trust.divided:
         return f"At least {honest} honest parties add their part of the noise; the server need not be trusted"
@@ -321,7 +322,7 @@ def _parties(plan: Plan) -> tuple[str, str, str]:
 
 
 def _limits(plan: Plan, noise: Noise) -> Iterator[str]:
-    """Where the promise of the noise ends."""
+    """Yield the cases that the promise of the noise does not cover."""
     cohort = plan.cohort
     if _unit(plan) == "record":
         yield "As much for somebody with several records: the table above says how much less."

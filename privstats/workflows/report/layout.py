@@ -24,12 +24,12 @@ from privstats.version import __version__
 
 @dataclass(frozen=True)
 class Cell:
-    """A table's cell that is more than a text.
+    """A table's cell with more than a text.
 
     Attributes:
-        text: what stands in it.
+        text: its content.
         notes: small lines under it.
-        colour: of the tag that the text stands in; none where empty.
+        colour: of the tag around the text; no tag where empty.
 
     Example:
         >>> from privstats.workflows.report import Cell, Table
@@ -99,12 +99,12 @@ class Figure:
 
 
 def render(package: str, template: str, **values: Any) -> str:
-    """A page as HTML in one file that fetches nothing.
+    """Return a page as HTML in one file that fetches nothing.
 
     Args:
-        package: where the template lies; ``layout.html`` and ``parts.html`` are found beside it.
+        package: the template's package; ``layout.html`` and ``parts.html`` may be there or in this package.
         template: its file name.
-        values: what it shows; texts are escaped. ``version`` is there already.
+        values: the template's variables; texts are escaped. ``version`` is always defined.
 
     Raises:
         MissingExtraError: jinja2 is not installed.
@@ -158,7 +158,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Search:
-    """How long and how reproducibly to look.
+    """Effort and seed of a search by audits or attacks.
 
     Attributes:
         seed: reproduces the findings; None for the operating system's randomness.

@@ -30,11 +30,11 @@ from privstats.workflows.report.sessions import collected, collected_table, cour
 
 
 def model_finding(head: Any, plan: Plan) -> Finding:
-    """What a plan's page says of a model: it contradicts the plan's promise where no promise covers it.
+    """Return the finding about a model on its plan's page: it contradicts the plan where no promise covers the model.
 
     Args:
         head: a fitted head, as ``heads.load`` gives it.
-        plan: the plan that the page is of.
+        plan: the page's plan.
 
     Raises:
         HeadError: the head was made under another plan, or its file names none.
@@ -78,19 +78,19 @@ _PACKAGES = ("numpy", "scipy", "cryptography")
 
 @dataclass(frozen=True)
 class Statement:
-    """What the page speaks of.
+    """Content of a privacy page: a plan, and what is known about its release.
 
     Attributes:
-        plan: the plan; of a course, its first.
-        release: what was released under it, if it was.
+        plan: the plan, or a course's first plan.
+        release: the release under the plan, if there is one.
         accounts: of the data owner's ledger, if there is one.
         findings: of audits and attacks.
         at: when the page was made.
-        course: the course that the plan begins, if it does: what is promised is then that of the whole.
+        course: the course that the plan begins, if any; the page then states the course's promise.
 
     Raises:
         ReleaseError: the release was made under another plan.
-        PlanError: cut points of the plan are open, and no course finds them.
+        PlanError: cut points of the plan are open, and no course estimates them.
 
     Example:
         >>> from privstats.workflows.report import Statement
@@ -122,7 +122,7 @@ class Statement:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What everything that is promised keeps together; its mu is infinite without DP."""
+        """Guarantee of all releases that the page covers together; its mu is infinite without DP."""
         return total_of(self.course or self.plan).guarantee
 
     def _repr_html_(self) -> str:
@@ -169,7 +169,7 @@ def page_of(statement: Statement) -> str:
 
 
 def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
-    """What follows from the plan, or from the course that it begins."""
+    """Return the page's values that follow from the plan, or from the course that it begins."""
     return {
         "plan": plan,
         "course": None if course is None else course_table(course),
@@ -190,7 +190,7 @@ def _of_plan(plan: Plan, course: Course | None) -> dict[str, Any]:
 
 
 def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
-    """Of what the page is made, file by file: of a course what it was made of, which states the promise as a whole."""
+    """Return the files behind the page; a course's origin is among them, because it states the total promise."""
     if course is None or course_kind(course).single:
         return [("The plan itself", plan.to_toml())]
     from privstats.course.document import texts
@@ -200,13 +200,14 @@ def _documents(plan: Plan, course: Course | None) -> list[tuple[str, str]]:
 
 
 def _worst(guarantee: Guarantee, found: Sequence[spending.Together]) -> float | None:
-    """Of 100, the most that are found in this release or together with what was spent; None where nothing bounds it."""
+    """Return how many of 100 records are found at most, in this release or together with earlier spends; None without a
+    bound."""
     every = (guarantee, *(each.guarantee for each in found))
     return None if any(math.isinf(each.mu) for each in every) else max(map(explanations.found, every))
 
 
 def _released(release: Release, course: Course | None) -> list[tuple[str, str]]:
-    """What the release file says, as terms and sentences."""
+    """Return the facts of the release file, as terms and sentences."""
     plan, cohort = release.plan, release.plan.cohort
     out = [
         ("parties in it", f"{len(release.survivors)} of {cohort.clients}; {cohort.min_survivors} were needed"),

@@ -1,4 +1,4 @@
-"""What pages say of the sessions of a course: which there are, what each collects and costs, what a record is in it.
+"""Explain the sessions of a course on pages: what each collects and costs, and what a record is in it.
 
 A plan alone is one session.
 """
@@ -50,7 +50,8 @@ def _alike(plan: Plan) -> tuple[object, ...]:
 
 
 def collected(plan: Plan, course: Course | None = None) -> list[str]:
-    """What leaves a party, what a record is in every session, and what bounds it, a patient and a class."""
+    """Explain what a party sends, what a record is in every session, and what bounds a record, a patient and a
+    class."""
     sessions = list(sessions_in(plan, course))
     return [
         _leaves(plan, total_of(course or plan)),
@@ -92,7 +93,7 @@ def by_session(sessions: Sequence[Session], phrases: Callable[[Plan], Sequence[s
 
 
 def persons_in_sessions(course: Course | None) -> list[str]:
-    """What becomes of a patient's rows in every session of a course."""
+    """Explain what happens to a patient's rows in every session of a course."""
     if course is None or course.first.person_clip is None:
         return []
     limit = "The limit counts what one patient adds to all sessions together."
@@ -147,6 +148,6 @@ def course_table(course: Course) -> Table:
 
 
 def _spent(plan: Plan) -> tuple[str, str, str, str]:
-    """What a session sums, its mu, its epsilon alone and the bytes of a party."""
+    """Return a session's sums, its mu, its epsilon alone and the bytes of a party."""
     budget = plan.budget()
     return plan.schema.statistics, f"{budget.mu:.4g}", f"{budget.epsilon:.4g}", f"{plan.masking.upload_bytes:,}"

@@ -20,12 +20,12 @@ _WHOM = {"record": "records", "client": "parties (each with all its records)", "
 
 @dataclass(frozen=True)
 class Together:
-    """What a release is worth together with the spends of one account.
+    """Guarantee of a release together with the spends of one account.
 
     Attributes:
-        guarantee: of all of them, under the account's unit and adjacency; its mu is infinite where exact sums are among
-            them.
-        told: the same in words.
+        guarantee: of all these releases, under the account's unit and adjacency; its mu is infinite where exact sums
+            are among them.
+        told: the guarantee in words.
     """
 
     guarantee: Guarantee
@@ -52,7 +52,7 @@ def together(plan: Plan, kept: Guarantee, digests: Sequence[str], accounts: Sequ
 
 
 def headline(plan: Plan, kept: Guarantee, found: Sequence[Together]) -> str:
-    """What the promise is worth, alone and together with what the ledger holds."""
+    """Explain what the promise is worth, alone and together with the ledger's spends."""
     alone = explanations.headline(plan, kept)
     if not found or math.isinf(kept.mu):
         return alone
@@ -79,7 +79,7 @@ def accounts_table(accounts: Sequence[Account]) -> Table:
 
 
 def rooms(accounts: Sequence[Account]) -> list[str]:
-    """What each account has left, and why the epsilons of releases are no sum."""
+    """Explain what remains of each account's cap, and why the epsilons of releases do not add up."""
     out = [f"{account.dataset}: {room(account)}." for account in accounts if account.cap is not None]
     if any(len(account.counted) > 1 and math.isinf(account.pure) for account in accounts):
         out.append("Epsilons of releases do not add up; the squares of their mu do, and epsilon follows from the sum.")
@@ -87,7 +87,7 @@ def rooms(accounts: Sequence[Account]) -> list[str]:
 
 
 def charges(digests: Sequence[str], accounts: Sequence[Account]) -> Iterator[str]:
-    """Where this very release was charged."""
+    """Yield a sentence for each account that was charged for this very release."""
     for account in accounts:
         for entry in account.entries:
             if entry.plan in digests:
@@ -100,7 +100,8 @@ def _spent(account: Account) -> Guarantee:
 
 
 def _with_this(plan: Plan, guarantee: Guarantee, account: Account) -> Together:
-    """An account that was not charged for this release, whose records may still be the same."""
+    """Return the guarantee of this release with an account that was not charged for it, in case their records are
+    the same."""
     where, cap, privacy = f"If it is of the same records, with {_releases(account)}", account.cap, plan.privacy
     if cap is None or isinstance(privacy, NoPrivacy):
         return _row(account, Guarantee(math.inf), where)

@@ -49,10 +49,10 @@ class Partition:
 
 @dataclass(frozen=True)
 class Point:
-    """A deal under a promise.
+    """A partition of the records under a promise.
 
     Attributes:
-        deal: what is measured, by whom.
+        deal: which party measures which records, and how.
         model: trust model; ``"none"`` without noise.
         unit: what is protected; ``"none"`` without noise.
         epsilon: of the promise; infinite without noise.
@@ -234,7 +234,7 @@ def _cohort(cohort: Cohort, clients: int) -> Cohort:
 
 
 def open_columns(plan: Plan) -> tuple[str, ...]:
-    """Names of the declared columns whose cut points a course would find."""
+    """Return the declared columns that need a course to estimate their cut points."""
     cells = cells_of(plan.schema)
     return () if cells is None else cells.open
 

@@ -1,9 +1,9 @@
 """One trial of a study: partition the records, measure them once, and score every head at every promise.
 
-Masks are left out, because they cancel to the last bit: a study says nothing about the protocol or about dropouts. It
+Masks are omitted, because they cancel to the last bit: a study shows nothing about the protocol or about dropouts. It
 charges no ledger, so it is for data that you may look at. The baselines are scikit-learn's own models on the pooled
-rows behind the plan's public maps, without any privacy. Heads that end a course, or read sums behind a mean, run it at
-a budget of the whole; every round draws its noise as the plan's model does, on the records as they were dealt.
+rows after the plan's public maps, without any privacy. Heads that end a course, or read sums behind a mean, run it at
+the total budget; every round draws its noise as the plan's model does, on the records as they were partitioned.
 """
 
 from __future__ import annotations
@@ -105,10 +105,10 @@ def ends_a_course(head: Any) -> bool:
 
 
 def course_scores(head: Any, plan: Plan, shards: Shards, test: tuple[Any, Any], rng: Generator) -> Scores:
-    """The scores of a head at the end of a course whose promise as a whole is the plan's.
+    """Score a head at the end of a course that keeps the plan's promise.
 
-    Without noise it is the head of the records themselves, behind the plan's transform; 0 where the first release
-    aborted.
+    Without noise the head is fitted on the records themselves, after the plan's transform. The score is 0 where the
+    first release aborted.
 
     Raises:
         PlanError: no recipe refines what the plan measures.
@@ -148,13 +148,13 @@ class Dataset:
 
     Attributes:
         plan: the plan that is varied.
-        axes: how.
-        train, test: ``(X, y)`` that the cohort holds together, and to score on.
-        heads: a fresh head per call, by name; one that ends a course has a course whose promise as a whole is the
-            point's, as has a ``BehindMean``, and a ``Rival`` is trained on all records.
+        axes: its variations.
+        train, test: ``(X, y)`` of all the cohort's records, and of the records to score on.
+        heads: a fresh head per call, by name; one that ends a course, or a ``BehindMean``, runs a course with the
+            point's promise in total, and a ``Rival`` is trained on all records.
         seed: fixes partitions and noise.
-        trained: scores of what was trained on all records; a process trains it once for all partitions, models and
-            statistics, of which it is independent.
+        trained: scores of the rivals, which do not depend on partition, model and statistics; a process trains each
+            once.
     """
 
     plan: Plan
@@ -167,7 +167,7 @@ class Dataset:
 
     @property
     def rivals(self) -> dict[str, Rival]:
-        """What is trained on all records, by name."""
+        """Rivals that are trained on all records, by name."""
         fitted = {name: head() for name, head in self.heads.items()}
         return {name: head for name, head in fitted.items() if isinstance(head, Rival)}
 
@@ -193,9 +193,9 @@ class Draw:
         balanced, auc: balanced accuracy and area under the ROC curve; None for a regression, and where there is no
             score.
         one_class: whether the head predicts one class for all test records.
-        dropped: classes that the minimum count left out; 0 where records are pooled.
-        upload_bytes: what a client would send in the session of the plan's own sums; 0 where records are pooled.
-        why: where there is no score, the sentence that says which statistic is missing.
+        dropped: classes that the minimum count excluded; 0 where records are pooled.
+        upload_bytes: bytes that a client would send in the session of the plan's own sums; 0 where records are pooled.
+        why: where there is no score, a sentence that names the missing statistic.
         sensitivity, specificity: of two classes, by ``predict(threshold="prevalence")``; None elsewhere.
     """
 
@@ -326,7 +326,7 @@ def _owners(subject: Dataset, job: Trial) -> list[NDArray[np.int64]]:
 
 
 def _sampled(owner: NDArray[np.int64], most: int | None, seed: int, draw: int, client: int) -> NDArray[np.int64]:
-    """At most so many of a client's records, drawn at random, in their order."""
+    """Draw at most ``most`` of a client's records at random, and return them in their order."""
     if most is None or len(owner) <= most:
         return owner
     keys = _stream(f"sample {client}", seed, draw).uint64(len(owner))

@@ -51,7 +51,7 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    """Of those that are there."""
+    """Return the mean of the values that are not None; None if there is none."""
     there = [each for each in values if each is not None]
     return fmean(there) if there else None
 
@@ -184,13 +184,13 @@ def study(
     """Score heads without noise and at every point of the axes.
 
     Args:
-        plan: what the axes do not vary. Where cut points of declared columns are open, the quantiles of ``train`` stand
-            for them, without noise, and ``Study.plan`` has them: what finding them costs, ``privstats try`` shows.
+        plan: everything that the axes do not vary. Where cut points of declared columns are open, the study uses the
+            quantiles of ``train``, without noise, and ``Study.plan`` has them; ``privstats try`` shows what estimating
+            them costs.
         train: ``(X, y)`` that the cohort holds together.
         test: ``(X, y)`` to score on.
         heads: a fresh head per call, by name; with several jobs, callables that can be sent to other processes, such as
-            classes. :func:`privstats.workflows.rivals.rivals` gives what is trained
-            beside them.
+            classes. :func:`privstats.workflows.rivals.rivals` returns rivals to train alongside.
         axes: what to vary; the plan alone if omitted.
         repeats: draws of partition and noise at every point, at least 2. Draw number 3 is the same partition and the
             same noise stream everywhere, so that points differ by what they compare.

@@ -22,12 +22,12 @@ from privstats.workflows.sweep.experiment import Study, study
 
 @dataclass(frozen=True)
 class Sweep:
-    """The result: points in the order of epsilons and heads, and the heads that the statistics cannot feed.
+    """The result of a sweep: points in the order of epsilons and heads, and the heads that lack a statistic.
 
     Attributes:
         plan: the plan that was varied; its own epsilon is not used.
         points: one per epsilon and head.
-        missing: for each head left out, the sentence that says which statistic it lacks.
+        missing: for each excluded head, the sentence that names the statistic it lacks.
         repeats: noise draws per epsilon.
         dropped: per epsilon, the mean number of classes that ``min_count`` dropped; only where it dropped any.
 

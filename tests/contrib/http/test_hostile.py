@@ -42,6 +42,14 @@ def calm(shared, monkeypatch):
     return study, desk, run, reports
 
 
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A run of one test alone, in which no report has arrived."""
+    monkeypatch.setattr("os.fsync", lambda _: None)
+    with reporting(tmp_path, 3) as started:
+        yield started
+
+
 def put(desk: Desk, study: Study, sender: int, report, **named) -> str:
     reply = desk.put(study, sender, report, **named)
     told = json.loads(reply.body) if reply.body else {}
@@ -285,13 +293,13 @@ async def reached(ready: Callable[[], object]) -> None:
             await asyncio.sleep(0.001)
 
 
-def test_of_64_slow_bodies_of_one_code_one_is_read(calm) -> None:
-    study, desk, _, reports = calm
-    data = reports[8]
+def test_of_64_slow_bodies_of_one_code_one_is_read(own) -> None:
+    study, desk, _, reports = own
+    data = reports[0]
 
     async def play() -> list[int]:
         slow = [Slow(data[:-32], data[-32:]) for _ in range(64)]
-        waits = [asyncio.create_task(asked_slowly(desk, study, 8, data, each)) for each in slow]
+        waits = [asyncio.create_task(asked_slowly(desk, study, 0, data, each)) for each in slow]
         await reached(lambda: all(each.taken for each in slow))
         held = desk.app.intake.flight.held
         for each in slow:
@@ -388,13 +396,13 @@ def test_a_body_that_came_to_its_end_after_a_break_counts_no_longer(calm) -> Non
     assert not intake._broken.lately(0)
 
 
-def test_a_slow_body_ends_at_its_deadline(calm, monkeypatch) -> None:
-    study, desk, _, reports = calm
-    data = reports[11]
+def test_a_slow_body_ends_at_its_deadline(own, monkeypatch) -> None:
+    study, desk, _, reports = own
+    data = reports[0]
     with monkeypatch.context() as patch:
         patch.setattr("privstats.contrib.http.intake._SECONDS", 0.1)
-        assert desk.does(asked_slowly(desk, study, 11, data, Slow(data[:-32], data[-32:]))) == 408
-    assert put(desk, study, 11, data) == "201"
+        assert desk.does(asked_slowly(desk, study, 0, data, Slow(data[:-32], data[-32:]))) == 408
+    assert put(desk, study, 0, data) == "201"
 
 
 def test_of_a_large_body_a_stranger_sends_no_more_than_its_first_bytes(tmp_path: Path) -> None:

@@ -45,6 +45,15 @@ class World:
             if desk.failed:
                 self.deaths += 1
 
+    @contextmanager
+    def sealed(self) -> Iterator[Desk]:
+        """Open a desk whose helpers have done their part, and seal the reports."""
+        with self.desk() as desk:
+            for place in 3 * (1, 2):
+                one_pass(self.study, desk, place)
+            self.seal(desk)
+            yield desk
+
     def play(self) -> tuple[int, ...]:
         """To the end, each step as often as somebody dies in it."""
         for _ in range(60):
@@ -149,30 +158,20 @@ def test_a_kill_at_every_single_write_loses_no_confirmed_report(tmp_path: Path, 
 
 
 def test_a_disk_that_is_full_confirms_nothing_and_ends_the_process(tmp_path: Path) -> None:
-    study = study_of_devices(tmp_path)
-    world = World(study)
-    with world.desk() as desk:
-        for _ in range(3):
-            one_pass(study, desk, 1)
-            one_pass(study, desk, 2)
-        world.seal(desk)
+    world = World(study_of_devices(tmp_path))
+    with world.sealed() as desk:
         with full_disk():
-            assert desk.put(study, 0, world.reports[0]).code == "restarting"
-        assert desk.put(study, 1, world.reports[1]).code == "restarting"
+            assert desk.put(world.study, 0, world.reports[0]).code == "restarting"
+        assert desk.put(world.study, 1, world.reports[1]).code == "restarting"
         assert len(desk.failed) == 1
     with world.desk() as desk:
-        assert desk.put(study, 0, world.reports[0]).status == 201
+        assert desk.put(world.study, 0, world.reports[0]).status == 201
 
 
 def test_no_answer_of_a_group_leaves_before_its_wait_for_the_disk(tmp_path: Path) -> None:
     """A refusal and a repeat vouch for the first report of the group, and the kill comes before all are kept."""
-    study = study_of_devices(tmp_path)
-    world = World(study)
-    with world.desk() as desk:
-        for _ in range(3):
-            one_pass(study, desk, 1)
-            one_pass(study, desk, 2)
-        world.seal(desk)
+    world = World(study_of_devices(tmp_path))
+    with world.sealed() as desk:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(JournaledServer, "receive_many", _dying(JournaledServer.receive_many))
             world.send(desk)

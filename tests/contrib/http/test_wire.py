@@ -8,7 +8,6 @@ from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
-from jsonschema import Draft202012Validator, ValidationError
 
 from tests.contrib.http.wire_steps import steps
 from tests.javascript.test_engine import PEOPLE, mailed, ready, wanted
@@ -16,7 +15,6 @@ from tests.javascript.test_study import ANSWERS
 
 HERE = Path(__file__).parent
 FROZEN = json.loads((HERE / "vectors" / "wire.json").read_text("utf-8"))
-SCHEMA = Draft202012Validator(json.loads((files("privstats.contrib.http") / "manifest.schema.json").read_text("utf-8")))
 needs_java = pytest.mark.skipif(not shutil.which("javac"), reason="no compiler of Java is installed here")
 
 
@@ -33,6 +31,15 @@ def client(tmp_path_factory):
         )
 
     return say
+
+
+@pytest.fixture(scope="module")
+def schema():
+    """The manifest's schema; jsonschema takes a second and a half to import."""
+    from jsonschema import Draft202012Validator
+
+    path = files("privstats.contrib.http") / "manifest.schema.json"
+    return Draft202012Validator(json.loads(path.read_text("utf-8")))
 
 
 def said(answers):
@@ -58,12 +65,12 @@ def test_the_client_in_java_takes_the_frozen_steps(client, tmp_path):
 
 @needs_java
 @pytest.mark.slow
-def test_the_release_counts_what_java_sent_to_the_engine(client, tmp_path):
+def test_the_release_counts_what_java_sent_to_the_engine(client, schema, tmp_path):
     with mailed(tmp_path / "run") as run:
         ready(run)
         pins = [run.pins[name] for name in ("leader", "run", "study")]
         with urlopen(f"{pins[0]}/v1/runs/{pins[1]}", timeout=10) as answer:
-            SCHEMA.validate(json.load(answer))
+            schema.validate(json.load(answer))
         for index, (age, smokes) in enumerate(ANSWERS):
             answers = said({"How old are you?": age, "Do you smoke?": smokes})
             done = client(*pins, run.link(index), *answers)
@@ -89,14 +96,16 @@ WRONG = {
 }
 
 
-def test_a_manifest_is_as_its_schema_says():
+def test_a_manifest_is_as_its_schema_says(schema):
+    from jsonschema import ValidationError
+
     manifest = FROZEN["manifest"]
-    SCHEMA.validate(manifest)
-    assert set(manifest) == set(SCHEMA.schema["required"]) == set(WRONG)
+    schema.validate(manifest)
+    assert set(manifest) == set(schema.schema["required"]) == set(WRONG)
     for name, value in WRONG.items():
         without = {key: kept for key, kept in manifest.items() if key != name}
         for changed in ({**manifest, name: value}, without):
             with pytest.raises(ValidationError):
-                SCHEMA.validate(changed)
+                schema.validate(changed)
     with pytest.raises(ValidationError):
-        SCHEMA.validate({**manifest, "more": 1})
+        schema.validate({**manifest, "more": 1})

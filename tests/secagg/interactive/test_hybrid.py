@@ -240,11 +240,81 @@ def test_a_machine_without_mlkem_begins_nothing(monkeypatch: pytest.MonkeyPatch)
     assert spent == []
 
 
-@pytest.mark.parametrize("graph", ["robust", "sparse"])
-def test_a_random_graph_is_refused_by_name(graph: str) -> None:
-    sizes = {"clients": 300, "min_survivors": 290, "colluders": 2, "ring": RING, "plan_digest": PLAN}
-    with pytest.raises(PlanError, match="key_agreement='mlkem768-x25519' has no version for random graphs"):
-        Parameters.solve(**sizes, graph=graph, key_agreement=HYBRID)
+def on_a_ring() -> Cohort:
+    """Fourteen clients with ten neighbours each: at least eight in a sum, so that twelve must be listed."""
+    return Cohort(Parameters(14, 6, 8, 1, 10, RING, PLAN, key_agreement=HYBRID))
+
+
+class TestRandomGraph:
+    """What a random graph asks for beside: few disputes a client, and longer lists."""
+
+    def test_the_list_is_longer_than_the_sum_by_what_disputes_may_hide(self) -> None:
+        assert (on_a_ring().parameters.disputes, on_a_ring().parameters.fewest_listed) == (2, 12)
+        classical = Parameters(14, 6, 8, 1, 10, RING, PLAN)
+        assert (classical.disputes, classical.fewest_listed) == (0, 8)
+        assert (hybrid(14, 8).parameters.disputes, hybrid(14, 8).parameters.fewest_listed) == (0, 8)
+
+    @pytest.mark.parametrize("disputes", [0, 1, 2])
+    @pytest.mark.parametrize(
+        "lost", [{}, {"mask": [3]}, {"mask": [1, 3]}, {"unmask": [0]}, {"mask": [2], "unmask": [4]}]
+    )
+    def test_a_sum_is_exact(self, disputes: int, lost: dict[str, list[int]]) -> None:
+        cohort = on_a_ring()
+        spoilt = [(1, holder) for holder in inside(cohort.server).graph.neighbours(1)[:disputes]]
+        found = onwards(cohort, after_share(cohort, spoilt), lost)
+        exact(cohort, found, tuple(client for client in range(14) if client not in lost.get("mask", ())))
+
+    def test_whoever_is_in_more_disputes_is_left_out(self) -> None:
+        cohort = on_a_ring()
+        spoilt = [(1, holder) for holder in inside(cohort.server).graph.neighbours(1)[:3]]
+        exact(
+            cohort,
+            onwards(cohort, after_share(cohort, spoilt), {}),
+            tuple(client for client in range(14) if client != 1),
+        )
+
+    def test_the_session_ends_where_fewer_would_be_listed(self) -> None:
+        cohort = on_a_ring()
+        with pytest.raises(AggregationError, match="11 answered, the plan needs 12"):
+            onwards(cohort, after_share(cohort, []), {"mask": [1, 2, 3]})
+
+    def test_attack_disputes_that_the_server_makes_up(self) -> None:
+        """With more it could leave so many of the listed out of the sum that it falls below ``min_survivors``."""
+        cohort = on_a_ring()
+        outbox = play_until(cohort, "mask")
+        message = read(cohort, 0, outbox[0], messages.HybridDealers)
+        refused = inside(cohort.server).graph.neighbours(0)[:3]
+        with pytest.raises(RemoteProtocolError, match="too_many_disputes"):
+            cohort.clients[0].receive(lie(cohort, 0, msgspec.structs.replace(message, refused=refused)))
+        assert cohort.clients[0].upload == b""
+
+    def test_attack_boxes_of_clients_that_left(self) -> None:
+        """They continue, as the server says, and nobody can mask with them: their boxes open nowhere."""
+        cohort = on_a_ring()
+        outbox = after_share(cohort, [(owner, 0) for owner in inside(cohort.server).graph.neighbours(0)[:3]])
+        checks = {client: cohort.clients[client].receive(message)[0][1] for client, message in outbox.items()}
+        for client, data in checks.items():
+            if client:
+                cohort.server.receive(client, data)
+        dealers = messages.wire.to_bitmap(range(14), 14)
+        said = messages.HybridDealers(inside(cohort.server).state.session, dealers, ())
+        with pytest.raises(RemoteProtocolError, match="too_many_disputes"):
+            cohort.clients[0].receive(lie(cohort, 0, said))
+
+    def test_attack_a_list_of_too_few(self) -> None:
+        cohort = on_a_ring()
+        outbox = play_until(cohort, "agree")
+        state = inside(cohort.server).state
+        short = messages.wire.to_bitmap([client for client in range(14) if client not in (1, 2, 3)], 14)
+        assert outbox
+        with pytest.raises(RemoteProtocolError, match="too_few_survivors"):
+            cohort.clients[0].receive(lie(cohort, 0, messages.Survivors(state.session, short)))
+
+    def test_a_plan_that_leaves_no_room_for_them_is_refused(self) -> None:
+        sizes = {"clients": 300, "min_survivors": 295, "colluders": 2, "ring": RING, "plan_digest": PLAN}
+        with pytest.raises(PlanError, match="on a random graph needs min_survivors of at most 2[0-9]+ of 300 clients"):
+            Parameters.solve(**sizes, key_agreement=HYBRID)
+        assert Parameters.solve(**{**sizes, "min_survivors": 270}, key_agreement=HYBRID).fewest_listed > 270
 
 
 class TestLyingClient:

@@ -1,4 +1,8 @@
-"""The count of challenges for which a lying dealer passes (docs/theorems.md, 1), exhaustively in a small field."""
+"""Theorems in small cases, exhaustively.
+
+Theorem 1: the count of challenges for which a lying dealer passes, in a small field. Theorem 8: which sums a lying
+server can make on a ring on which pairs in dispute do not mask.
+"""
 
 from itertools import combinations
 from math import comb, log2
@@ -81,3 +85,63 @@ def test_the_page_s_numbers_by_the_holders_that_are_lost(k, j, bits):
 @pytest.mark.parametrize(("k", "t", "bits"), [(192, 137, 90), (150, 108, 127)])
 def test_the_page_s_numbers_by_the_threshold_alone(k, t, bits):
     assert int(252 - log2(comb(k, t))) == bits
+
+
+def windows(n: int, k: int) -> list[int]:
+    """By client, its k neighbours on the ring as bits."""
+    return [sum(1 << ((i + d) % n) for d in range(-k // 2, k // 2 + 1) if d) for i in range(n)]
+
+
+def fewest_hidden(n: int, k: int, t: int, q: int, colluders: int) -> int:
+    """The most honest clients on a list that a server can leave out of a sum: over all lists and all sums.
+
+    An honest client is not on the list, on it and not in the sum, or in the sum. Whoever is on the list has t listed
+    neighbours. Whoever is in the sum masks with t neighbours in it, off the list or colluding, and t of its neighbours
+    sign or collude; it signs itself if at most q of its neighbours are listed and not in the sum, and t are in it or
+    collude. The server has everything else as it likes: of those off the sum all sign.
+    """
+    near, bits = windows(n, k), np.bitwise_count
+    honest = [i for i in range(n) if not colluders >> i & 1]
+    off, left, inside = (np.zeros(3 ** len(honest), np.int64) for _ in range(3))
+    rest = np.arange(off.size)
+    for i in honest:
+        rest, kind = np.divmod(rest, 3)
+        for place, row in enumerate((off, left, inside)):
+            row[kind == place] |= 1 << i
+    listed = left | inside | colluders
+    possible = inside > 0
+    for i in range(n):
+        possible &= (listed >> i & 1 == 0) | (bits(listed & near[i]) >= t)
+    off, left, inside = off[possible], left[possible], inside[possible]
+    signs = left.copy()
+    for i in honest:
+        may = (bits(left & near[i]) <= q) & (bits((inside | colluders) & near[i]) >= t)
+        signs[may & (inside >> i & 1 == 1)] |= 1 << i
+    good = np.ones(len(inside), bool)
+    for i in honest:
+        shown = bits((signs | colluders) & near[i]) >= t
+        masked = bits((inside | off | colluders) & near[i]) >= t
+        good &= (inside >> i & 1 == 0) | (shown & masked)
+    return int(bits(left[good]).max(initial=0))
+
+
+def bad_event(n: int, k: int, t: int, q: int, colluders: int) -> bool:
+    """Whether colluders lie so close together that theorem 8 claims nothing."""
+    near, h = windows(n, k), k // 2
+    sides = [sum(colluders >> (i + sign * d) % n & 1 for d in range(1, h + 1)) for i in range(n) for sign in (1, -1)]
+    return max(sides) >= t - q - h or max((colluders & row).bit_count() for row in near) >= 2 * t - k
+
+
+@pytest.mark.parametrize("colluders", [0, 0b1, 0b1000001, 0b11, 0b10001001])
+@pytest.mark.parametrize(("n", "k", "t", "q"), [(12, 8, 6, 1), (12, 8, 7, 0), (12, 10, 8, 1), (12, 6, 4, 1)])
+def test_a_server_hides_no_more_of_a_list_than_the_bound_says(n: int, k: int, t: int, q: int, colluders: int) -> None:
+    """Where colluders lie as the probability *lying_server* allows for; the bound is that of ``fewest_listed``."""
+    most = q * (-(-(n - k - 1) // (k // 2 + 1)) + 1)
+    assert bad_event(n, k, t, q, colluders) or fewest_hidden(n, k, t, q, colluders) <= most
+
+
+def test_the_bound_is_met_nearly_and_is_passed_where_colluders_lie_close() -> None:
+    assert not bad_event(12, 10, 8, 1, 0b1)
+    assert fewest_hidden(12, 10, 8, 1, 0b1) == 1
+    assert bad_event(12, 6, 4, 1, 0b1)
+    assert fewest_hidden(12, 6, 4, 1, 0b1) > 3

@@ -7,7 +7,7 @@ import pytest
 
 from tests.secagg.interactive.second_hybrid import SecondHybridClient
 from tests.secagg.interactive.second_implementation import SecondClient, chain
-from tests.secagg.interactive.transcripts import HYBRID_SESSIONS, LAYERED, SESSIONS, randomness, record
+from tests.secagg.interactive.transcripts import HYBRID_SESSIONS, LAYERED, RANDOM_GRAPH, SESSIONS, randomness, record
 
 ABORT = 10
 ALL = {**SESSIONS, **LAYERED, **HYBRID_SESSIONS}
@@ -30,11 +30,12 @@ def test_a_frozen_total_is_the_plain_sum(name: str) -> None:
     assert session["total"] == ([sum(column) for column in columns] or [0, 0, 0])
 
 
-@pytest.mark.parametrize("name", list(ALL))
+@pytest.mark.parametrize("name", [*ALL, *RANDOM_GRAPH])
 def test_a_second_implementation_sends_the_same_bytes(name: str) -> None:
-    session = FROZEN[name]
+    script = {**ALL, **RANDOM_GRAPH}[name]
+    session = FROZEN[name] if name in ALL else record(name)
     clients = [SecondClient(session, index) for index in range(session["clients"])]
-    if name in HYBRID_SESSIONS:
+    if script.parameters.hybrid:
         random = randomness()
         clients = [SecondHybridClient(session, index, random=random) for index in range(session["clients"])]
     expected = {(message["step"], message["from"]): message["bytes"] for message in session["messages"]}
@@ -49,7 +50,7 @@ def test_a_second_implementation_sends_the_same_bytes(name: str) -> None:
             answer = clients[message["to"]].answer(bytes.fromhex(message["bytes"]))
             assert answer.hex() == expected[message["step"], message["to"]]
             compared += 1
-    assert aborts == (session["clients"] if ALL[name].abandoned else 0)
+    assert aborts == (session["clients"] if script.abandoned else 0)
     assert compared == sum(1 for message in session["messages"] if message["from"] != "server")
 
 

@@ -76,6 +76,15 @@ HYBRID_SESSIONS = {
 }
 """In ``vectors/hybrid.json``: ciphertexts are made from fixed randomness, in order of the calls."""
 
+RANDOM_GRAPH = {
+    "version 4, random graph, clients 1 and 5 vanish, one of them before sharing, one box does not open": Script(
+        Parameters(13, 6, 7, 0, 10, Ring(((3, 32),)), PLAN, key_agreement=HYBRID),
+        {"share": {1}, "mask": {5}},
+        spoilt=(2, 3),
+    ),
+}
+"""A megabyte of messages, so in no file: played and compared with the second implementation."""
+
 LAYERED = {
     "layers of noise, all clients stay, one box does not open": Script(
         Parameters(6, 4, 4, 1, 5, Ring(((2, 14), (5, 33))), PLAN, levels=(4, 5, 6)), spoilt=(1, 3)
@@ -100,7 +109,7 @@ def replies(*parts: bytes) -> Callable[[int], bytes]:
 
 def record(name: str) -> dict:
     """Play one session and write down everything."""
-    script = {**SESSIONS, **LAYERED, **HYBRID_SESSIONS}[name]
+    script = {**SESSIONS, **LAYERED, **HYBRID_SESSIONS, **RANDOM_GRAPH}[name]
     with encapsulating(randomness()) if script.parameters.hybrid else nullcontext():
         return _record(name, script)
 

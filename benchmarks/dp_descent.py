@@ -1,7 +1,9 @@
 """Opacus beside a sweep's heads: a linear softmax by DP-SGD or full-batch DP-GD, on the pooled records.
 
-Central: whoever trains sees every record, and only the weights are private. Opacus samples, clips and draws the noise;
-its PRV accountant, or for full batches the exact composition of Gaussians, says how much. Needs the ``torch`` extra.
+The model is central: the trainer sees every record, and only the weights are private. Opacus samples, clips and draws
+the noise; its PRV accountant, or for full batches the exact composition of Gaussians, sets the scale. Needs the
+``torch`` extra.
+Only a checkout has it: ``study(plan, train, test, {"LDA": ps.heads.LDA, "DP-SGD": dp_sgd})`` compares it with heads.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class Recipe:
             give more it is lowered, by public numbers alone. None leaves the rate.
 
     Example:
-        >>> from privstats.contrib.rivals import Recipe
+        >>> from benchmarks.dp_descent import Recipe
         >>> print(Recipe(rate=16.0, clip=0.3, momentum=0.0, steps=100, sample=0.1))
         rate 16, clip 0.3, 100 steps of 10 % of the records
     """
@@ -60,7 +62,7 @@ class Recipe:
     spread: float | None = None
 
     def rate_at(self, noise: float, batch: float) -> float:
-        """The rate under a noise multiplier, where a step has so many records on average."""
+        """Return the learning rate under a noise multiplier, where a step has ``batch`` records on average."""
         if self.spread is None or not noise:
             return self.rate
         at_rate_1 = self.clip * noise * math.sqrt(self.steps) / (batch * (1 - self.momentum))
@@ -84,7 +86,7 @@ def noise_multiplier(epsilon: float, delta: float, sample: float, steps: int) ->
         number of records is taken as public.
 
     Example:
-        >>> from privstats.contrib.rivals import noise_multiplier
+        >>> from benchmarks.dp_descent import noise_multiplier
         >>> round(noise_multiplier(1.0, 1e-5, sample=1.0, steps=100) * ps.dp.gaussian_mu(1.0, 1e-5), 6)
         10.0
     """
@@ -112,7 +114,7 @@ def linear(features: int, classes: int) -> Any:
     """A softmax layer of torch with all weights 0.
 
     Example:
-        >>> from privstats.contrib.rivals import linear
+        >>> from benchmarks.dp_descent import linear
         >>> tuple(linear(features=3, classes=2).weight.shape)
         (2, 3)
     """
@@ -137,7 +139,7 @@ class PrivateDescent(Rival):
             layer if omitted. The start that it draws from torch's own generator is the seed's.
 
     Example:
-        >>> from privstats.contrib.rivals import PrivateDescent, Recipe
+        >>> from benchmarks.dp_descent import PrivateDescent, Recipe
         >>> PrivateDescent(Recipe(rate=4.0, clip=1.0, momentum=0.9, steps=50, sample=1.0)).recipe.clip
         1.0
     """
@@ -149,7 +151,7 @@ class PrivateDescent(Rival):
 
     @property
     def name(self) -> str:
-        """By whether a step takes a sample or all records."""
+        """Name of the method: DP-SGD where a step samples records, DP-GD where it uses all."""
         return f"{'DP-GD' if self.recipe.sample == 1 else 'DP-SGD'} (Opacus), pooled"
 
     def __str__(self) -> str:
@@ -159,24 +161,22 @@ class PrivateDescent(Rival):
         )
 
     def require(self, plan: Plan) -> None:
-        """Refuse a plan whose promise Opacus does not keep.
+        """Refuse a plan with a promise that Opacus does not keep.
 
         Raises:
             PlanError: the plan is of no classes, or of another unit or adjacency.
             MissingExtraError: torch or Opacus is not installed.
         """
-        refusal = "DP-SGD and DP-GD train a softmax of classes, and this plan has none: leave --baseline out"
+        refusal = "DP-SGD and DP-GD train a softmax of classes, and this plan has none: leave them out"
         narrowed(plan.schema, ClassSchema, PlanError(refusal))
         promise = plan.privacy
         if isinstance(promise, Privacy) and (promise.unit, promise.adjacency) != ("record", "add-remove"):
             raise PlanError(
                 f"Opacus keeps a promise about one record that is added or removed, and this plan's has unit "
-                f"{promise.unit!r} and adjacency {promise.adjacency!r}: leave --baseline out, or sweep another plan"
+                f"{promise.unit!r} and adjacency {promise.adjacency!r}: leave it out, or sweep another plan"
             )
         if isinstance(promise, Privacy) and promise.pure:
-            raise PlanError(
-                "Opacus promises no pure epsilon: leave --baseline out, or sweep a plan with a delta above 0"
-            )
+            raise PlanError("Opacus promises no pure epsilon: leave it out, or sweep a plan with a delta above 0")
         optional_dependencies.require(*self.packages, by="DP-SGD and DP-GD beside a sweep")
 
     def scores(self, plan: Plan, train: tuple[Any, Any], test: tuple[Any, Any], seed: int) -> Scores:
@@ -214,10 +214,10 @@ DP_GD = Recipe(128.0, 0.1, 0.9, 50, 1.0, spread=2.0)
 
 
 def dp_sgd() -> PrivateDescent:
-    """``--baseline dp-sgd``.
+    """DP-SGD by the recipe of docs/refinement_numbers.md.
 
     Example:
-        >>> from privstats.contrib.rivals import dp_sgd
+        >>> from benchmarks.dp_descent import dp_sgd
         >>> dp_sgd().recipe.tail
         True
     """
@@ -225,10 +225,10 @@ def dp_sgd() -> PrivateDescent:
 
 
 def dp_gd() -> PrivateDescent:
-    """``--baseline dp-gd``.
+    """DP-GD by the recipe of docs/refinement_numbers.md.
 
     Example:
-        >>> from privstats.contrib.rivals import dp_gd
+        >>> from benchmarks.dp_descent import dp_gd
         >>> dp_gd().recipe.sample  # all records in every step
         1.0
     """
@@ -268,7 +268,7 @@ def trained(
 
     Example:
         >>> from functools import partial
-        >>> from privstats.contrib.rivals import Recipe, linear, trained
+        >>> from benchmarks.dp_descent import Recipe, linear, trained
         >>> rows, labels = np.repeat(np.eye(2), 10, axis=0), np.repeat([0, 1], 10)
         >>> recipe = Recipe(rate=4.0, clip=1.0, momentum=0.0, steps=5, sample=1.0)
         >>> module = trained(partial(linear, 2, 2), rows, labels, recipe, epsilon=float("inf"), delta=0.0, seed=0)
@@ -294,11 +294,11 @@ def trained(
 
 
 def _refuse_mixing(model: Any) -> None:
-    """Refuse, by its name, a layer whose output of one record depends on the others.
+    """Refuse, by its name, a layer with an output for one record that depends on other records.
 
-    Opacus knows the layers of torch that do. It does not find a module of one's own that mixes rows itself, whose
-    gradients it would then clip as if they were of one record; and of its own it skips layers without weights, such as
-    ``BatchNorm1d(8, affine=False)``, so its validators are asked of every layer here.
+    Opacus knows the layers of torch that do. It does not recognise a custom module that mixes rows itself, and would
+    clip its gradients as if they were of one record. Of its own layers it skips those without weights, such as
+    ``BatchNorm1d(8, affine=False)``, so its validators are asked about every layer here.
     """
     validator = optional_dependencies.load("opacus.validators", by="DP-SGD").ModuleValidator
     mixing = [

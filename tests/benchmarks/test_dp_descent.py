@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 import privstats as ps
-from privstats.contrib import rivals as descent
-from privstats.contrib.rivals import DP_SGD, PrivateDescent, Recipe, linear, noise_multiplier, trained
-from privstats.workflows.rivals import rivals
+from benchmarks import dp_descent as descent
+from benchmarks.dp_descent import DP_SGD, PrivateDescent, Recipe, dp_gd, dp_sgd, linear, noise_multiplier, trained
 from privstats.workflows.score import Scores
 from privstats.workflows.sweep import Axes, study
 from tests import made
@@ -172,7 +171,7 @@ def test_a_promise_that_opacus_does_not_keep_is_refused(schema, change, words):
 def test_it_is_refused_before_anything_is_drawn(monkeypatch, opacus):
     monkeypatch.setattr("privstats.workflows.sweep.experiment.draws_of", lambda *_: pytest.fail("drawn"))
     with pytest.raises(ps.PlanError, match="added or removed"):
-        found(rivals("dp-sgd"), Axes(unit=["record", "client"], records_per_client=200))
+        found({SGD: dp_sgd}, Axes(unit=["record", "client"], records_per_client=200))
 
 
 def test_it_is_trained_once_for_all_that_it_does_not_depend_on(monkeypatch, opacus):
@@ -180,7 +179,7 @@ def test_it_is_trained_once_for_all_that_it_does_not_depend_on(monkeypatch, opac
     seen = []
     monkeypatch.setattr(PrivateDescent, "scores", lambda _, plan, *rest: seen.append(rest[-1]) or Scores(len(seen) / 9))
     axes = Axes(model=["central", "local"], alpha=[0.1, 10.0], statistics=["NA", "NAB"], epsilon=[8.0])
-    result = found(rivals("dp-gd"), axes)
+    result = found({GD: dp_gd}, axes)
     assert len(seen) == 3
     assert len(set(seen)) == 2
     parts = [result.draws.where(model=model, draw=1)["score"] for model in axes.model]

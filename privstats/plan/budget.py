@@ -1,14 +1,13 @@
-"""Build the budget table: each statistic's cost in privacy and in bits, and epsilon by the number of dropouts.
+"""Compute a plan's cost: each statistic's price in privacy and in bits, the joint guarantee, and its conditions.
 
-The views for people and for scripts are derived from the plan's noise and headroom. ``conditions`` are sentences
-alongside epsilon: its assumptions, which no plan can compute and no audit of its releases can observe.
+The numbers follow from the plan's noise and headroom. ``conditions`` are sentences on epsilon's assumptions, which no
+plan can compute and no audit of its releases can observe. ``printable.budget`` shows both as a table.
 """
 
 from __future__ import annotations
 
-import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -16,14 +15,11 @@ from scipy.special import ndtr
 
 from privstats.dp import Noise, NoiseRow
 from privstats.plan.cohort import Headroom
-from privstats.printable import html_facts, html_lines, html_table
 from privstats.schema import Schema
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
 
-_RESTS = "epsilon counts what the released sums tell, on these conditions:"
-_TENTHS = (0, 1, 2, 3)
 _CHOSEN = ("clip_norm", "target_bound", "grid_bits", "transform")
 
 
@@ -49,64 +45,6 @@ class BudgetRow(NoiseRow):
     bits: int
     headroom: float
     advantage: float
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of the budget table, on the terminal and on the officer's page.
-
-    Attributes:
-        heading: its name.
-        meaning: its meaning, for readers who are not statisticians.
-        shown: formats a row's cell.
-    """
-
-    heading: str
-    meaning: str
-    shown: Callable[[BudgetRow], str]
-
-
-_ON_THE_WIRE = (
-    Column("bits", "length of one number as it is sent", lambda row: str(row.bits)),
-    Column(
-        "headroom", "how many times the largest sum fits before numbers overflow", lambda row: f"{row.headroom:.2f}x"
-    ),
-)
-_PRIVATE = (
-    Column("sensitivity", "the most that one record, client or person moves it", lambda row: f"{row.sensitivity:.4g}"),
-    Column(
-        "sigma", "guaranteed standard deviation of the noise on each of its numbers", lambda row: f"{row.sigma:.4g}"
-    ),
-    Column(
-        "mu",
-        "what can be told of one record, client or person: 0 nothing, 1 much, 4 nearly all",
-        lambda row: f"{row.mu:.4f}",
-    ),
-    Column(
-        "epsilon alone",
-        "the promise if nothing else were released; what a clip leaves of a client or person may all be in one",
-        lambda row: f"{row.epsilon:.4f}",
-    ),
-    Column(
-        "share",
-        "its part of the budget, which adds up in mu^2, or in epsilon at delta 0",
-        lambda row: f"{row.share:.1%}",
-    ),
-    *_ON_THE_WIRE,
-)
-_OPEN = (
-    Column(
-        "membership advantage",
-        "how much better than guessing it tells who is in the data: 0 nothing, 1 all",
-        lambda row: f"{row.advantage:.3f}",
-    ),
-    *_ON_THE_WIRE,
-)
-
-
-def columns(*, private: bool) -> tuple[Column, ...]:
-    """Return the columns other than a statistic's letter, with DP or without."""
-    return _PRIVATE if private else _OPEN
 
 
 @dataclass(frozen=True)
@@ -176,46 +114,19 @@ class Budget:
         return iter(self.rows)
 
     def __str__(self) -> str:
-        from rich.console import Console  # only to view a budget; a client's process need not load it
+        from privstats.printable.budget import text
 
-        console = Console(file=io.StringIO(), width=100, color_system=None)
-        with console.capture() as capture:
-            console.print(self)
-        return capture.get().rstrip()
+        return text(self)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich import box
-        from rich.table import Table
+        from privstats.printable.budget import lines
 
-        shown = columns(private=math.isfinite(self.epsilon))
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        table.add_column("", no_wrap=True)
-        for column in shown:
-            table.add_column(column.heading, justify="right", no_wrap=True)
-        for row in self.rows:
-            table.add_row(row.statistic, *(column.shown(row) for column in shown))
-        yield f"[bold]budget:[/] {self.promise}"
-        yield table
-        yield self._caption()
+        return lines(self)
 
     def _repr_html_(self) -> str:
-        shown = columns(private=math.isfinite(self.epsilon))
-        header = ("", *(column.heading for column in shown))
-        rows = [(row.statistic, *(column.shown(row) for column in shown)) for row in self.rows]
-        promise = html_facts("budget", [("promise", self.promise)])
-        return promise + html_table(header, rows) + html_lines(self._caption())
+        from privstats.printable.budget import html
 
-    def _caption(self) -> str:
-        private = math.isfinite(self.epsilon)
-        legend = [f"{column.heading}: {column.meaning}" for column in columns(private=private)]
-        upload = f"each client uploads {self.upload_bytes:,} bytes of masked sums"
-        if not private:
-            return "\n".join([*legend, upload])
-        total = f"all together: mu {self.mu:.4g}, epsilon {self.epsilon:.4g} at delta {self.delta:.3g}"
-        if self.masking_failure:
-            total += f" ({self.masking_failure:.2g} of it for the masking)"
-        rests = [_RESTS, *(f"- {condition}" for condition in self.conditions)]
-        return "\n".join([*legend, total, upload, *rests])
+        return html(self)
 
 
 def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:
@@ -235,52 +146,6 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
     entries, per_class = row.entries(schema.sizes), schema.sizes["class"] if row.cells == "class" else 1
     separation = math.sqrt(entries * per_class / max_records)
     return float(2 * ndtr(separation / 2) - 1)
-
-
-@dataclass(frozen=True)
-class Dropout:
-    """A session in which some clients vanish.
-
-    Attributes:
-        gone: number of clients that vanish.
-        survivors: number of clients that stay.
-        honest: number of survivors with noise that an attacker neither knows nor can subtract.
-        epsilon: epsilon of the release at the plan's delta, without the colluders' noise; None where too few clients
-            stay for a release.
-
-    Example:
-        >>> row = ps.plan.Dropout(gone=1, survivors=9, honest=8, epsilon=0.94)  # one of dropout_table(...)
-        >>> row.gone + row.survivors
-        10
-    """
-
-    gone: int
-    survivors: int
-    honest: int
-    epsilon: float | None
-
-
-def dropout_table(noise: Noise, *, clients: int, min_survivors: int, colluders: int) -> tuple[Dropout, ...]:
-    """Rows for no client, 10, 20 and 30 % of the clients (rounded down), the most that may vanish, and one more.
-
-    Counts are whole clients, increasing and distinct; beyond the last nothing is released either.
-
-    Example:
-        >>> schema = ps.ClassSchema(2, 2, "NA", clip_norm=1.0)
-        >>> privacy = ps.Privacy(model="distributed", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-5)
-        >>> plan = ps.Plan(schema=schema, cohort=ps.Cohort(10, 8, 1_000), privacy=privacy)
-        >>> rows = ps.plan.dropout_table(plan.noise, clients=10, min_survivors=8, colluders=0)
-        >>> [(row.survivors, row.epsilon and round(row.epsilon, 2)) for row in rows]
-        [(10, 0.88), (9, 0.94), (8, 1.0), (7, None)]
-    """
-    spare = clients - min_survivors
-    counts = {tenth * clients // 10 for tenth in _TENTHS} | {spare}
-    rows = []
-    for gone in (*sorted(count for count in counts if count <= spare), spare + 1):
-        survivors = clients - gone
-        honest = survivors - colluders
-        rows.append(Dropout(gone, survivors, honest, noise.released_epsilon(honest) if gone <= spare else None))
-    return tuple(rows)
 
 
 def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:

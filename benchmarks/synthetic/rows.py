@@ -1,0 +1,330 @@
+"""Models learnt from synthetic rows and scored on real ones, and distances of two-way and three-way tables.
+
+    PRIVSTATS_OPENDP_MBI=PYTHON python -m benchmarks.synthetic.rows --save
+
+Raw tables of ``benchmarks.raw_tables``, a quarter held out. Every way gets the same public cells: 32 even ones for a
+number, the twelve most frequent values of a text. "ours" is the course of three sessions; "AIM" and "MST" are OpenDP's
+at the same epsilon and delta, run by one curator who sees all records, in an interpreter of their own
+(``pip install "opendp[mbi]" polars``). "independent columns" are the real columns, each shuffled; "real rows" are the
+records themselves, and their distances are those between the held-out records and the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations, product
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize_scalar
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+
+import privstats as ps
+from benchmarks.measuring import Row, Tables, child, command, results, standard_error
+from benchmarks.raw_tables.sets import TABLES, code_book
+from privstats.contrib.synthetic.columns import Column, coded, schema_of
+from privstats.contrib.synthetic.course import Synthetic
+from privstats.contrib.synthetic.rows import fit_of
+from privstats.moments.cells import cells_in
+from privstats.transforms.reading import read
+
+__all__ = ["DATA", "EPSILONS", "WAYS"]
+
+Codes: TypeAlias = NDArray[np.int64]
+
+MBI = os.environ.get("PRIVSTATS_OPENDP_MBI", "")
+"""An interpreter that has OpenDP with mbi."""
+EPSILONS = (0.3, 1.0, 3.0, 10.0)
+DATA = ("fair", "health insurance", "credit", "flchain", "default")
+DELTA = 1e-6
+PEERS = ("AIM", "MST")
+WAYS = ("independent columns", "ours", *PEERS, "real rows")
+_CELLS, _TARGET, _TRIPLES, _PARTIES = 32, "target", 60, 20
+_HELD_OUT = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """A raw table in public cells.
+
+    Attributes:
+        name: of the table.
+        columns: declared; the target is the last.
+        records: of each declared column, its values as count tables read them.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    records: Mapping[str, Any]
+
+    @cached_property
+    def schema(self) -> ps.CountSchema:
+        """The one-way tables."""
+        return schema_of(self.columns)
+
+    @cached_property
+    def codes(self) -> Codes:
+        """The cell of every value, ``(n, columns)``."""
+        cells = [cells_in(each, read(self.records[each.name])) for each in self.schema.variables]
+        return np.column_stack(cells).astype(np.int64)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Number of cells of each column."""
+        return [len(each.cells) for each in self.schema.variables]
+
+    def part(self, chosen: NDArray[Any]) -> dict[str, Any]:
+        """Some of the records."""
+        return {name: np.asarray(values)[chosen] for name, values in self.records.items()}
+
+
+def coded_table(name: str) -> Coded:
+    """A raw table with cells as a code book would have them: 32 even ones between the ends of each number."""
+    frame, y = next(each for each in TABLES if each.name == name).load()
+    columns: list[Column] = []
+    for column, category in code_book(frame).items():
+        if category is None:
+            low, high = float(frame[column].min()), float(frame[column].max())
+            columns.append(ps.Numeric(column, tuple(np.linspace(low, high + (high - low) * 1e-6, _CELLS + 1))))
+        else:
+            columns.append(ps.Categories(column, _texts(category.values)))
+    columns.append(ps.Truth(_TARGET))
+    table = {**{str(each): _worded(frame[each]) for each in frame}, _TARGET: y}
+    return Coded(name, tuple(columns), coded(columns, table))
+
+
+def _texts(values: Sequence[Any]) -> tuple[str, ...]:
+    return tuple(f"v {value}" for value in values)
+
+
+def _worded(column: Any) -> Any:
+    """Numbers as they are where many differ; else each as a text, as the code book lists it."""
+    if code_book(column.to_frame())[str(column.name)] is None:
+        return column.to_numpy()
+    return [None if pd.isna(value) else f"v {value}" for value in column]
+
+
+# --- ways
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows in public cells, and the seconds that they took."""
+
+    codes: Codes
+    seconds: float
+
+
+def ours(table: Coded, train: NDArray[Any], epsilon: float, seed: int) -> Drawn:
+    """Rows of the course."""
+    course = _course(table, epsilon, "central", 2)
+    begun = time.perf_counter()
+    releases = ps.private_releases(course, table.part(train), ledger="uncharged")
+    fit, rng = fit_of(course, releases), np.random.default_rng(seed)
+    rows = fit.fine_cells(fit.model.draw(len(train), rng), rng)
+    return Drawn(rows.astype(np.int64), time.perf_counter() - begun)
+
+
+def _course(table: Coded, epsilon: float, model: Any, parties: int) -> Synthetic:
+    privacy = ps.Privacy(model=model, unit="record", adjacency="add-remove", epsilon=epsilon, delta=DELTA)
+    cohort = ps.Cohort(parties, max(2, parties - parties // 5), 1 << 17)
+    return Synthetic.within(ps.Plan(schema=table.schema, cohort=cohort, privacy=privacy))
+
+
+def masked_seconds(table: Coded, parties: int) -> tuple[float, float]:
+    """Seconds of all sessions of parties that mask, in one process; and of one curator."""
+    chosen = np.arange(len(table.codes))
+    parts = [(table.part(chosen[k::parties]), None) for k in range(parties)]
+    course = _course(table, 1.0, "distributed", parties)
+    begun = time.perf_counter()
+    ps.simulate(course, parts)
+    masked = time.perf_counter() - begun
+    begun = time.perf_counter()
+    ps.private_releases(_course(table, 1.0, "central", 2), table.part(chosen), ledger="uncharged")
+    return masked, time.perf_counter() - begun
+
+
+def peers(jobs: Sequence[tuple[Codes, Sequence[int], float, str]]) -> list[Drawn]:
+    """Rows of OpenDP's AIM and MST, in an interpreter that has them."""
+    asked: dict[str, Any] = {}
+    for place, (codes, sizes, epsilon, way) in enumerate(jobs):
+        asked |= {f"codes{place}": codes, f"sizes{place}": np.array(sizes), f"way{place}": way}
+        asked[f"rho{place}"] = rho_of(epsilon, DELTA)
+    with tempfile.TemporaryDirectory() as folder:
+        given, told = Path(folder) / "asked.npz", Path(folder) / "told.npz"
+        np.savez(given, **asked)
+        child([MBI, str(Path(__file__).with_name("mbi_peer.py")), str(given), str(told)])
+        with np.load(told) as found:
+            return [Drawn(found[f"rows{place}"], float(found[f"seconds{place}"])) for place in range(len(jobs))]
+
+
+def rho_of(epsilon: float, delta: float) -> float:
+    """The largest rho whose zero-concentrated privacy implies (epsilon, delta) (Canonne, Kamath, Steinke 2020)."""
+
+    def beyond(rho: float) -> float:
+        def log_delta(alpha: float) -> float:
+            return (alpha - 1) * (alpha * rho - epsilon) + alpha * math.log1p(-1 / alpha) - math.log(alpha - 1)
+
+        found = minimize_scalar(lambda log: log_delta(1 + math.exp(log)), bounds=(-5, 12), method="bounded")
+        return float(found.fun) - math.log(delta)
+
+    return float(brentq(beyond, 1e-8, 100.0))
+
+
+# --- scores
+
+
+def distances(table: Coded, rows: Codes, real: Codes) -> tuple[float, float]:
+    """Mean total variation distance of all two-way tables, and of random three-way ones."""
+    d = len(table.sizes)
+    triples = list(combinations(range(d), 3))
+    chosen = np.random.default_rng(0).permutation(len(triples))[:_TRIPLES]
+    two = [_distance(rows, real, table.sizes, pair) for pair in combinations(range(d), 2)]
+    three = [_distance(rows, real, table.sizes, triples[place]) for place in chosen]
+    return float(np.mean(two)), float(np.mean(three))
+
+
+def _distance(rows: Codes, real: Codes, sizes: Sequence[int], axes: Sequence[int]) -> float:
+    shape = [sizes[axis] for axis in axes]
+    one, other = (
+        np.bincount(np.ravel_multi_index([codes[:, axis] for axis in axes], shape), minlength=math.prod(shape))
+        / len(codes)
+        for codes in (rows, real)
+    )
+    return float(np.abs(one - other).sum() / 2)
+
+
+def features(table: Coded, codes: Codes) -> NDArray[np.float64]:
+    """Of numbers the middle of the cell and whether it is missing, of others an indicator per cell."""
+    blocks = []
+    for variable, cells in zip(table.schema.variables[:-1], codes.T, strict=False):
+        if isinstance(variable, ps.Bins):
+            middle = np.append((np.arange(_CELLS) + 0.5) / _CELLS, 0.5)
+            blocks.append(np.column_stack([middle[cells], cells == _CELLS]))
+        else:
+            blocks.append(np.eye(len(variable.cells))[cells])
+    return np.hstack(blocks)
+
+
+_LEARNERS: Mapping[str, Callable[[], Any]] = {
+    "logistic": lambda: LogisticRegression(max_iter=300),
+    "boosting": lambda: HistGradientBoostingClassifier(random_state=0, max_iter=40),
+}
+
+
+def aucs(table: Coded, rows: Codes, test: Codes) -> dict[str, float]:
+    """AUC on real held-out records of models that were fitted to rows."""
+    out = {}
+    X, y, T, truth = features(table, rows), rows[:, -1], features(table, test), test[:, -1]
+    X, y = X[y < 2], y[y < 2]  # a row without a target teaches nothing
+    for name, learner in _LEARNERS.items():
+        constant = len(np.unique(y)) < 2
+        scores = np.zeros(len(T)) if constant else learner().fit(X, y).predict_proba(T)[:, 1]
+        out[name] = float(roc_auc_score(truth, scores))
+    return out
+
+
+def _scored(table: Coded, drawn: Drawn, real: Codes, test: Codes) -> dict[str, float]:
+    two, three = distances(table, drawn.codes, real)
+    return {**aucs(table, drawn.codes, test), "two-way": two, "three-way": three, "seconds": drawn.seconds}
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    train: NDArray[Any]
+    real: Codes
+    test: Codes
+
+
+def _split(table: Coded, seed: int) -> _Split:
+    order = np.random.default_rng(seed).permutation(len(table.codes))
+    held = int(_HELD_OUT * len(order))
+    return _Split(order[held:], table.codes[order[held:]], table.codes[order[:held]])
+
+
+def _rows(table: Coded, epsilons: Sequence[float], seeds: int) -> list[Row]:
+    found: dict[tuple[Any, str], list[dict[str, float]]] = {}
+    for seed in range(seeds):
+        split = _split(table, seed)
+        rng = np.random.default_rng(seed)
+        shuffled = np.column_stack([rng.permutation(column) for column in split.real.T])
+        blind = Drawn(shuffled, 0.0)
+        found.setdefault((None, WAYS[0]), []).append(_scored(table, blind, split.real, split.test))
+        exact = _scored(table, Drawn(split.real, 0.0), split.real, split.test)
+        exact |= dict(zip(("two-way", "three-way"), distances(table, split.test, split.real), strict=True))
+        found.setdefault((None, WAYS[-1]), []).append(exact)
+        for epsilon in epsilons:
+            drawn = ours(table, split.train, epsilon, seed)
+            found.setdefault((epsilon, "ours"), []).append(_scored(table, drawn, split.real, split.test))
+    return [_row(epsilon, way, scores) for (epsilon, way), scores in sorted(found.items(), key=_order)]
+
+
+def _peer_rows(table: Coded, epsilon: float, way: str) -> list[Row]:
+    """AIM or MST on the first split."""
+    split = _split(table, 0)
+    (drawn,) = peers([(split.real, table.sizes, epsilon, way)])
+    return [_row(epsilon, way, [_scored(table, drawn, split.real, split.test)])]
+
+
+def _order(item: tuple[tuple[Any, str], Any]) -> tuple[float, int]:
+    (epsilon, way), _ = item
+    return epsilon or (0.0 if way == WAYS[0] else math.inf), WAYS.index(way)
+
+
+def _row(epsilon: float | None, way: str, scores: Sequence[Mapping[str, float]]) -> Row:
+    means = {name: float(np.mean([each[name] for each in scores])) for name in scores[0]}
+    spread = standard_error([each["logistic"] for each in scores]) if len(scores) > 1 else None
+    return {"epsilon": epsilon, "way": way, **means, "logistic se": spread, "seeds": len(scores)}
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tables", nargs="+", default=list(DATA), help="names of raw tables")
+    parser.add_argument("--epsilons", nargs="+", type=float, default=list(EPSILONS))
+    parser.add_argument("--seeds", type=int, default=2, help="splits of ours")
+    parser.add_argument("--peer-tables", nargs="*", default=list(DATA[:2]), help="tables for AIM and MST")
+    parser.add_argument("--peers-only", action="store_true", help="measure AIM and MST, and keep the committed rows")
+
+
+def _before(chosen: argparse.Namespace) -> Mapping[str, Any]:
+    if not chosen.peers_only:
+        return {}
+    return {title: rows for title, rows in results("synthetic.rows").items() if title != "machine"}
+
+
+def tables(chosen: argparse.Namespace) -> Tables:
+    """Rows by table, then the price of masks."""
+    names, epsilons, seeds = chosen.tables, chosen.epsilons, chosen.seeds
+    if chosen.quick:
+        names, epsilons, seeds = names[:1], [1.0], 1
+    if not chosen.peers_only:
+        yield from _own_tables([coded_table(name) for name in names], epsilons, seeds, quick=chosen.quick)
+    for name in chosen.peer_tables if MBI and not chosen.quick else ():
+        for way, epsilon in product(PEERS, epsilons):  # one by one, so that a run may be stopped
+            yield f"peers: {name}, {way}, {epsilon:g}", _peer_rows(coded_table(name), epsilon, way)
+
+
+def _own_tables(loaded: Sequence[Coded], epsilons: Sequence[float], seeds: int, *, quick: bool) -> Tables:
+    for table in loaded:
+        yield f"rows: {table.name}", _rows(table, epsilons, seeds)
+    costs: list[Row] = []
+    for table in loaded:
+        masked, alone = masked_seconds(table, 3 if quick else _PARTIES)
+        about = {"table": table.name, "records": len(table.codes), "columns": len(table.columns)}
+        costs.append({**about, "parties": _PARTIES, "masked s": masked, "one curator s": alone})
+    yield "seconds of all sessions", costs
+
+
+if __name__ == "__main__":
+    command("synthetic.rows", __doc__, tables, _options, _before)

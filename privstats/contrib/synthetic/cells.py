@@ -1,0 +1,67 @@
+"""Merge the fine cells of a variable into the coarser ones that pairs are counted in, from noisy one-way counts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from privstats.contrib.synthetic.junction_tree import Array
+from privstats.contrib.synthetic.model import Codes
+from privstats.schema import Bins, Variable
+
+_FEWEST = 2
+_CLEAR = 3.0  # standard deviations of noise above which a category is counted by itself
+
+
+def merged(variable: Variable, counts: Array, sigma: float, levels: int) -> Variable:
+    """Return a variable with at most this many cells, not counting ``other`` and ``missing``.
+
+    Neighbouring bins are merged to hold about equally many records. Frequent categories keep their own cell, and the
+    rest share the cell ``other``, which is added where the variable has none and too many values.
+
+    Args:
+        variable: with fine cells.
+        counts: noisy, one per fine cell.
+        sigma: noise standard deviation of each count.
+        levels: maximum number of cells, at least 2.
+
+    Example:
+        >>> from privstats.contrib.synthetic.cells import merged
+        >>> merged(ps.Bins("age", (0, 20, 40, 60, 80)), np.array([1.0, 1.0, 40.0, 42.0]), 0.5, 2).edges
+        (0.0, 60.0, 80.0)
+    """
+    if isinstance(variable, Bins):
+        held = np.maximum(counts[: len(variable.edges) - 1], 0.0)
+        return variable if len(held) <= levels else replace(variable, edges=_edges(variable.edges, held, levels))
+    if len(variable.values) < _FEWEST or (not variable.other and len(variable.values) <= levels):
+        return variable
+    order = np.argsort(-counts[: len(variable.values)], kind="stable")[:levels]
+    kept = [place for at, place in enumerate(order) if at < _FEWEST or counts[place] > _CLEAR * sigma]
+    return replace(variable, values=tuple(variable.values[place] for place in sorted(kept)), other=True)
+
+
+def _edges(edges: tuple[float, ...], held: Array, levels: int) -> tuple[float, ...]:
+    """Return the outer edges and those nearest to equal shares of the records; where counts are 0, all alike."""
+    weights = held + max(held.sum(), 1.0) * 1e-6 / len(held)
+    below = np.cumsum(weights)[:-1] / weights.sum()
+    inner = {int(np.argmin(np.round(np.abs(below - part / levels), 9))) + 1 for part in range(1, levels)}
+    return tuple(edges[place] for place in (0, *sorted(inner), len(edges) - 1))
+
+
+def lump(fine: Variable, coarse: Variable) -> Codes:
+    """Return the coarse cell of each fine cell.
+
+    Args:
+        fine: of one column.
+        coarse: of the same column, as :func:`merged` returns it.
+    """
+    if isinstance(fine, Bins) and isinstance(coarse, Bins):
+        known = np.searchsorted(np.array(coarse.edges), np.array(fine.edges[:-1]), side="right") - 1
+        return np.append(known, len(coarse.edges) - 1) if fine.missing else known
+    assert not isinstance(fine, Bins)  # noqa: S101
+    assert not isinstance(coarse, Bins)  # noqa: S101  both are of one column
+    own = {value: place for place, value in enumerate(coarse.values)}
+    other = len(coarse.values)
+    extra = [other] * bool(fine.other) + [len(coarse.cells) - 1] * bool(fine.missing)
+    return np.array([*(own.get(value, other) for value in fine.values), *extra], np.intp)

@@ -1,0 +1,45 @@
+"""``privstats synthesise``: rows from the releases of a synthetic course."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import privstats as ps
+from privstats.cli.parts.options import Force, argument, option
+from privstats.cli.parts.terminal import say, writable
+from privstats.errors import PlanError
+
+app = typer.Typer(rich_help_panel="Read")
+
+_NONE = "none"
+
+
+@app.command()
+def synthesise(
+    course: Annotated[Path, argument("The course document.", "COURSE.TOML")],
+    releases: Annotated[
+        list[str], argument("The releases of its sessions, in order; 'none' where there was no sum.", "RELEASE...")
+    ],
+    rows: Annotated[int, option("Number of rows.")],
+    out: Annotated[Path, option("The CSV file to write; a page of text is written next to it.", "FILE")],
+    seed: Annotated[int, option("The same releases and seed give the same rows.")] = 0,
+    force: Force = False,
+) -> None:
+    """Draw rows that belong to nobody from the released counts: they cost no budget, and may not be counted again.
+
+    The text next to the file states the promise, the measured pairs, and how far the rows are from each released table.
+    """
+    from privstats.contrib.synthetic.course import Synthetic
+    from privstats.contrib.synthetic.rows import NO_INTERVALS, synthetic
+
+    writable((out, out.with_suffix(".txt")), force)
+    own = ps.course.read(course)
+    if not isinstance(own, Synthetic):
+        raise PlanError(f"{course} is no course of synthetic rows: write one with `privstats course init --synthetic`")
+    loaded = [None if name == _NONE else ps.Release.load(name) for name in releases]
+    drawn = synthetic(own, loaded, rows=rows, seed=seed)
+    drawn.save(out)
+    say(f"wrote {out} and {out.with_suffix('.txt')}: {drawn.promise}. {NO_INTERVALS}")

@@ -1,0 +1,306 @@
+"""Plan the sessions of a synthetic table: at most three count sessions under one promise.
+
+One-way tables come first. Their released counts decide how fine cells are merged. A screening session then counts all
+pairs, and the last session counts the pairs that ``choice`` selects from it. Nothing but released counts decides what
+is counted next, so no party's file decides alone, and nothing more is spent on the choice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import combinations, pairwise
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from privstats.contrib.synthetic.cells import lump, merged
+from privstats.contrib.synthetic.choice import Screened, chosen_pairs
+from privstats.contrib.synthetic.junction_tree import Array
+from privstats.contrib.synthetic.model import Measurement
+from privstats.course.base import Releases, mu_of
+from privstats.course.planned import Planned, require_plan
+from privstats.course.promise import Promise, count_plan, part_of, promised
+from privstats.errors import PlanError
+from privstats.plan import Plan
+from privstats.release import Release
+from privstats.schema import CountSchema, Variable
+
+Pairs = tuple[tuple[str, str], ...]
+
+_FEW = 3
+"""Columns up to which all pairs are measured at once, without a screening."""
+_MOST_COLUMNS = 60
+_SCREENED_LEVELS = 8
+_CLEARNESS = 2.0
+"""Records of a pair's average cell over the noise of a cell, when the number of levels is chosen."""
+_USUAL_ONES, _USUAL_SCREEN, _USUAL_LEVELS = 0.2, 0.2, 16
+
+
+@dataclass(frozen=True)
+class Synthetic(Planned):
+    """One-way tables, a screening of all pairs, then the chosen pairs: what synthetic rows are drawn from.
+
+    Args:
+        plan: of the first session: a ``CountSchema`` with the one-way table of each variable, and its part of the
+            promise. If the promise of all sessions is given, :meth:`within` divides it.
+        share: the first session's part of mu^2, from 1/64 to .9.
+        screen: the screening's part of mu^2; with three columns or fewer there is none, and the pairs get its part.
+        levels: the most cells of a variable in a table of pairs, 2 to 64.
+        promise: the owners' promise for all sessions together.
+
+    Raises:
+        PlanError: not one-way tables of 2 to 60 variables, no DP, delta 0, a number out of range, or a promise that the
+            sessions do not keep.
+
+    Guarantee:
+        All sessions together are mu-GDP with :attr:`mu`, for the unit and adjacency of the plan. Each session is a
+        ``CountSchema``, whose sensitivity depends on the number of its tables alone, and its noise is sized for its
+        own mu with the tables that it has. Cells and pairs are functions of released counts. Rows drawn from the
+        releases are post-processing, so any number of rows keeps the same promise.
+
+    Example:
+        >>> from privstats.contrib.synthetic.columns import schema_of
+        >>> from privstats.contrib.synthetic.course import Synthetic
+        >>> schema = schema_of([ps.Truth(name) for name in ("smoker", "diabetes", "stroke", "death")])
+        >>> privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=1.0, delta=1e-6)
+        >>> course = Synthetic.within(ps.Plan(schema=schema, cohort=ps.Cohort(2, 2, 10_000), privacy=privacy))
+        >>> course.most, round(course.epsilon(1e-6), 3)
+        (3, 1.0)
+    """
+
+    label = "synthetic"
+    plan: Plan
+    share: float = field(default=_USUAL_ONES, kw_only=True)
+    screen: float = field(default=_USUAL_SCREEN, kw_only=True)
+    levels: int = field(default=_USUAL_LEVELS, kw_only=True)
+    promise: Promise | None = field(default=None, compare=False, kw_only=True)
+
+    @classmethod
+    def within(
+        cls,
+        whole: Plan,
+        *,
+        share: float = _USUAL_ONES,
+        screen: float = _USUAL_SCREEN,
+        levels: int = _USUAL_LEVELS,
+    ) -> Synthetic:
+        """Return the course that keeps a plan's promise as a whole.
+
+        Args:
+            whole: one-way tables (``columns.schema_of``), and what all sessions may spend together.
+            share, screen, levels: as for the class.
+
+        Raises:
+            PlanError: as for the class.
+        """
+        require_plan("whole", whole)
+        _check_numbers(share, screen, levels)
+        promised(whole)
+        first = replace(whole, privacy=part_of(whole, share, None))
+        return cls(first, share=share, screen=screen, levels=levels, promise=Promise.of(whole))
+
+    def _require(self) -> None:
+        require_plan("plan", self.plan)
+        _check_numbers(self.share, self.screen, self.levels)
+        promised(self.plan)
+        schema = self.plan.schema
+        if not isinstance(schema, CountSchema) or schema.numbers or schema.transform:
+            raise PlanError("a synthetic table is drawn from counts: give a CountSchema without numbers or transform")
+        names = tuple(variable.name for variable in schema.variables)
+        if schema.tables != tuple((name,) for name in names) or not 2 <= len(names) <= _MOST_COLUMNS:
+            raise PlanError(
+                f"the first session counts each of 2 to {_MOST_COLUMNS} variables by itself: give tables=((name,), "
+                "...) of all variables in order, as columns.schema_of does"
+            )
+        _ = self.priced  # forces the noise of every session
+
+    def _content(self) -> bytes:
+        return msgspec.json.encode((self.plan.digest, self.share, self.screen, self.levels))
+
+    @property
+    def first(self) -> Plan:
+        """The plan of the one-way tables."""
+        return self.plan
+
+    @property
+    def schema(self) -> CountSchema:
+        """The one-way tables."""
+        assert isinstance(self.plan.schema, CountSchema)  # noqa: S101  _require has refused others
+        return self.plan.schema
+
+    @property
+    def screens(self) -> bool:
+        """Whether there is a screening session."""
+        return len(self.schema.variables) > _FEW
+
+    @property
+    def all_pairs(self) -> Pairs:
+        """Every pair of variables."""
+        return tuple(combinations((variable.name for variable in self.schema.variables), 2))
+
+    @property
+    def _neighbours(self) -> Pairs:
+        names = [variable.name for variable in self.schema.variables]
+        return tuple(pairwise(names))
+
+    @cached_property
+    def priced(self) -> tuple[Plan, ...]:
+        """The plans; those after the first cost the same with any cells and pairs."""
+        fine, coarse = self._cells(None)
+        screening = (self._screening(coarse),) if self.screens else ()
+        return (self.first, *screening, self._measuring(fine, self._neighbours if self.screens else self.all_pairs))
+
+    def next(self, releases: Releases) -> Plan | None:
+        """The screening, then the chosen pairs, then nothing.
+
+        Raises:
+            PlanError: a release is of another plan than this course's.
+        """
+        if len(releases) >= self.most:
+            return None
+        fine, screened = self._cells(self._counts(releases))
+        if len(releases) == 1 and self.screens:
+            return self._screening(screened)
+        return self._measuring(fine, self.pairs(releases))
+
+    def pairs(self, releases: Releases) -> Pairs:
+        """Return the pairs that the last session measures, after these releases.
+
+        Where the screening ended without a sum, neighbouring columns of the plan are paired.
+        """
+        if not self.screens:
+            return self.all_pairs
+        release = releases[1] if len(releases) > 1 else None
+        if release is None:
+            return self._neighbours
+        names = [variable.name for variable in self.schema.variables]
+        fine, screened = self._cells(self._counts(releases))
+        if release.plan != self._screening(screened):
+            raise PlanError("release 1 is not of this course; give those of its own sessions, in order")
+        tables = {(names.index(a), names.index(b)): table for (a, b), table in tables_of(release).items()}
+        found = chosen_pairs(
+            Screened(
+                tables,
+                release.sigma["T"],
+                tuple(len(each.cells) for each in fine),
+                self._noise(self._part(self._pairs_share), 1),
+            )
+        )
+        return tuple((names[a], names[b]) for a, b in found)
+
+    def measurements(self, releases: Releases) -> tuple[tuple[Variable, ...], list[Measurement]]:
+        """Return the model's variables and every released table as a measurement of their cells."""
+        model, _ = self._cells(self._counts(releases))
+        names = [variable.name for variable in model]
+        found = []
+        for release in filter(None, releases):
+            schema = release.plan.schema
+            assert isinstance(schema, CountSchema)  # noqa: S101  of this course
+            for table, counts in tables_of(release).items():
+                variables = tuple(map(schema.variable, table))
+                own = tuple(model[names.index(name)] for name in table)
+                counts, lumps = _in_cells(variables, own, counts)
+                merge = math.sqrt(_merged_size(variables, own))
+                places = tuple(names.index(name) for name in table)
+                found.append(Measurement(places, lumps, counts, release.sigma["T"] * merge))
+        return model, found
+
+    def _counts(self, releases: Releases) -> Release | None:
+        release = releases[0] if releases else None
+        if release is not None and release.plan != self.first:
+            raise PlanError("release 0 is not of this course; give those of its own sessions, in order")
+        return release
+
+    def _cells(self, ones: Release | None) -> tuple[tuple[Variable, ...], tuple[Variable, ...]]:
+        """Return the variables as the pairs' session and as the screening counts them, after the first session."""
+        variables, many = self.schema.variables, len(self.all_pairs)
+        held: Mapping[Any, Array] = {} if ones is None else tables_of(ones)
+        counts = [held.get((each.name,), np.ones(len(each.cells))) for each in variables]
+        sigma = 0.0 if ones is None else ones.sigma["T"]
+        records = max(float(np.mean([each.sum() for each in counts])), 1.0) if ones else float(_USUAL_LEVELS**4)
+        pairs = len(variables) - 1 if self.screens else many
+        levels = _levels(records, self._noise(self._part(self._pairs_share), pairs), self.levels)
+        fine = tuple(merged(each, own, sigma, levels) for each, own in zip(variables, counts, strict=True))
+        if not self.screens:
+            return fine, fine
+        coarse = _levels(records, self._noise(self._part(self.screen), many), min(levels, _SCREENED_LEVELS))
+        while coarse > 2 and many * (coarse + 2) ** 2 > 1 << 16:
+            coarse -= 1
+        lumped = map(_lumped, variables, fine, counts)
+        return fine, tuple(merged(own, held, sigma, coarse) for own, held in zip(fine, lumped, strict=True))
+
+    @property
+    def _pairs_share(self) -> float:
+        return 1 - self.share - (self.screen if self.screens else 0.0)
+
+    def _part(self, share: float) -> float:
+        """A session's mu^2 over that of the first session."""
+        return share / self.share
+
+    def _noise(self, part: float, tables: int) -> float:
+        """Noise of a count in a session of this many tables, up to the rounding of its promise."""
+        one = mu_of(self.plan) * math.sqrt(part)
+        assert self.plan.noise is not None  # noqa: S101  a plan without DP has been refused
+        own = self.plan.noise.released_sigma(self.plan.cohort.clients)["T"] * mu_of(self.plan)
+        return float(own / one * math.sqrt(tables / len(self.schema.tables)))
+
+    def _screening(self, variables: tuple[Variable, ...]) -> Plan:
+        return count_plan(self.plan, CountSchema(variables, self.all_pairs), self._part(self.screen))
+
+    def _measuring(self, variables: tuple[Variable, ...], pairs: Pairs) -> Plan:
+        named = {name for pair in pairs for name in pair}
+        used = tuple(variable for variable in variables if variable.name in named)
+        return count_plan(self.plan, CountSchema(used, pairs), self._part(self._pairs_share))
+
+
+def tables_of(release: Release) -> dict[tuple[str, ...], Array]:
+    """Return the released counts of each table, in its shape."""
+    schema = release.plan.schema
+    assert isinstance(schema, CountSchema)  # noqa: S101  a course has refused others
+    counts = np.asarray(release.moments.T, np.float64)
+    return {table: counts[schema.place(table)].reshape(schema.shape(table)) for table in schema.tables}
+
+
+def _levels(records: float, noise: float, most: int) -> int:
+    """Return the levels at which a pair's average cell holds a few times its noise."""
+    return int(min(max(math.isqrt(int(records / (_CLEARNESS * noise))), 3), most)) if most > 3 else most
+
+
+def _lumped(variable: Variable, model: Variable, counts: Array) -> Array:
+    return np.bincount(lump(variable, model), counts, minlength=len(model.cells)).astype(np.float64)
+
+
+def _in_cells(
+    variables: tuple[Variable, ...], model: tuple[Variable, ...], counts: Array
+) -> tuple[Array, tuple[Any, ...]]:
+    """Return counts no finer than the model's cells, and the measured cell of each of the model's cells."""
+    lumps = []
+    for axis, (variable, own) in enumerate(zip(variables, model, strict=True)):
+        if len(variable.cells) > len(own.cells):
+            sums = np.zeros((len(own.cells), *np.delete(counts.shape, axis)))
+            np.add.at(sums, lump(variable, own), np.moveaxis(counts, axis, 0))
+            counts = np.moveaxis(sums, 0, axis)
+            lumps.append(np.arange(len(own.cells)))
+        else:
+            lumps.append(lump(own, variable))
+    return counts, tuple(lumps)
+
+
+def _merged_size(variables: tuple[Variable, ...], model: tuple[Variable, ...]) -> float:
+    """Return how many measured cells one of the model's cells holds on average."""
+    sizes = ((len(variable.cells), len(own.cells)) for variable, own in zip(variables, model, strict=True))
+    return math.prod(max(1.0, measured / own) for measured, own in sizes)
+
+
+def _check_numbers(share: object, screen: object, levels: object) -> None:
+    for name, value in (("share", share), ("screen", screen)):
+        if type(value) is not float or not 1 / 64 <= value <= 0.9:
+            raise PlanError(f"{name} must be a number from 1/64 to .9, got {value!r}; leave it out for the usual one")
+    if share + screen > 0.95:  # type: ignore[operator]
+        raise PlanError("share and screen must leave a twentieth of the promise to the pairs; lower one")
+    if type(levels) is not int or not 2 <= levels <= 64:
+        raise PlanError(f"levels must be a whole number from 2 to 64, got {levels!r}; leave it out for the usual one")

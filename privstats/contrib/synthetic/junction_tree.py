@@ -1,0 +1,135 @@
+"""Compute the marginals of a graphical model exactly, by belief propagation over a junction tree.
+
+Source: Koller and Friedman, Probabilistic Graphical Models (2009), chapters 9 and 10.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Clique = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """A clique below its parent in a junction tree.
+
+    Attributes:
+        child, parent: places of the cliques.
+        shared: variables of both, in order.
+    """
+
+    child: int
+    parent: int
+    shared: Clique
+
+
+@dataclass(frozen=True)
+class JunctionTree:
+    """Cliques of variables that hold every given edge, joined so that each variable's cliques are connected.
+
+    Attributes:
+        sizes: number of cells of each variable.
+        edges: pairs of variables that some clique must hold.
+
+    Example:
+        >>> from privstats.contrib.synthetic.junction_tree import JunctionTree
+        >>> tree = JunctionTree((2, 3, 4), ((0, 1), (1, 2)))
+        >>> tree.cliques, tree.cells
+        (((0, 1), (1, 2)), 18)
+    """
+
+    sizes: tuple[int, ...]
+    edges: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def cliques(self) -> tuple[Clique, ...]:
+        """Maximal cliques of the triangulated graph; the vertex with the smallest clique is eliminated first."""
+        near: dict[int, set[int]] = {vertex: set() for vertex in range(len(self.sizes))}
+        for a, b in self.edges:
+            near[a].add(b)
+            near[b].add(a)
+        found: list[Clique] = []
+        while near:
+            vertex = min(near, key=lambda each: (self._cells((each, *near[each])), each))
+            around = near.pop(vertex)
+            found.append(tuple(sorted((vertex, *around))))
+            for a, b in combinations(sorted(around), 2):
+                near[a].add(b)
+                near[b].add(a)
+            for each in around:
+                near[each].discard(vertex)
+        return tuple(each for each in found if not any(set(each) < set(other) for other in found))
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of all cliques together."""
+        return sum(map(self._cells, self.cliques))
+
+    def _cells(self, variables: Iterable[int]) -> int:
+        return math.prod(self.sizes[each] for each in variables)
+
+    @cached_property
+    def links(self) -> tuple[Link, ...]:
+        """Every clique but the first below its parent, parents first: a spanning tree of largest separators."""
+        joined, out = [0], list[Link]()
+        remaining = list(range(1, len(self.cliques)))
+        while remaining:
+            _, child, parent = max(
+                (len(self._shared(child, parent)), -child, -parent) for child in remaining for parent in joined
+            )
+            out.append(Link(-child, -parent, self._shared(-child, -parent)))
+            joined.append(-child)
+            remaining.remove(-child)
+        return tuple(out)
+
+    def _shared(self, one: int, other: int) -> Clique:
+        return tuple(sorted(set(self.cliques[one]) & set(self.cliques[other])))
+
+    def holding(self, variables: Sequence[int]) -> int:
+        """Return the place of the smallest clique that holds these variables."""
+        places = [place for place, clique in enumerate(self.cliques) if set(variables) <= set(clique)]
+        return min(places, key=lambda place: self._cells(self.cliques[place]))
+
+    def axes(self, clique: Clique, variables: Sequence[int]) -> tuple[int, ...]:
+        """Return the axes of a clique's array on which these variables do not lie."""
+        return tuple(axis for axis, each in enumerate(clique) if each not in variables)
+
+    def widened(self, table: Array, variables: Clique, clique: Clique) -> Array:
+        """Return a table of some variables, in order, shaped to broadcast over a clique's array."""
+        return table.reshape([self.sizes[each] if each in variables else 1 for each in clique])
+
+    def marginals(self, potentials: Sequence[Array]) -> tuple[list[Array], float]:
+        """Return each clique's probabilities, and the log of the normaliser.
+
+        Args:
+            potentials: log-potential of each clique, in its shape.
+        """
+        beliefs = [np.array(each) for each in potentials]
+        upward: dict[int, Array] = {}
+        for link in reversed(self.links):
+            clique, above = self.cliques[link.child], self.cliques[link.parent]
+            upward[link.child] = log_sums(beliefs[link.child], self.axes(clique, link.shared))
+            beliefs[link.parent] += self.widened(upward[link.child], link.shared, above)
+        for link in self.links:
+            clique, above = self.cliques[link.child], self.cliques[link.parent]
+            downward = log_sums(beliefs[link.parent], self.axes(above, link.shared)) - upward[link.child]
+            beliefs[link.child] += self.widened(downward, link.shared, clique)
+        normaliser = float(log_sums(beliefs[0], tuple(range(beliefs[0].ndim))))
+        return [np.exp(each - normaliser) for each in beliefs], normaliser
+
+
+def log_sums(values: Array, axes: tuple[int, ...]) -> Array:
+    """Return ``log(sum(exp(values)))`` over some axes."""
+    if not axes:
+        return values
+    largest = values.max(axis=axes, keepdims=True)
+    return np.asarray(np.log(np.exp(values - largest).sum(axis=axes)) + largest.squeeze(axis=axes))

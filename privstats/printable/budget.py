@@ -1,0 +1,129 @@
+"""The budget table of a plan, as a terminal, a notebook or the officer's page shows it: one row per statistic.
+
+``plan.budget`` has the numbers; here is how each is written, and the sentence that explains it.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from privstats.printable import html_facts, html_lines, html_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from privstats.plan.budget import Budget, BudgetRow
+
+_RESTS = "epsilon counts what the released sums tell, on these conditions:"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the budget table, on the terminal and on the officer's page.
+
+    Attributes:
+        heading: its name.
+        meaning: its meaning, for readers who are not statisticians.
+        shown: formats a row's cell.
+    """
+
+    heading: str
+    meaning: str
+    shown: Callable[[BudgetRow], str]
+
+
+_ON_THE_WIRE = (
+    Column("bits", "length of one number as it is sent", lambda row: str(row.bits)),
+    Column(
+        "headroom", "how many times the largest sum fits before numbers overflow", lambda row: f"{row.headroom:.2f}x"
+    ),
+)
+_PRIVATE = (
+    Column("sensitivity", "the most that one record, client or person moves it", lambda row: f"{row.sensitivity:.4g}"),
+    Column(
+        "sigma", "guaranteed standard deviation of the noise on each of its numbers", lambda row: f"{row.sigma:.4g}"
+    ),
+    Column(
+        "mu",
+        "what can be told of one record, client or person: 0 nothing, 1 much, 4 nearly all",
+        lambda row: f"{row.mu:.4f}",
+    ),
+    Column(
+        "epsilon alone",
+        "the promise if nothing else were released; what a clip leaves of a client or person may all be in one",
+        lambda row: f"{row.epsilon:.4f}",
+    ),
+    Column(
+        "share",
+        "its part of the budget, which adds up in mu^2, or in epsilon at delta 0",
+        lambda row: f"{row.share:.1%}",
+    ),
+    *_ON_THE_WIRE,
+)
+_OPEN = (
+    Column(
+        "membership advantage",
+        "how much better than guessing it tells who is in the data: 0 nothing, 1 all",
+        lambda row: f"{row.advantage:.3f}",
+    ),
+    *_ON_THE_WIRE,
+)
+
+
+def columns(*, private: bool) -> tuple[Column, ...]:
+    """The columns beside a statistic's letter, with DP or without."""
+    return _PRIVATE if private else _OPEN
+
+
+def text(budget: Budget) -> str:
+    """The table in plain text, 100 characters wide."""
+    from rich.console import Console  # only to view a budget; a client's process need not load it
+
+    console = Console(file=io.StringIO(), width=100, color_system=None)
+    with console.capture() as capture:
+        console.print(budget)
+    return capture.get().rstrip()
+
+
+def lines(budget: Budget) -> Iterator[str | Table]:
+    """Heading, table and caption, as rich prints them."""
+    from rich import box
+    from rich.table import Table
+
+    shown = columns(private=math.isfinite(budget.epsilon))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for column in shown:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    for row in budget.rows:
+        table.add_row(row.statistic, *(column.shown(row) for column in shown))
+    yield f"[bold]budget:[/] {budget.promise}"
+    yield table
+    yield _caption(budget)
+
+
+def html(budget: Budget) -> str:
+    """The table for a notebook."""
+    shown = columns(private=math.isfinite(budget.epsilon))
+    header = ("", *(column.heading for column in shown))
+    rows = [(row.statistic, *(column.shown(row) for column in shown)) for row in budget.rows]
+    promise = html_facts("budget", [("promise", budget.promise)])
+    return promise + html_table(header, rows) + html_lines(_caption(budget))
+
+
+def _caption(budget: Budget) -> str:
+    """What each column means, the joint guarantee, and the conditions on which it rests."""
+    private = math.isfinite(budget.epsilon)
+    legend = [f"{column.heading}: {column.meaning}" for column in columns(private=private)]
+    upload = f"each client uploads {budget.upload_bytes:,} bytes of masked sums"
+    if not private:
+        return "\n".join([*legend, upload])
+    total = f"all together: mu {budget.mu:.4g}, epsilon {budget.epsilon:.4g} at delta {budget.delta:.3g}"
+    if budget.masking_failure:
+        total += f" ({budget.masking_failure:.2g} of it for the masking)"
+    rests = [_RESTS, *(f"- {condition}" for condition in budget.conditions)]
+    return "\n".join([*legend, total, upload, *rests])

@@ -1,0 +1,53 @@
+"""Fine cells are merged by released counts, and every fine cell lies in one coarse cell."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+import privstats as ps
+from privstats.contrib.synthetic.cells import lump, merged
+from privstats.contrib.synthetic.columns import Hashed, schema_of
+
+COUNTS = st.lists(st.floats(-50, 500), min_size=12, max_size=12).map(np.array)
+
+
+@given(COUNTS, st.integers(2, 8), st.booleans())
+def test_merged_bins_are_few_and_nest(counts, levels, missing):
+    fine = ps.Bins("x", tuple(range(12 + (not missing))), missing=missing)
+    coarse = merged(fine, counts, 1.0, levels)
+    places = lump(fine, coarse)
+    assert len(coarse.edges) - 1 <= levels
+    assert (coarse.edges[0], coarse.edges[-1]) == (fine.edges[0], fine.edges[-1])
+    assert len(places) == len(fine.cells)
+    assert set(places[: len(fine.edges) - 1]) == set(range(len(coarse.edges) - 1))
+    if missing:
+        assert places[-1] == len(coarse.cells) - 1
+    inner = places[: len(fine.edges) - 1]
+    assert (np.diff(inner) >= 0).all()
+
+
+@given(COUNTS, st.integers(2, 8))
+def test_frequent_categories_keep_their_cell_and_the_others_share_one(counts, levels):
+    fine = ps.Categories("x", tuple("abcdefghij"), other=True, missing=True)
+    coarse = merged(fine, counts, 10.0, levels)
+    assert 2 <= len(coarse.values) <= levels
+    assert lump(fine, coarse).tolist() == [
+        *(coarse.values.index(each) if each in coarse.values else len(coarse.values) for each in fine.values),
+        len(coarse.values),
+        len(coarse.values) + 1,
+    ]
+
+
+def test_few_categories_without_a_cell_for_others_stay():
+    sex = ps.Categories("sex", ("f", "m"), missing=True)
+    assert merged(sex, np.array([5.0, 0.0, 0.0]), 1.0, 2) == sex
+
+
+def test_many_buckets_share_a_cell_for_the_rare_ones():
+    """Tables of pairs of hashed codes would otherwise have a million cells."""
+    (buckets,) = schema_of((Hashed("icd", 64),)).variables
+    counts = np.zeros(65)
+    counts[[3, 40]] = 500.0
+    coarse = merged(buckets, counts, 5.0, 4)
+    assert coarse.cells == ("3", "40", "other", "missing")
+    assert np.bincount(lump(buckets, coarse)).tolist() == [1, 1, 62, 1]

@@ -1,0 +1,51 @@
+"""Pairs are chosen by what one-way tables explain least, from released counts alone."""
+
+import numpy as np
+
+from privstats.contrib.synthetic.choice import MAX_CELLS, Screened, chosen_pairs
+from privstats.contrib.synthetic.junction_tree import JunctionTree
+
+
+def _screened(counts: np.ndarray, sigma: float = 5.0, noise: float = 2.0, seed: int = 0) -> Screened:
+    rng, axes = np.random.default_rng(seed), range(counts.ndim)
+    tables = {
+        (a, b): counts.sum(axis=tuple(each for each in axes if each not in (a, b))) for a in axes for b in axes if a < b
+    }
+    noisy = {pair: table + rng.normal(0, sigma, table.shape) for pair, table in tables.items()}
+    return Screened(noisy, sigma, counts.shape, noise)
+
+
+def _chain(records: float) -> np.ndarray:
+    """Variable 0 decides 1 mostly, 1 decides 2; 3 stands alone."""
+    near = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    return records * np.einsum("ab,bc,d->abcd", near / 3, near, np.full(2, 0.5))
+
+
+def test_a_chain_is_found_and_what_it_explains_is_left_out():
+    assert chosen_pairs(_screened(_chain(10_000.0))) == ((0, 1), (1, 2))
+
+
+def test_a_pair_beyond_the_tree_is_measured_where_the_tree_does_not_explain_it():
+    parity = np.zeros((2, 2, 2))
+    for a in (0, 1):
+        for b in (0, 1):
+            parity[a, b, int(a or b)] = [2_700.0, 1_200.0, 1_200.0, 3_900.0][2 * a + b]
+    assert len(chosen_pairs(_screened(parity))) == 3
+
+
+def test_much_noise_leaves_fewer_pairs():
+    clear, hidden = (_screened(_chain(10_000.0), noise=noise) for noise in (1.0, 5_000.0))
+    assert len(chosen_pairs(hidden)) == 1 < len(chosen_pairs(clear))
+
+
+def test_the_same_releases_give_the_same_pairs():
+    assert chosen_pairs(_screened(_chain(500.0))) == chosen_pairs(_screened(_chain(500.0)))
+
+
+def test_the_junction_tree_stays_small():
+    rng = np.random.default_rng(0)
+    size, many = 20, 7
+    tables = {(a, b): rng.exponential(100, (4, 4)) for a in range(many) for b in range(a + 1, many)}
+    pairs = chosen_pairs(Screened(tables, 0.1, (size,) * many, 0.001))
+    assert len(pairs) > many - 1
+    assert JunctionTree((size,) * many, pairs).cells <= MAX_CELLS

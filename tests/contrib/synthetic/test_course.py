@@ -1,0 +1,108 @@
+"""Sessions of a synthetic table share one promise, and each follows from the releases before it."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.contrib.synthetic.columns import schema_of
+from privstats.contrib.synthetic.course import Synthetic
+from privstats.course import iter_rounds, verify_next
+from privstats.course.promise import Promise
+from privstats.errors import PlanError
+from tests.contrib.synthetic.cases import COLUMNS, course, released
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 10.0])
+@pytest.mark.parametrize("columns", [COLUMNS, COLUMNS[:3]])
+def test_the_sum_of_the_sessions_promises_is_the_courses(epsilon, columns):
+    own = course(epsilon, columns)
+    assert own.most == (3 if len(columns) > 3 else 2)
+    assert math.isclose(own.mu, math.hypot(*(plan.noise.mu for plan in own.priced)))
+    assert own.epsilon(1e-6) <= epsilon * (1 + 1e-9)
+    assert math.isclose(own.epsilon(1e-6), epsilon, rel_tol=1e-6)
+
+
+def test_every_plan_costs_what_was_priced_before_any_record_was_read():
+    own, releases = released()
+    assert [release.plan.noise.mu for release in releases] == [plan.noise.mu for plan in own.priced]
+    assert sum(release.plan.noise.mu**2 for release in releases) <= own.mu**2 * (1 + 1e-12)
+
+
+def test_plans_follow_from_releases_alone():
+    own, releases = released()
+    again = Synthetic(own.plan, share=own.share, screen=own.screen, levels=own.levels)
+    for place, release in enumerate(releases):
+        assert verify_next(again, release.plan, releases[:place]).place == place
+    assert own.next(releases) is None
+
+
+def test_pairs_that_go_together_are_measured():
+    own, releases = released()
+    assert {("age", "ward"), ("ward", "icd")} <= set(own.pairs(releases))
+    assert ("smoker", "admitted") not in own.pairs(releases)
+
+
+def test_no_pair_is_finer_than_its_levels():
+    own, releases = released()
+    for release in releases[1:]:
+        assert all(len(each.cells) <= own.levels + 2 for each in release.plan.schema.variables)
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_session_without_a_sum_leaves_public_cells_and_pairs(lost):
+    own, _ = released()
+    releases = []
+    for round_ in iter_rounds(own, releases):
+        releases.append(None if round_.place == lost else _empty(round_.plan))
+    assert len(releases) == own.most
+    if lost == 1:
+        assert own.pairs(releases)[0] == ("age", "ward")
+
+
+def _empty(plan):
+    rng = np.random.default_rng(0)
+    return ps.Release(plan, rng.integers(0, 9, plan.layout.size), (0, 1), reproducible=True)
+
+
+def test_a_release_of_another_course_is_refused():
+    own, releases = released()
+    other = course(4.0)
+    with pytest.raises(PlanError, match="release 0 is not of this course"):
+        other.next(releases[:1])
+    with pytest.raises(PlanError, match="release 1 is not of this course"):
+        own.next([releases[0], releases[0]])
+
+
+def _plan(**changes):
+    return replace(course().plan, **changes)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Synthetic.within(_plan(privacy=ps.NoPrivacy())), "needs differential privacy"),
+        (lambda: Synthetic("plan"), "plan must be a Plan"),
+        (lambda: course(share=0.0), "share must be a number"),
+        (lambda: course(screen=2), "screen must be a number"),
+        (lambda: course(share=0.6, screen=0.38), "leave a twentieth"),
+        (lambda: course(levels=1), "levels must be a whole number"),
+        (lambda: Synthetic.within(_plan(schema=ps.ClassSchema(2, 2, "NA", 1.0))), "drawn from counts"),
+        (lambda: course(columns=COLUMNS[:1]), "2 to 60 variables"),
+        (
+            lambda: Synthetic.within(_plan(schema=replace(schema_of(COLUMNS), tables=(("age", "ward"),)))),
+            "each of 2 to 60 variables by itself",
+        ),
+        (lambda: replace(course(), promise=Promise(0.1, 1e-6)), "all rounds together cost"),
+    ],
+)
+def test_wrong_courses_are_refused(wrong, message):
+    with pytest.raises(PlanError, match=message):
+        wrong()
+
+
+def test_sixty_columns_are_planned():
+    own = course(columns=[ps.Numeric(f"x{k}", tuple(range(30))) for k in range(60)])
+    assert own.most == 3

@@ -1,0 +1,51 @@
+"""Attacks on synthetic rows stay below the promise, and contradict one that is claimed and not kept."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import privstats as ps
+from privstats.contrib.synthetic.columns import schema_of
+from privstats.contrib.synthetic.course import Synthetic
+from privstats.randomness import seeded
+from threat_models.audits.synthetic_rows import Inference, Membership, inference, membership
+
+COLUMNS = [ps.Categories(name, ("a", "b", "c")) for name in "wxyz"]
+TARGET = dict.fromkeys("wxyz", "c")
+
+
+def _course(epsilon: float) -> Synthetic:
+    privacy = ps.Privacy(model="central", unit="record", adjacency="add-remove", epsilon=epsilon, delta=1e-6)
+    return Synthetic.within(ps.Plan(schema=schema_of(COLUMNS), cohort=ps.Cohort(2, 2, 2_000), privacy=privacy))
+
+
+def _records(count: int = 60) -> dict[str, list[str]]:
+    rng = np.random.default_rng(0)
+    return {name: list(rng.choice(["a", "b"], count)) for name in "wxyz"}
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 8.0])
+def test_membership_stays_below_the_promise(epsilon):
+    found = membership(_course(epsilon), _records(), TARGET, seeded(1), trials=24)
+    assert not found.violated
+    assert found.claimed == _course(epsilon).mu
+
+
+def test_a_broken_course_is_contradicted():
+    """The same rows, claimed at a hundredth of what they cost."""
+    honest = membership(_course(90.0), _records(), TARGET, seeded(2), trials=40)
+    assert honest.auc > 0.9
+    assert not honest.violated
+    assert replace(honest, claimed=honest.claimed / 100).violated
+
+
+def test_a_hidden_attribute_is_guessed_no_better_than_the_promise_allows():
+    found = inference(_course(1.0), _records(), TARGET, "z", ("a", "b", "c"), seeded(3), trials=24)
+    assert not found.violated
+    assert found.baseline == 1 / 3 < found.ceiling < 1
+
+
+def test_verdicts():
+    assert Membership(1, 0.5, 0.6, 1.0).violated
+    assert Inference(0.9, (0.7, 1.0), 0.3, 0.6).violated
