@@ -1,4 +1,4 @@
-"""Text of others as it may be shown: what a terminal, a log, a notebook or a spreadsheet acts on is escaped.
+"""Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, which would act on it.
 
 A message of the other side, a file's name and a text in a file may hold escape sequences, which move the cursor or
 change the window's title, line ends, which forge a line of a log, marks that turn the direction of what follows, and

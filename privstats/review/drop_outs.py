@@ -18,7 +18,7 @@ class Dropout:
     Attributes:
         gone: clients that vanish.
         survivors: clients that stay.
-        honest: those of them whose noise an attacker neither knows nor can subtract.
+        honest: number of survivors with noise that an attacker neither knows nor can subtract.
         epsilon: of the release, at the plan's delta, without the colluders' noise; None where too few clients stay for
             a release.
 
