@@ -32,7 +32,7 @@ from typing import Any
 
 
 def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The ``__getattr__`` and ``__dir__`` of a module, from its imports under ``TYPE_CHECKING``.
+    """Return the ``__getattr__`` and ``__dir__`` of a module, from its imports under ``TYPE_CHECKING``.
 
     Those of the first such block are its ``__all__``; names of further ones load alike, and no star import loads them.
     A submodule loads when it is asked for as an attribute. No public name may be a submodule's: the import system binds
@@ -70,7 +70,7 @@ def lazy_names(room: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]
 
 
 def _listed(module: ModuleType) -> tuple[dict[str, str], list[str]]:
-    """Each public name's module, and the names of the first block in order."""
+    """Return each public name's module, and the names of the first block in order."""
     import ast  # with the first name that is asked for, and not with the package
     from linecache import getlines
 

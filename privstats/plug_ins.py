@@ -74,8 +74,8 @@ def named(group: str, name: str, by: str, error: type[PrivstatsError]) -> Any:
         error: what is raised.
 
     Raises:
-        PrivstatsError: of the class ``error``, where this installation does not announce the room, or it cannot be
-        loaded.
+        PrivstatsError: of the class ``error``, where this installation does not announce the part, or it cannot be
+            loaded.
 
     Example:
         >>> named("privstats.published", "scoring", "a plan of a score", ps.PlanError).__module__

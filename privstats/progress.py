@@ -58,7 +58,7 @@ def progress_bar(label: str, total: int | None = None, *, at_once: bool = False)
 
 
 def track(label: str, items: Sequence[Item]) -> Iterator[Item]:
-    """The items one after another, each of them counted by a :func:`progress_bar` when its work is done."""
+    """Yield the items one after another, each of them counted by a :func:`progress_bar` when its work is done."""
     with progress_bar(label, len(items)) as advance:
         for item in items:
             yield item

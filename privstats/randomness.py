@@ -58,13 +58,13 @@ class Generator:
         return self._reproducible
 
     def bytes(self, n: int) -> Bytes:
-        """The next ``n`` bytes of the stream."""
+        """Return the next ``n`` bytes of the stream."""
         self._refuse_after_fork()
         with self._turn:
             return _take(self._stream, n)
 
     def uint64(self, size: int) -> NDArray[np.uint64]:
-        """The next ``size`` uniform words, shape ``(size,)``, read little-endian from the stream."""
+        """Return the next ``size`` uniform words, shape ``(size,)``, read little-endian from the stream."""
         return np.frombuffer(self.bytes(8 * size), "<u8").astype(np.uint64, copy=False)
 
     def spawn(self) -> Generator:
@@ -72,7 +72,7 @@ class Generator:
         return Generator(self.bytes(SEED_BYTES), reproducible=self._reproducible)
 
     def substream_bytes(self, index: int, n: int) -> Bytes:
-        """The first ``n`` bytes of substream ``index``: random access that leaves the main stream where it is."""
+        """Return the first ``n`` bytes of substream ``index``, by random access that does not move the main stream."""
         if not 0 <= index <= _MAX_SUBSTREAM:
             raise ValueError(f"a substream index lies in 0..2**64-2, got {index}")
         self._refuse_after_fork()
@@ -98,7 +98,7 @@ class Generator:
 
 
 def checked(rng: Generator | None, *, allow_reproducible: bool) -> Generator:
-    """The generator that a party may use: the given one, or a fresh :func:`secure` one for None.
+    """Return the generator that a party may use: the given one, or a fresh :func:`secure` one for None.
 
     Raises:
         DataError: another kind of generator: what it draws could be predicted from its output.
@@ -137,12 +137,12 @@ def bound_to(seed: bytes, label: bytes, *context: bytes) -> Generator:
 
 
 def secure() -> Generator:
-    """A generator seeded by the operating system: what every release must use."""
+    """Return a generator seeded by the operating system: what every release must use."""
     return Generator(os.urandom(SEED_BYTES))
 
 
 def seeded(seed: int) -> Generator:
-    """A REPRODUCIBLE generator, for tests and demos only: anyone who knows ``seed`` can remove the noise.
+    """Return a REPRODUCIBLE generator, for tests and demos only: anyone who knows ``seed`` can remove the noise.
 
     Args:
         seed: any integer; its decimal digits are hashed, so nearby seeds give unrelated streams.

@@ -69,7 +69,7 @@ _Stored: TypeAlias = tuple[_Manifest, NDArray[np.int64]]
 
 
 def read(make: Callable[..., Release], path: PathLike, signed_by: Verifier | None) -> Release:
-    """The release in a file, of the class ``make``, after everything was checked that can be.
+    """Return the release in a file, of the class ``make``, after everything was checked that can be.
 
     Raises:
         ReleaseError: not a release, corrupt, from another version, wrongly signed, or inconsistent with its plan.

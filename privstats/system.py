@@ -119,7 +119,7 @@ def _take_from_looks(handle: int, system: Any) -> None:
 
 
 def _is_free(handle: int, system: Any) -> bool:
-    """Whether no process has the lock for itself."""
+    """Return whether no process has the lock for itself."""
     try:
         system.flock(handle, system.LOCK_SH | system.LOCK_NB)
     except BlockingIOError:
@@ -139,7 +139,7 @@ def unlock(handle: int) -> None:
 
 
 def is_locked(place: Path) -> bool:
-    """Whether another process or object holds the lock of a folder or file.
+    """Return whether another process or object holds the lock of a folder or file.
 
     It is tried and released at once, on POSIX as a shared lock: one who takes the lock at this instant waits for it.
     """
@@ -176,7 +176,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def others_can_read(path: Path) -> bool:
-    """Whether the mode of a file or folder gives others than its owner any permission; always False on Windows.
+    """Return whether the mode of a file or folder gives others than its owner any permission; always False on Windows.
 
     Raises:
         OSError: there is none.
@@ -185,7 +185,7 @@ def others_can_read(path: Path) -> bool:
 
 
 def others_can_write(path: Path) -> bool:
-    """Whether the mode of a file lets others than its owner change it; always False on Windows.
+    """Return whether the mode of a file lets others than its owner change it; always False on Windows.
 
     Raises:
         OSError: there is none.

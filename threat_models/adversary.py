@@ -102,7 +102,7 @@ class View:
     records: int
 
     def instead(self, sums: tuple[Sums, ...]) -> View:
-        """The same view with sums of an independent world in place of the release: the attacker's baseline."""
+        """Return the view with an independent world's sums instead of the release: the attacker's baseline."""
         return replace(self, sums=sums)
 
 

@@ -95,7 +95,7 @@ class Attack(Listed):
     scored: ClassVar[Scored] = "records"
 
     def refusal(self, plan: Plan) -> str | None:
-        """As for any attack, and that the sums must be of records: a game deals these to clients."""
+        """Refuse as for any attack, and also sums that are not of records, which a game deals to clients."""
         if not isinstance(plan.schema, RecordSchema):
             return f"plays over records as they stand, and the plan measures a {type(plan.schema).__name__}"
         return super().refusal(plan)

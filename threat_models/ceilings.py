@@ -20,7 +20,7 @@ def reconstruction(guarantee: Guarantee, kappa: float) -> float:
 
 
 def guaranteed(plan: Plan, adversary: Adversary) -> Guarantee | None:
-    """What the plan promises one record against what the adversary sees; None where nothing is promised.
+    """Return the plan's guarantee for one record against the adversary's view; None without a guarantee.
 
     Guarantee:
         None for a plan without DP, for an adversary that sees sums the plan never meant to be unmasked (unless noise

@@ -183,7 +183,7 @@ class _Job:
 
 
 def _unnamed(plan: Plan) -> Plan:
-    """The same plan for records whose classes are numbers and whose columns have no names, as worlds draw them."""
+    """Return the plan for records with numbered classes and unnamed columns, as worlds draw them."""
     schema: Any = plan.schema  # every kind is a dataclass
     names = {each.name for each in fields(schema)} & {"class_names", "feature_names"}
     return replace(plan, schema=replace(schema, **dict.fromkeys(names)))

@@ -95,7 +95,7 @@ def finding_of(report: LeakageReport) -> Finding:
 
 
 def _reached(row: Row) -> str:
-    """What the best attack of a goal reached, beside a guess and the most there can be."""
+    """Describe the best attack's result for a goal, next to a guess and the ceiling."""
     most = "unbounded" if row.ceiling is None else f"at most {number(row.ceiling)}"
     return f"{row.attack}, {row.metric} {number(row.measured)} (without the release {row.without}, {most})"
 

@@ -104,7 +104,7 @@ class Prior:
         return float(self.best.mean())
 
     def interval(self, confidence: float) -> bounds.Interval:
-        """Its confidence interval; that the best guess was picked afterwards only raises it."""
+        """Return the success rate's confidence interval; picking the best guess afterwards only raises it."""
         return bounds.proportion(self.best, confidence)
 
 

@@ -90,7 +90,7 @@ class Row:
 
     @property
     def guarantee(self) -> Guarantee | None:
-        """What the ceilings come from."""
+        """The guarantee that the ceilings follow from."""
         return None if self.mu is None else Guarantee(self.mu, math.inf if self.pure is None else self.pure)
 
     def plain(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class Row:
 
 
 def _most(rows: Iterable[Row]) -> Row | None:
-    """Of those that were measured, the one that gains most over its baseline."""
+    """Return the measured row with the largest gain over its baseline."""
     measured = [row for row in rows if row.interval is not None]
     return max(measured, key=lambda row: row.interval[0] - (row.baseline or 0.0), default=None)  # type: ignore[index]
 
@@ -173,7 +173,7 @@ class LeakageReport:
 
     @property
     def worst_by_goal(self) -> dict[str, Row]:
-        """The same by goal, of rows that the promise bounds; a goal of which none was measured is left out."""
+        """The worst row by goal, among rows that the promise bounds; goals without a measured row are excluded."""
         bounded = [row for row in self.rows if row.ceiling is not None]
         best = {goal: _most(row for row in bounded if row.goal == goal) for goal in {row.goal for row in bounded}}
         return {goal: row for goal, row in best.items() if row is not None}

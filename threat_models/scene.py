@@ -64,7 +64,7 @@ class Scene:
 
     @cached_property
     def decoder(self) -> Decoder:
-        """From features to pixels, trained on the public pictures."""
+        """The decoder from features to pixels, trained on the public pictures."""
         return Decoder.fit(self.field.public[0], self.public_images)
 
     def some(self, label: int, count: int, rng: Generator) -> NDArray[np.int64]:

@@ -87,7 +87,7 @@ def _check_sizes(path: str | os.PathLike[str], archive: zipfile.ZipFile, asked: 
 
 
 def _claimed(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> int:
-    """The bytes of an array by its header, and those of the header; nothing else of it is read."""
+    """Return the bytes of an array by its header, and those of the header; nothing else of it is read."""
     if not entry.filename.endswith(_SUFFIX) or entry.compress_type not in _GROWS:
         raise ValueError
     with archive.open(entry) as file:

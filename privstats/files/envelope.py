@@ -125,7 +125,7 @@ class Format(Generic[T]):
         atomic_write(path, self.encode(content, signer))
 
     def encode(self, content: Content, signer: Signer | None = None) -> bytes:
-        """The bytes of the file that :meth:`write` writes.
+        """Return the bytes of the file that :meth:`write` writes.
 
         Raises:
             PrivstatsError: the format's error where the signer is no key.
@@ -167,7 +167,7 @@ class Format(Generic[T]):
         return self._decoded(data, name, None)
 
     def checksum(self, content: Content) -> str:
-        """SHA-256 of what the newest version seals, in hex: the same for equal contents, as its files have it."""
+        """Return SHA-256 of the content that the newest version seals, in hex: equal for equal contents."""
         return hashlib.sha256(self.readers[max(self.readers)].sealed(content)).hexdigest()
 
     def _decoded(self, data: bytes, path: PathLike, key: bytes | None) -> T:
@@ -242,7 +242,7 @@ class _Header(msgspec.Struct):
 
 
 def safetensors_metadata(data: bytes) -> dict[str, str]:
-    """The metadata in the header of a safetensors file, or nothing where the bytes are no such file.
+    """Return the metadata in the header of a safetensors file, or nothing where the bytes are no such file.
 
     Example:
         >>> from privstats.files.envelope import safetensors_metadata

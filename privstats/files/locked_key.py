@@ -29,7 +29,7 @@ _PBES2, _SCRYPT, _AES_256_CBC = (
 
 
 def locked_pem(key: bytes, passphrase: bytes) -> bytes:
-    """An unencrypted key of PKCS #8 in DER, locked.
+    """Return an unencrypted key of PKCS #8 in DER, locked.
 
     Example:
         >>> from cryptography.hazmat.primitives import serialization
@@ -53,7 +53,7 @@ def locked_pem(key: bytes, passphrase: bytes) -> bytes:
 
 
 def is_stretched(pem: bytes) -> bool:
-    """Whether a locked key is stretched by scrypt at this cost or a higher one; False for what is no locked key."""
+    """Return whether a locked key is stretched by scrypt at this cost or a higher one; False for other keys."""
     try:
         inside = pem.decode("ascii").partition(_BEGIN)[2].partition(_END)[0]
         document = base64.b64decode(inside, validate=False)

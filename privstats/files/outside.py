@@ -27,7 +27,7 @@ _ANOTHER = "may name another folder, one that is not restored together with this
 
 
 def state_folder() -> Path:
-    """The folder of these values, which need not exist.
+    """Return the folder of these values, which need not exist.
 
     Raises:
         OSError: the environment names none, and the user has no home folder.
@@ -47,7 +47,7 @@ def state_folder() -> Path:
 
 
 def require_state_folder() -> Path:
-    """The folder of these values, made if there is none; called before work that would end without it.
+    """Return the folder of these values, made if there is none; called before work that would end without it.
 
     Raises:
         PrivstatsError: there is none, or it cannot be written.
@@ -92,7 +92,7 @@ class Outside:
         return state_folder().joinpath(*self.parts)
 
     def read(self) -> bytes | None:
-        """The value; None where there is none, or it cannot be read."""
+        """Return the value; None where there is none, or it cannot be read."""
         with suppress(OSError), self.path.open("rb") as file:
             return file.read(_MOST_BYTES)
         return None

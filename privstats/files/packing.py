@@ -36,7 +36,7 @@ def pack_into(lane: Lane, bits: int, out: Bytes) -> None:
 
 
 def pack(lane: Lane, bits: int) -> bytes:
-    """The low ``bits`` bits of every entry as ``packed_bytes`` bytes."""
+    """Return the low ``bits`` bits of every entry as ``packed_bytes`` bytes."""
     out = np.empty(packed_bytes(lane.size, bits), np.uint8)
     pack_into(lane, bits, out)
     return out.tobytes()
@@ -102,7 +102,7 @@ def _pieces(little: Lane, bits: int, wire: Bytes) -> Iterator[tuple[Lane, Lane]]
 
 
 def _top(little: Lane, bits: int, wire: Bytes) -> tuple[Lane, Bytes, Bytes]:
-    """The column with the top bits; their byte planes on the wire, ``(bits % 8, groups of eight)``; the rest of it."""
+    """Return the column of the top bits, their byte planes ``(bits % 8, groups of eight)``, and the rest."""
     groups = little.size // 8
     start = bits // 8 * little.size
     stop = start + bits % 8 * groups
@@ -120,7 +120,7 @@ def _column(little: Lane, width: int, column: int) -> Lane:
 
 
 def _gather_bits(eight: Lane, bits: int) -> Words:
-    """The low bits of eight bytes each, side by side at the bottom of a word: neighbours, pairs, fours are joined."""
+    """Pack the low bits of eight bytes into the bottom of a word, by joining neighbours, pairs and fours."""
     words = np.ascontiguousarray(eight).view("<u8") & _every(8, (1 << bits) - 1)
     for field, filled in ((8, bits), (16, 2 * bits), (32, 4 * bits)):
         upper = words & _every(2 * field, ((1 << filled) - 1) << field)
@@ -144,7 +144,7 @@ def _every(field: int, pattern: int) -> np.uint64:
 
 
 def little_endian(tensor: NDArray[Any]) -> bytes:
-    """The bytes of a tensor as they stand in the file, on every machine.
+    """Return the bytes of a tensor as they stand in the file, on every machine.
 
     Example:
         >>> from privstats.files.packing import little_endian

@@ -32,7 +32,7 @@ class _Language(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def checked_texts(texts: object) -> dict[str, Any]:
-    """A copy of the texts by language: ``title``, and by variable ``question``, ``help`` and ``answers``.
+    """Return a copy of the texts by language: ``title``, and by variable ``question``, ``help`` and ``answers``.
 
     Args:
         texts: languages as HTML names them; under each a title of at most 120 characters, and questions of 300, help of

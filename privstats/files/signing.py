@@ -36,7 +36,7 @@ class Signs(Protocol):
     """An object that signs: an ``Identity``, or a private key."""
 
     def sign(self, statement: bytes, /) -> bytes:
-        """The 64-byte Ed25519 signature of ``statement``."""
+        """Return the 64-byte Ed25519 signature of ``statement``."""
         ...
 
 
@@ -57,7 +57,7 @@ Verifier: TypeAlias = Named | Ed25519PublicKey | bytes | str
 
 
 def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
-    """The object that signs with ``key``.
+    """Return the object that signs with ``key``.
 
     Args:
         key: an ``Identity``, an Ed25519 private key, or its 32 bytes.
@@ -78,7 +78,7 @@ def signing_key(key: Signer, field: str, error: type[PrivstatsError]) -> Signs:
 
 
 def verify(public: bytes, signature: bytes, statement: bytes) -> bool:
-    """Whether ``signature`` is ``public``'s over ``statement``; False for an invalid key.
+    """Return whether ``signature`` is ``public``'s over ``statement``; False for an invalid key.
 
     Example:
         >>> from privstats.files.signing import verify
@@ -94,7 +94,7 @@ def verify(public: bytes, signature: bytes, statement: bytes) -> bool:
 
 
 def public_key(key: Verifier, field: str, error: type[PrivstatsError]) -> bytes:
-    """The 32 raw bytes of a public key in any of its forms.
+    """Return the 32 raw bytes of a public key in any of its forms.
 
     Args:
         key: an ``Identity``, an Ed25519 public key, its 32 bytes, its 64 hexadecimal digits, or its PEM.
@@ -141,7 +141,7 @@ def require_order(public: bytes, field: str, error: type[PrivstatsError]) -> byt
 
 
 def has_low_order(public: bytes) -> bool:
-    """Whether a public key is a point of order 1, 2, 4 or 8, in any of its forms: any party can sign for those.
+    """Return whether a public key is a point of order 1, 2, 4 or 8, in any of its forms: any party can sign for those.
 
     Source: the 14 encodings of Chalkias, Garillot and Nikolaenko, "Taming the many EdDSAs" (2020), table 1.
 
@@ -154,7 +154,7 @@ def has_low_order(public: bytes) -> bool:
 
 
 def public_pem(public: bytes) -> str:
-    """The PEM of 32 public bytes: SubjectPublicKeyInfo (RFC 8410), as ``openssl pkey -pubin`` reads it.
+    """Return the PEM of 32 public bytes: SubjectPublicKeyInfo (RFC 8410), as ``openssl pkey -pubin`` reads it.
 
     Example:
         >>> from privstats.files.signing import public_pem
@@ -166,7 +166,7 @@ def public_pem(public: bytes) -> str:
 
 
 def read_public(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bytes:
-    """The 32 bytes of the public key in a file: its PEM or its hex.
+    """Return the 32 bytes of the public key in a file: its PEM or its hex.
 
     Raises:
         PrivstatsError: the given kind, where the file cannot be read, or holds something else.
@@ -254,7 +254,7 @@ def _in_pem(key: Ed25519PrivateKey, passphrase: str | None, error: type[Privstat
 
 
 def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool:
-    """Whether the private key in a file is locked at a lower cost per guess than files are today.
+    """Return whether the private key in a file is locked at a lower cost per guess than files are today.
 
     Raises:
         PrivstatsError: the given kind, where the file cannot be read.
@@ -271,7 +271,7 @@ def is_weakly_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) 
 
 
 def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool | None:
-    """Whether the private key in a file is locked with a passphrase; None where no private key is in it.
+    """Return whether the private key in a file is locked with a passphrase; None where no private key is in it.
 
     Raises:
         PrivstatsError: the given kind, where the file cannot be read.
@@ -290,7 +290,7 @@ def is_locked(path: str | os.PathLike[str], error: type[PrivstatsError]) -> bool
 def read_private(
     path: str | os.PathLike[str], passphrase: str | None, error: type[PrivstatsError]
 ) -> Ed25519PrivateKey:
-    """The private key of a file that :func:`write_private`, or ``openssl genpkey -algorithm ed25519``, wrote.
+    """Return the private key of a file that :func:`write_private`, or ``openssl genpkey -algorithm ed25519``, wrote.
 
     Raises:
         PrivstatsError: the given kind, where others can read the file, it is no private key of this kind, or the
@@ -340,7 +340,7 @@ def _passphrase(passphrase: str, error: type[PrivstatsError]) -> bytes:
 
 
 def _public_bytes(key: Any) -> bytes | None:
-    """The key in any of its forms; None where there is none."""
+    """Return the key in any of its forms; None where there is none."""
     if isinstance(key, Ed25519PublicKey):
         return key.public_bytes_raw()
     if isinstance(key, Named):
@@ -351,7 +351,7 @@ def _public_bytes(key: Any) -> bytes | None:
 
 
 def _public_text(key: Any) -> bytes | None:
-    """The key in a text, or in its bytes: PEM or hex; None where there is none."""
+    """Return the key in a text, or in its bytes: PEM or hex; None where there is none."""
     try:
         text = key.decode("ascii") if isinstance(key, bytes | bytearray) else key
         if not isinstance(text, str):
@@ -366,5 +366,5 @@ def _public_text(key: Any) -> bytes | None:
 
 
 def _got(key: Any) -> str:
-    """A value that is not a key, described by kind and length, never by its contents."""
+    """Return a value that is not a key, described by kind and length, never by its contents."""
     return f"{len(key)} bytes" if isinstance(key, bytes | bytearray) else type(key).__name__

@@ -23,7 +23,7 @@ _DOTTED_KEY = re.compile(rf"{_START}(?=[ \t]*+(?:{_PART}\.[ \t]*+){{2}})")
 
 
 def toml_tables(text: str) -> dict[str, Any]:
-    """The tables of a TOML document.
+    """Return the tables of a TOML document.
 
     Raises:
         TOMLDecodeError: no TOML, a key of many parts, a document that nests too deeply, or a number without end.
@@ -46,7 +46,7 @@ def toml_tables(text: str) -> dict[str, Any]:
 
 
 def json_value(value: Any) -> Any:
-    """The value with null for each number that JSON cannot hold, through all mappings and sequences in it.
+    """Return the value with null for each number that JSON cannot hold, through all mappings and sequences in it.
 
     Example:
         >>> from privstats.files.text import json_value
@@ -61,7 +61,7 @@ def json_value(value: Any) -> Any:
 
 
 def json_text(document: Any) -> str:
-    """A document for people and programs: two spaces of indent, and no number that a strict reader refuses.
+    """Return a document for people and programs: two spaces of indent, and no number that a strict reader refuses.
 
     Example:
         >>> from privstats.files.text import json_text

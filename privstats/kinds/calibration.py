@@ -147,7 +147,7 @@ CalibrationMoments, RealCalibrationMoments = containers(
 def measured_calibration(
     schema: CalibrationSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> Moments:
-    """The exact sums of a calibration over records.
+    """Return the exact sums of a calibration over records.
 
     Guarantee:
         Every record adds whole numbers as :class:`~privstats.CalibrationSchema` bounds them, for all admitted values

@@ -253,7 +253,7 @@ class ClassMoments(Moments):
 
 
 def _derived(S: NDArray[Any] | None) -> dict[str, NDArray[Any]]:
-    """The statistics that follow from second moments by class: pooled, and their diagonals."""
+    """Return the statistics that follow from second moments by class: pooled, and their diagonals."""
     if S is None:
         return {}
     pooled, step = np.empty_like(S[0]), max(1, _CACHED // S.shape[2])

@@ -150,7 +150,7 @@ class CountSchema(Schema):
         return once.replace("table,", "table, and each number between -1 and 1,") if self.numbers else once
 
     def variable(self, name: str) -> Any:
-        """The variable or number of this name.
+        """Return the variable or number of this name.
 
         Raises:
             SchemaError: the schema has no such variable.
@@ -165,13 +165,13 @@ class CountSchema(Schema):
         return tuple(len(self.variable(name).cells) for name in table)
 
     def place(self, table: tuple[str, ...]) -> slice:
-        """The slice of a table's cells in T, row by row."""
+        """Return the slice of a table's cells in T, row by row."""
         ends = list(accumulate(math.prod(self.shape(each)) for each in self.tables))
         index = self.tables.index(table)
         return slice(ends[index] - math.prod(self.shape(table)), ends[index])
 
     def plain_fields(self) -> dict[str, Any]:
-        """The fields as a plan file holds them."""
+        """Return the fields as a plan file holds them."""
         numbers = [plain_variable(number) for number in self.numbers or ()]
         return {
             "variables": [plain_variable(variable) for variable in self.variables],
@@ -290,7 +290,7 @@ class _Read(NamedTuple):
     report: EdgeReport | None
 
     def cells(self, schema: CountSchema) -> list[NDArray[np.intp]]:
-        """The cell of every record in each table."""
+        """Return the cell of every record in each table."""
         return [
             np.asarray(np.ravel_multi_index([self.codes[name] for name in table], schema.shape(table)))
             for table in schema.tables
@@ -308,7 +308,7 @@ def measured_counts(schema: CountSchema, X: Any, y: Any, *_: Any) -> CountMoment
 
 
 def count_terms(schema: CountSchema, X: Any, y: Any, *_: Any) -> RecordTerms:
-    """What each record adds.
+    """Return each record's contribution.
 
     Raises:
         DataError, RecordError: as :func:`measured_counts`.
@@ -376,7 +376,7 @@ def _counted(schema: CountSchema, read: _Read) -> CountMoments:
 
 
 def _terms(schema: CountSchema, parts: Iterable[_Part]) -> RecordTerms:
-    """One in a cell of each table, and numbers and their squares."""
+    """Return the terms: 1 in a cell of each table, and numbers and their squares."""
     several = []
     for read, fine, _ in parts:
         cells = read.cells(schema)
@@ -395,7 +395,7 @@ def counted_terms(
     cells: list[NDArray[np.intp]],
     report: EdgeReport | None = None,
 ) -> RecordTerms:
-    """One in a cell of each table, ``(n,)`` each, of the records that are kept."""
+    """Return the included records' terms: 1 in a cell of each table, ``(n,)`` each."""
     ones = np.ones((int(readable.sum()), 1))
     pairs = zip(schema.tables, cells, strict=True)
     terms = (moments.record_sums.Term({"T": (ones, None)}, schema.place(table).start + each) for table, each in pairs)
@@ -403,7 +403,7 @@ def counted_terms(
 
 
 def _columns(schema: CountSchema, X: Any, y: Any) -> Mapping[str, Readings]:
-    """The readings of every column, of equal length; of declared ones their codes."""
+    """Return the readings of every column, of equal length; of declared ones their codes."""
     if y is not None:
         raise DataError("count tables have no y; put every variable into X")
     if not isinstance(X, Codes):
@@ -427,7 +427,7 @@ def _parts(schema: CountSchema, X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def square(schema: CountSchema | ScoringSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A record counts 1 in one cell of each of J tables: J, and 2 J for two records that differ in every table.
+    """Return mu^2 of one record, from J, the number of tables, or 2 J for two records that differ in every table.
 
     Both are attained, because every variable has at least two cells.
     """

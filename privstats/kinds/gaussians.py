@@ -258,7 +258,7 @@ class GaussianMoments(Moments):
         return self.N
 
     def real(self) -> RealGaussianMoments:
-        """The same in real units, float64."""
+        """Return the sums in real units, float64."""
         return RealGaussianMoments.of_sums(self.schema, self.wire())
 
 
@@ -302,7 +302,7 @@ def client_gaussian(schema: GaussianSchema, X: Any, progress: bool = False) -> C
 def measured_gaussians(
     schema: GaussianSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> GaussianMoments:
-    """A client's message: its Gaussian, or its part in the round at the published S. Labels are not read.
+    """Return a client's message: its Gaussian, or its part in the round at the published S. Labels are not read.
 
     Guarantee:
         Of the numbers alone: entries are at most n R^2 on the diagonal and half of that off it, in whole grid steps,
@@ -341,7 +341,7 @@ def _ledoit_wolf(
 
 
 def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[NDArray[np.float64]]:
-    """The grid rows that were summed, some thousand at a time."""
+    """Yield the grid rows that were summed, some thousand at a time."""
     for rows, _ in moments.input_validation.tiles(read, X, np.ones(records), grouped=False):
         for start in range(0, len(rows), _ROWS):
             wide = apply(read.transform, moments.input_validation.dense(rows[start : start + _ROWS]).astype(np.float64))
@@ -354,7 +354,7 @@ def _on_grid(read: RidgeSchema, X: Any, records: int) -> Iterator[NDArray[np.flo
 
 
 def _square(schema: GaussianSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """The weight of one record in its client's clip; it is no sensitivity, because no plan promises a record.
+    """Return the weight of one record in its client's clip; it is no sensitivity, because no plan promises a record.
 
     ||n Sigma|| <= n tr Sigma <= n R^2, and ||n M||^2 = n^2 tr(S Sigma) <= n^2 ||S|| tr Sigma <= (n R^2)^2 for every S
     that is admitted; shrinking keeps the trace, and numbers are cut toward zero.

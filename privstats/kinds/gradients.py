@@ -218,7 +218,7 @@ def measured_gradients(
     *,
     kept: KeptRows | None = None,
 ) -> Moments:
-    """The exact sums of a round over records.
+    """Return the exact sums of a round over records.
 
     Args:
         schema, X, y: as for ``measure``.
@@ -298,7 +298,7 @@ def _map(
     targets: NDArray[Any],
     values: Mapping[str, Values],
 ) -> tuple[Mapped, NDArray[np.bool_]]:
-    """The contributions of records, and which are finite; one that is not, before or after the transform, adds zero."""
+    """Return records' contributions, and which are finite; others, before or after the transform, add zero."""
     fine = rows.fine
     if schema.network is not None:
         labels = targets.astype(np.intp)

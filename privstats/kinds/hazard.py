@@ -195,7 +195,7 @@ class HazardSchema(Schema):
         return CountSchema(every, (tuple(each.name for each in every),))
 
     def _two(self, name: str) -> Categories:
-        """A column of 0 and 1, or of its declared texts."""
+        """Return a column of 0 and 1, or of its declared texts."""
         levels: Any = self.transform[0]
         declared = {each.name: each for each in (*levels.columns, *levels.outcomes)} if levels.kind == "levels" else {}
         result = declared.get(name)
@@ -245,7 +245,7 @@ class HazardSchema(Schema):
                 raise PlanError(f"published c must rise from 0 to 1 inside every bin, in steps of 2**-{PART_BITS}")
 
     def plain_fields(self) -> dict[str, Any]:
-        """The fields as a plan file holds them."""
+        """Return the fields as a plan file holds them."""
         strata = {} if self.strata is None else {"strata": plain_variable(self.strata)}
         return {"bins": plain_variable(self.bins), **strata}
 
@@ -384,7 +384,7 @@ class _Persons(NamedTuple):
 def measured_hazards(
     schema: HazardSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> Moments:
-    """The exact sums of a round over persons: X is a table, with the columns, the time and the event by name.
+    """Return the exact sums of a round over persons: X is a table, with the columns, the time and the event by name.
 
     Guarantee:
         Every person adds sum r_j u_j and sum a_j a_j', |u_j| <= 2**f, with the hazards before the event at most M, r at
@@ -444,7 +444,7 @@ def _read(
 
 
 def _numbers(schema: HazardSchema, name: str, column: Readings) -> NDArray[np.float64]:
-    """A column's numbers, or 0 and 1 of its two declared texts; NaN where it is neither."""
+    """Return a column's numbers, or 0 and 1 of its two declared texts; NaN where it is neither."""
     levels = moments.code_rows.levels_of(schema)
     texts = None if levels is None else levels.of(name)
     return column.numbers if texts is None else texts.codes(column)[0]

@@ -88,7 +88,7 @@ MeanMoments, RealMeanMoments = containers("Mean", MeanSchema, _TABLE, ("features
 
 
 def measured_mean(schema: MeanSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> Moments:
-    """The exact sum over records; of ``y`` only its length is read.
+    """Return the exact sum over records; of ``y`` only its length is read.
 
     Raises:
         DataError: rows that do not fit the schema, or another number of labels.
@@ -124,7 +124,7 @@ def _of_one_class(schema: MeanSchema, X: Any, y: Any) -> Iterator[tuple[Any, NDA
 
 
 def _square(schema: MeanSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """A record adds a vector of norm at most R; two are 2 R apart where opposed, without negative entries sqrt 2 R."""
+    """Return mu^2 of a record of norm at most R; two are at most 2 R apart, without negative entries sqrt 2 R."""
     square = weights.get("x", 0.0) * schema.clip_norm**2
     return square * (1 if adjacency == "add-remove" else 2 if schema.nonnegative else 4)
 

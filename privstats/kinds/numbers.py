@@ -151,7 +151,7 @@ def steps_of(number: Number, values: NDArray[np.float64], given: NDArray[np.bool
 
 
 def groups_of(schema: CountSchema, number: Number) -> slice:
-    """The slice of a number's groups in x and q, row by row.
+    """Return the slice of a number's groups in x and q, row by row.
 
     Example:
         >>> from privstats.kinds.numbers import groups_of
@@ -198,7 +198,7 @@ def _in_groups(
 
 
 def square_with_numbers(schema: CountSchema, weights: Mapping[str, float], adjacency: Adjacency) -> float:
-    """The square of mu of one record, at weights in real units: the guarantee of :class:`~privstats.CountSchema`."""
+    """Return mu^2 of one record at weights in real units: the guarantee of :class:`~privstats.CountSchema`."""
     numbers = schema.numbers or ()
     T, x, q = (weights.get(letter, 0.0) for letter in "Txq")
     alone = T * len(schema.tables) + (x + q) * len(numbers)  # also beside a record that is left out

@@ -317,7 +317,7 @@ class PartyMoments(Moments):
             raise DataError("P of one party must not be longer than 2**grid_bits; build it with measure()")
 
     def real(self) -> RealPartyMoments:
-        """The same in real units, float64."""
+        """Return the sums in real units, float64."""
         return RealPartyMoments.of_sums(self.schema, self.wire())
 
 

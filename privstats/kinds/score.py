@@ -259,7 +259,7 @@ ScoreMoments, RealScoreMoments = containers(
 def measured_scores(
     schema: ScoreSchema, X: Any, y: Any, values: Mapping[str, Values], progress: bool = False
 ) -> Moments:
-    """The exact sums of a round over records.
+    """Return the exact sums of a round over records.
 
     Guarantee:
         Every record adds r u and a a' with |u| <= 2**f, |r| <= 2**f |y - m| and |a|^2 <= 4**f v for one and the same m,

@@ -229,7 +229,7 @@ class ScoringSchema(Schema):
         return self.counted.shape(table)
 
     def place(self, table: tuple[str, ...]) -> slice:
-        """The slice of a table's cells in T, row by row."""
+        """Return the slice of a table's cells in T, row by row."""
         return self.counted.place(table)
 
     @property
@@ -253,7 +253,7 @@ class ScoringSchema(Schema):
 
 
 def bytes_of(values: Mapping[str, Values]) -> bytes:
-    """The bytes of the head among the published values.
+    """Return the bytes of the head among the published values.
 
     Raises:
         PlanError: the values are no bytes.
@@ -265,7 +265,7 @@ def bytes_of(values: Mapping[str, Values]) -> bytes:
 
 
 def published_head(data: bytes) -> Published:
-    """The bytes of a head as values that a plan publishes."""
+    """Return the bytes of a head as values that a plan publishes."""
     numbers: NDArray[np.int64] = np.frombuffer(data, np.uint8).astype(np.int64)
     return Published.of({HEAD: Values(numbers, 0)})
 
@@ -322,7 +322,7 @@ def measured_scoring(
 
 
 def scoring_terms(schema: ScoringSchema, X: Any, y: Any, values: Mapping[str, Values], *_: Any) -> RecordTerms:
-    """What each record adds.
+    """Return each record's contribution.
 
     Raises:
         DataError, RecordError, PlanError: as :func:`measured_scoring`.
@@ -383,7 +383,7 @@ def cells_of_scores(
 
 
 def _margins(scores: Real) -> Real:
-    """The score of each class less the largest of the others, ``(n, C)``."""
+    """Return the score of each class less the largest of the others, ``(n, C)``."""
     with np.errstate(invalid="ignore", over="ignore"):
         ordered = np.sort(scores, axis=1)
         first = scores.argmax(axis=1)

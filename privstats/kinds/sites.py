@@ -241,7 +241,7 @@ class SiteMoments(Moments):
 def site_moments(
     schema: SitesSchema, records: int, total: NDArray[Any], second: NDArray[Any], report: ClipReport | None = None
 ) -> SiteMoments:
-    """A site's moments from its exact count, sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
+    """Return a site's moments from its exact count, sum ``(p,)`` and second moment ``(p, p)`` in grid steps."""
     Q = np.zeros((schema.sizes["pull"], schema.features, schema.features), np.int64)
     for place, pull in enumerate(schema.pulls):
         Q[place] = less_mean(second, total, records + Fraction(pull))
@@ -249,7 +249,7 @@ def site_moments(
 
 
 def measured_sites(schema: SitesSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> SiteMoments:
-    """The sums within a site from its records: X holds the columns and y the target, as for a ``RidgeSchema``.
+    """Return the sums within a site from its records: X holds the columns and y the target, as for a ``RidgeSchema``.
 
     Raises:
         DataError: records that do not fit the schema.
@@ -306,9 +306,9 @@ def _square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjace
 
 
 def _client_square(schema: SitesSchema, weights: Mapping[str, float], adjacency: Adjacency, records: float) -> float:
-    """A client's whole Q is positive with trace at most m R^2, and cutting toward 0 only shortens it.
+    """Return mu^2 of a client: its Q is positive with trace at most m R^2, and truncation only shortens it.
 
-    Two such matrices differ by at most sqrt 2 m R^2, and the cut of both.
+    Two such matrices differ by at most sqrt 2 m R^2, plus the truncation of both.
     """
     square, cut = records * schema.clip_norm**2, schema.features / schema.scale**2
     moved = square if adjacency == "add-remove" else math.sqrt(2) * square + 2 * cut

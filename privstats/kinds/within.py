@@ -269,7 +269,7 @@ def within_moments(schema: WithinSchema, plain: ClassMoments) -> WithinMoments:
 
 
 def measured_within(schema: WithinSchema, X: Any, y: Any, _: Mapping[str, Values], progress: bool) -> WithinMoments:
-    """The within-client moments of one client's records, as ``measure`` describes them."""
+    """Return the within-client moments of one client's records, as ``measure`` describes them."""
     plain = class_rows(schema, schema.classes, schema.grid_bits, "NAB")
     sums: Any = moments.accumulators.measured(plain, X, y, progress)
     return within_moments(schema, sums)

@@ -56,12 +56,12 @@ class WorstPair:
 
 
 def record_of(x: list[list[int]], *, times: int = 1, cell: int = 0, **more: Any) -> Record:
-    """A record on the grid, of at most two entries that are not zero."""
+    """Return a record on the grid, of at most two entries that are not zero."""
     return {"times": times, "cell": cell, "x": [entry for entry in x if entry[1]], **more}
 
 
 def first(schema: Schema, sign: int = 1) -> list[list[int]]:
-    """The longest row along the first axis."""
+    """Return the longest row along the first axis."""
     return [[0, sign * schema.steps]]
 
 

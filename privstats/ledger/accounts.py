@@ -246,7 +246,7 @@ class Account:
         return tuple(entry for entry in self.entries if entry.waiting)
 
     def of_run(self, run: bytes) -> Spend | None:
-        """The newest spend under this run name."""
+        """Return the newest spend under this run name."""
         return next((entry for entry in reversed(self.entries) if run and entry.run == run), None)
 
     def statistics(self) -> dict[str, float]:
@@ -314,7 +314,7 @@ class LedgerState:
         return cls({name: Account(name, tuple(caps[name]), tuple(entries[name])) for name in names}, counters)
 
     def account(self, dataset: str) -> Account:
-        """The account of a data set; empty where there is none."""
+        """Return the account of a data set; empty where there is none."""
         return self.accounts.get(dataset, Account(dataset))
 
 
@@ -362,7 +362,7 @@ def _withdrawn(spend: tuple[str, Spend] | None, record: Withdrawn) -> tuple[str,
 
 
 def stored_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
-    """A ledger's own copy of an entry that a caller passes.
+    """Return a ledger's own copy of an entry that a caller passes.
 
     Raises:
         LedgerError: it is no entry, or one of another ledger.
@@ -378,7 +378,7 @@ def stored_entry(state: LedgerState, entry: Spend, path: object) -> Spend:
 
 
 def entry_of(number: int, record: Spent) -> Spend:
-    """The entry of record ``number`` of a ledger."""
+    """Return the entry of record ``number`` of a ledger."""
     mu = math.inf if record.mu is None else record.mu
     run = bytes.fromhex(record.run)
     return Spend(

@@ -64,7 +64,7 @@ def keep_head(path: Path, head: Head) -> None:
 
 
 def stored_outside(ledger: str) -> Head | None:
-    """The head of the ledger with this name in the user's state folder; None where there is none.
+    """Return the head of the ledger with this name in the user's state folder; None where there is none.
 
     Raises:
         LedgerError: the file does not hold a head.
@@ -156,5 +156,5 @@ def check_head(path: Path, heads: Sequence[Head], stored: Head | None, expected:
 
 
 def reached(heads: Sequence[Head], head: Head) -> bool:
-    """Whether a ledger with these heads contains one that was kept."""
+    """Return whether a ledger with these heads contains one that was kept."""
     return head.length < len(heads) and heads[head.length] == head

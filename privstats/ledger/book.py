@@ -267,7 +267,7 @@ class Ledger(LedgerPlace):
             return entry_of(log.append(record), record)
 
     def _repeated(self, log: Log, earlier: Spend, plan: str, cost: Price, apart: ApartBy) -> Spend:
-        """The spend of a run that is in the book already; refused where it is another one."""
+        """Return the spend of a run that is in the book already; refused where it is another one."""
         same_spend(earlier, plan, cost, apart)
         if apart and not earlier.apart:  # an older privstats wrote the entry, without a role
             log.append(Assigned(at=self.stamp(), spend=earlier.id, apart=apart))
@@ -380,7 +380,7 @@ class Ledger(LedgerPlace):
             return str(log.head)
 
     def account(self, dataset: str) -> Account:
-        """The caps and all spends of a data set."""
+        """Return the caps and all spends of a data set."""
         with self._reading() as log:
             accounts = LedgerState.of(log.records).accounts
         if dataset not in accounts:
@@ -388,6 +388,6 @@ class Ledger(LedgerPlace):
         return accounts[dataset]
 
     def accounts(self) -> tuple[Account, ...]:
-        """Every account, by name."""
+        """Return every account, by name."""
         with self._reading() as log:
             return tuple(LedgerState.of(log.records).accounts.values())

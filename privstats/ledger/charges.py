@@ -76,7 +76,7 @@ class Charge(Account):
         )
 
     def entry_of(self, plan: Plan, run: bytes) -> dp.Spend:
-        """The entry that the ledger has for a run of this plan.
+        """Return the entry that the ledger has for a run of this plan.
 
         Raises:
             LedgerError: it has none.

@@ -67,7 +67,7 @@ BESIDE = "CREATE TABLE IF NOT EXISTS beside (number INTEGER PRIMARY KEY, body BL
 
 
 def format_of(record: Record) -> int:
-    """The least format of a ledger that may hold a record."""
+    """Return the least format of a ledger that may hold a record."""
     if (isinstance(record, Capped) and record.delta == 0) or (isinstance(record, Spent) and record.pure is not None):
         return _PURE_RECORDS
     return _NEWER_RECORDS if isinstance(record, Assigned | Withdrawn) else FORMAT_VERSION
@@ -257,7 +257,7 @@ def _created(connection: sqlite3.Connection, path: Path, at: str) -> tuple[Log, 
 
 
 def _opened(connection: sqlite3.Connection, path: Path, expected: Head | None) -> tuple[Log, Head]:
-    """The verified log, and the head that is already on the disk."""
+    """Return the verified log, and the head that is already on the disk."""
     log = _loaded(connection, path)
     check_head(path, log.heads, stored_head(path), expected)
     return log, log.head

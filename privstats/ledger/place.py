@@ -20,7 +20,7 @@ from privstats.ledger.records import Head
 
 
 def now() -> datetime:
-    """The system's time, UTC."""
+    """Return the system's time, UTC."""
     return datetime.now(UTC)
 
 
@@ -55,7 +55,7 @@ class LedgerPlace:
         return None if self.expected_head is None else Head.parse(self.expected_head, "expected_head")
 
     def stamp(self) -> str:
-        """The time for a new record.
+        """Return the time for a new record.
 
         Raises:
             LedgerError: ``clock`` returns something else than a datetime.
@@ -109,5 +109,5 @@ class LedgerPlace:
             yield log
 
     def _stored(self, log: Log, entry: Spend) -> Spend:
-        """The ledger's own copy of an entry that a caller passes."""
+        """Return the ledger's own copy of an entry that a caller passes."""
         return stored_entry(LedgerState.of(log.records), entry, self.path)

@@ -22,7 +22,7 @@ from privstats.schema import Schema
 
 
 def no_account(dataset: str, known: Iterable[str] = ()) -> str:
-    """The error for a data set without an account, in a ledger that has these accounts."""
+    """Return the error for a data set without an account, in a ledger that has these accounts."""
     has = ", ".join(map(repr, known))
     return (
         f"the ledger has no account {dataset!r}{f', but {has}' if has else ''}: open it with `privstats ledger cap` "
@@ -62,7 +62,7 @@ class Cost:
 
     @staticmethod
     def repeated(times: int) -> Mapping[Adjacency, float]:
-        """The multiplicity where one record may be in ``times`` rows of what is measured.
+        """Return the multiplicity where one record may be in ``times`` rows of what is measured.
 
         Such records are ``times`` steps of one row apart, and mu-GDP of one step is ``times`` mu-GDP of all (group
         privacy: Dong, Roth, Su 2019), under either adjacency: ``times**2`` in mu^2.
@@ -100,7 +100,7 @@ class Price:
 
 
 def _price(account: Account, cost: Cost) -> Price:
-    """The price of a release; infinite without DP.
+    """Return the price of a release; infinite without DP.
 
     Raises:
         LedgerError: the account does not fit the plan, or the cost per client is unknown.

@@ -180,7 +180,7 @@ NO_RECORDS = Head(0, hashlib.sha256(_DOMAIN).hexdigest())
 
 
 def link(before: Head, body: bytes) -> Head:
-    """The head after one more record: SHA-256(domain, digest before, length before, body)."""
+    """Return the head after one more record: SHA-256(domain, digest before, length before, body)."""
     sealed = _DOMAIN + bytes.fromhex(before.digest) + before.length.to_bytes(8, "big") + body
     return Head(before.length + 1, hashlib.sha256(sealed).hexdigest())
 

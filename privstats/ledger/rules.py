@@ -26,7 +26,7 @@ _SHOWN = 3
 
 
 def cap_of(at: str, unit: Unit, adjacency: Adjacency, epsilon: float, delta: float) -> Cap:
-    """A cap; its epsilon and delta have the bounds of a plan's promise (PlanError otherwise)."""
+    """Return a cap; its epsilon and delta have the bounds of a plan's promise (PlanError otherwise)."""
     most: Any = {"client": {"max_records_per_client": 1}, "person": {"person_clip": AVERAGE}}.get(unit, {})
     Privacy(model="central", unit=unit, adjacency=adjacency, epsilon=epsilon, delta=delta, **most)
     return Cap(at, unit, adjacency, float(epsilon), float(delta))
@@ -101,7 +101,7 @@ def check_mark(entry: Spend, *, sums_only: bool) -> None:
 
 
 def used_up(entry: Spend) -> str:
-    """The error for a second upload under one run name."""
+    """Return the error for a second upload under one run name."""
     return (
         f"what was released under run {entry.run.hex()} left at {entry.released}: a retry is a second release, so "
         "agree on a new run name for it; nothing was spent"
@@ -194,7 +194,7 @@ def check_room(account: Account, cost: Price) -> None:
 
 
 def _begun(waiting: Sequence[Spend]) -> str:
-    """The sessions that hold a spend and have sent nothing, and the remedy."""
+    """Return the sessions that hold a spend and have sent nothing, and the remedy."""
     runs = ", ".join(entry.run.hex() for entry in waiting[:_SHOWN]) + (", ..." if len(waiting) > _SHOWN else "")
     several = len(waiting) > 1
     return (

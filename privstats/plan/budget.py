@@ -1,8 +1,7 @@
-"""Compute what a plan costs: each statistic's price in privacy and in bits, the joint guarantee, and its conditions.
+"""Compute a plan's cost: each statistic's price in privacy and in bits, the joint guarantee, and its conditions.
 
-The numbers are derived from the plan's noise and headroom. ``conditions`` are sentences alongside epsilon: its
-assumptions, which no plan can compute and no audit of its releases can observe. ``printable.budget`` shows both as a
-table.
+The numbers follow from the plan's noise and headroom. ``conditions`` are sentences on epsilon's assumptions, which no
+plan can compute and no audit of its releases can observe. ``printable.budget`` shows both as a table.
 """
 
 from __future__ import annotations
@@ -131,7 +130,7 @@ class Budget:
 
 
 def _row(spend: NoiseRow, rooms: Sequence[Headroom], advantage: float) -> BudgetRow:
-    """A statistic's noise, and the tightest of its segments."""
+    """Return a statistic's noise, and the tightest of its segments."""
     bits, headroom = max(room.bits for room in rooms), min(room.factor for room in rooms)
     return BudgetRow(**asdict(spend), bits=bits, headroom=headroom, advantage=advantage)
 
@@ -150,7 +149,7 @@ def predicted_advantage(schema: Schema, statistic: str, max_records: int) -> flo
 
 
 def conditions(schema: Schema, *, per_person: bool = False) -> tuple[str, ...]:
-    """The conditions of a plan's promise, for a plan with DP.
+    """Return the conditions of a plan's promise, for a plan with DP.
 
     Args:
         schema: the plan's; its fields show which bounds were chosen.

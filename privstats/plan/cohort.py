@@ -120,7 +120,7 @@ class Headroom:
 
 
 def limits(layout: Layout, cohort: Cohort, noise_std: Callable[[Segment], float]) -> Limits:
-    """The record limits that follow from the cohort and from the noise on the counts."""
+    """Return the record limits that follow from the cohort and from the noise on the counts."""
     every = cohort.clients * cohort.max_records
     counts = layout.segments[0]
     if counts.name != "N":
@@ -152,7 +152,7 @@ def headroom(
 
 
 def ring_of(rooms: Sequence[Headroom]) -> Ring:
-    """The ring with these widths, segment by segment."""
+    """Return the ring with these widths, segment by segment."""
     return Ring(tuple((room.segment.size, room.bits) for room in rooms))
 
 

@@ -304,5 +304,5 @@ def _checked_epsilon(value: object) -> float:
 
 
 def _read(name: str) -> str:
-    """A name as people compare it: without case, forms of width, and blanks that are more than one."""
+    """Return a name in a form for comparison: without case, forms of width, or repeated blanks."""
     return " ".join(unicodedata.normalize("NFKC", name).casefold().split())

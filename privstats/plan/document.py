@@ -60,7 +60,7 @@ def tables_of(
     validity: Validity | None,
     devices: Devices | None,
 ) -> dict[str, Any]:
-    """A plan as nested tables of plain values, without None."""
+    """Return a plan as nested tables of plain values, without None."""
     measured = {**_plain(schema), **schema.plain_fields(), "transform": transforms.to_builtins(schema.transform)}
     return {
         "version": FORMAT_VERSION,
@@ -173,12 +173,12 @@ def _refuse_huge(value: Any, where: str = "the plan") -> None:
 
 
 def canonical(tables: Mapping[str, Any]) -> bytes:
-    """The tables as JSON with sorted keys: the same bytes for every party with the same plan."""
+    """Return the tables as JSON with sorted keys: the same bytes for every party with the same plan."""
     return msgspec.json.encode(tables, order="deterministic")
 
 
 def digest_of(tables: Mapping[str, Any]) -> bytes:
-    """SHA-256 of the canonical JSON of the tables: 32 bytes, the same for every party with the same plan."""
+    """Return SHA-256 of the canonical JSON of the tables: 32 bytes, the same for every party with the same plan."""
     return hashlib.sha256(canonical(tables)).digest()
 
 
@@ -212,7 +212,7 @@ def _privacy(table: dict[str, Any]) -> Privacy | NoPrivacy:
 
 
 def _published(table: dict[str, Any]) -> Published:
-    """The digest of the published values, which are in a file of their own."""
+    """Return the digest of the published values, which are in a file of their own."""
     _refuse_unknown("published", table, ("sha256", "after"))
     if "sha256" not in table:
         raise PlanError("published lacks sha256; add it to [published], or delete the table")
@@ -256,7 +256,7 @@ def _section(tables: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _table(tables: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """A table that most plans lack."""
+    """Return a table that most plans lack."""
     table = tables.get(name)
     if table is not None and not isinstance(table, dict):
         raise PlanError(f"{name} must be a table: write [{name}]")

@@ -85,7 +85,7 @@ def check_published(schema: Schema, privacy: Privacy | NoPrivacy, published: obj
 
 
 def checked_panel(protocol: object, panel: object) -> tuple[str, ...]:
-    """The validated panel of a plan: empty, or as many different identities as the protocol needs.
+    """Return the validated panel of a plan: empty, or as many different identities as the protocol needs.
 
     Raises:
         PlanError: an unknown protocol, values that are no identities, or a panel for a protocol without one.

@@ -274,7 +274,7 @@ class Plan:
         return self._digest_bytes.hex()
 
     def budget(self) -> Budget:
-        """One row per statistic and the joint guarantee; prints as a table."""
+        """Return one row per statistic and the joint guarantee; prints as a table."""
         from privstats.plan.budget import Budget
 
         return Budget.of(
@@ -289,7 +289,7 @@ class Plan:
         )
 
     def to_toml(self) -> str:
-        """The plan as a TOML document; ``Plan.from_toml`` returns an equal plan."""
+        """Return the plan as a TOML document; ``Plan.from_toml`` returns an equal plan."""
         return document.to_toml(self.tables)
 
     def with_values(self, values: Mapping[str, Values]) -> Plan:

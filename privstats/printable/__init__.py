@@ -1,4 +1,4 @@
-"""Text of others as it may be shown: what a terminal, a log, a notebook or a spreadsheet acts on is escaped.
+"""Escape untrusted text for a terminal, a log, a notebook or a spreadsheet, which would act on it.
 
 A message of the other side, a file's name and a text in a file may hold escape sequences, which move the cursor or
 change the window's title, line ends, which forge a line of a log, marks that turn the direction of what follows, and
@@ -26,7 +26,7 @@ _WITH_ENDS = re.compile(r"-?[0-9]+\.[0-9]+ \(-?[0-9]+\.[0-9]+ to -?[0-9]+\.[0-9]
 
 
 def printable(text: object) -> str:
-    """The text in one line: every character that is not printable (``str.isprintable``) as its escape in Python.
+    """Return the text in one line: every character that is not printable (``str.isprintable``) as its escape in Python.
 
     A backslash stays, so that a path of Windows can be read; two texts may therefore be shown alike.
 
@@ -97,7 +97,7 @@ def bin_names(edges: Sequence[float], closed: str, open: str) -> tuple[str, ...]
 
 
 def _in_digits(number: float) -> str:
-    """The shortest text that is read as this number, with an exponent where JavaScript writes one."""
+    """Return the shortest text that is read as this number, with an exponent where JavaScript writes one."""
     text = repr(number + 0.0).removesuffix(".0")
     if 1e-6 <= abs(number) < 1e21:
         return f"{Decimal(text):f}"
@@ -105,7 +105,7 @@ def _in_digits(number: float) -> str:
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the first column holds names, the others numbers.
+    """Return a table; the first column holds names, the others numbers.
 
     Example:
         >>> from privstats.printable import html_table
@@ -117,7 +117,7 @@ def html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def html_facts(title: str, facts: Iterable[tuple[str, str]]) -> str:
-    """A heading, and names with their values.
+    """Return a heading, and names with their values.
 
     Example:
         >>> from privstats.printable import html_facts
@@ -140,7 +140,7 @@ def html_lines(text: str) -> str:
 
 
 def framed(page: str, height: int = 600) -> str:
-    """A whole page in a frame of its own, which runs no script.
+    """Return a whole page in a frame of its own, which runs no script.
 
     Example:
         >>> from privstats.printable import framed
@@ -160,7 +160,7 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """The rows as comma-separated lines; before a text that a spreadsheet would run comes an apostrophe.
+    """Return the rows as comma-separated lines; before a text that a spreadsheet would run comes an apostrophe.
 
     Numbers stay as they are, also where a text is one, and so does a sign alone.
 
@@ -184,7 +184,7 @@ def _cell(value: Any) -> Any:
 
 
 def _is_harmless(text: str) -> bool:
-    """Whether a text is a number, with commas between its thousands too, with an interval behind it, or one sign."""
+    """Return whether a text is a number, also with commas or followed by an interval, or a single sign."""
     if _WITH_ENDS.fullmatch(text):
         return True
     try:

@@ -1,6 +1,6 @@
-"""The budget table of a plan, as a terminal, a notebook or the officer's page shows it: one row per statistic.
+"""Show a plan's budget table on a terminal, in a notebook or on the officer's page: one row per statistic.
 
-``plan.budget`` has the numbers; here is how each is written, and the sentence that explains it.
+``plan.budget`` has the numbers; this module formats each and has the sentence that explains it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _OPEN = (
 
 
 def columns(*, private: bool) -> tuple[Column, ...]:
-    """The columns beside a statistic's letter, with DP or without."""
+    """Return the columns other than a statistic's letter, with DP or without."""
     return _PRIVATE if private else _OPEN
 
 
@@ -116,7 +116,7 @@ def html(budget: Budget) -> str:
 
 
 def _caption(budget: Budget) -> str:
-    """What each column means, the joint guarantee, and the conditions on which it rests."""
+    """Return each column's meaning, the joint guarantee, and its conditions."""
     private = math.isfinite(budget.epsilon)
     legend = [f"{column.heading}: {column.meaning}" for column in columns(private=private)]
     upload = f"each client uploads {budget.upload_bytes:,} bytes of masked sums"

@@ -30,7 +30,7 @@ _ROUNDING = Fraction(1, 1 << 46)
 
 
 def certificate_text(plan: Plan) -> str:
-    """The certificate of a plan, as JSON, checked.
+    """Return the certificate of a plan, as JSON, checked.
 
     Raises:
         PlanError: a plan without differential privacy, or with delta = 0; or the checker refuses what was computed,
@@ -136,7 +136,7 @@ def _enclosed(value: float) -> tuple[Fraction, Fraction]:
 
 
 def _root(square: Fraction) -> Fraction:
-    """A root to 200 bits, from below."""
+    """Return a root to 200 bits, from below."""
     return Fraction(math.isqrt((square.numerator << 400) // square.denominator), 1 << 200)
 
 

@@ -212,7 +212,7 @@ def _outcomes(schema: Table) -> int:
 
 
 def _sent(schema: Table) -> str:
-    """The letters that a schema's table has, in wire order."""
+    """Return the letters that a schema's table has, in wire order."""
     known = SENT[_row(schema)][0].replace("e", "be" if "balance" in schema else "e")
     return known.replace("N", "NO" if "left_out" in schema else "N") + "fghijkl"[: _outcomes(schema) - 1]
 
@@ -234,7 +234,7 @@ def _listed(table: Table, name: str) -> list[Any]:
 
 
 def _tables(schema: Table) -> list[list[Any]]:
-    """The count tables, and a number's own: of its groups and of who gave it."""
+    """Return the count tables, and a number's own: of its groups and of who gave it."""
     return [*schema["tables"], *([*_listed(n, "by"), n["name"]] for n in _listed(schema, "numbers"))]
 
 
@@ -256,7 +256,7 @@ def bound(schema: Table, weights: Mapping[str, Fraction], adjacency: str, held: 
 
 
 def _row(schema: Table) -> str:
-    """The name of the rows of a schema: its task, or what divides the kinds of one task."""
+    """Return the name of the rows of a schema: its task, or what divides the kinds of one task."""
     task = str(schema["task"])
     if task == "effect":
         trial = "probability" in schema and "missing" not in schema  # where no weights are sent
@@ -336,7 +336,7 @@ def _poisson(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _hazard(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """A person over all periods, in units of the cap."""
+    """Bound a person over all periods, in units of the cap."""
     return (4 * w["g"] + 2 * w["H"] if swap else w["g"] + w["H"]) * 16 ** schema["grid_bits"]
 
 
@@ -381,7 +381,7 @@ def _calibration(schema: Table, w: Table, swap: bool, _: int) -> Any:
 
 
 def _vector(schema: Table, w: Table, swap: bool, _: int) -> Any:
-    """One vector of a record or a party; two are opposed at most, and of records without negative entries crossed."""
+    """Bound one vector of a record or a party; two are opposed at most, or orthogonal without negative entries."""
     far = (2 if schema["nonnegative"] and "x" in w else 4) if swap else 1
     return sum(w.values()) * 4 ** schema["grid_bits"] * far
 
@@ -467,7 +467,7 @@ def _cells(variables: list[Table]) -> dict[str, int]:
 
 
 def _belongs(schema: Table, record: Table) -> bool:
-    """Whether a record of the schema can be that, or can add that at some published weights."""
+    """Return whether the schema admits this record, or a record that adds it at some published weights."""
     task, fine = schema["task"], type(record["times"]) is int and 1 <= record["times"] <= 10**12
     if task == "counts":
         cells, values = _cells(schema["variables"] + _listed(schema, "numbers")), record["values"]
@@ -516,7 +516,7 @@ def _belongs(schema: Table, record: Table) -> bool:
 
 
 def _held(schema: Table) -> tuple[str, int, Table]:
-    """The vectors of a record, how many cells there are, and how long each vector is."""
+    """Return the vectors of a record, how many cells there are, and how long each vector is."""
     (names, places), task, d = HELD[schema["task"]], schema["task"], schema["features"]
     names += "fghijkl"[: _outcomes(schema) - 1] + "b" * ("balance" in schema) + "u" * ("left_out" in schema)
     rows, classed = [schema[name] for name in ("classes",) if name in schema], "classes" in schema
@@ -536,7 +536,7 @@ def _entries(schema: Table, letter: str) -> int:
 
 
 def _parts(plan: Table) -> Iterator[tuple[Table, list[tuple[str, str, str]], str]]:
-    """Every table of a plan with its keys and its name; one by one, so that the reader may fill each in."""
+    """Yield every table of a plan with its keys and its name; one by one, so that the reader may fill each in."""
 
     def part(table: Table, keys: str, name: str) -> tuple[Table, list[tuple[str, str, str]], str]:
         return table, [key.partition("=") for key in keys.split()], name
@@ -596,7 +596,7 @@ def _checked_form(plan: Table) -> Table:
 
 
 def _fits(name: str, value: Any) -> bool:
-    """Whether a key of a plan can have this value; of a name without a row none."""
+    """Return whether a key of a plan can have this value; of a name without a row none."""
     if name in WHOLE:
         return type(value) is int and WHOLE[name][0] <= value <= WHOLE[name][1]
     if name == "probability" and type(value) is list:
@@ -696,7 +696,7 @@ def _cuts(column: Table) -> int:
 
 
 def _is_short(step: Table) -> bool:
-    """Whether no row of these cells is longer than 2**bits: in whole numbers, from J, K_j and f alone."""
+    """Return whether no row of these cells is longer than 2**bits: in whole numbers, from J, K_j and f alone."""
     types = {type(each[name]) for each in step["columns"] for name in ("edges", "values") if name in each}
     require({int} == {type(step["signs"]), type(step["bits"])} and types <= {list}, "plan", "no plan declares so")
     require(8 <= step["bits"] <= 20 and 1 <= step["signs"] <= 64 and type(step["ramp"]) is bool, "plan", "out of range")
@@ -752,7 +752,7 @@ def read(text: str, claimed: Table) -> Table:
 
 
 def _averaged(privacy: Table) -> bool:
-    """Whether a person adds the average of all rows."""
+    """Return whether a person adds the average of all rows."""
     return "person_clip" in privacy and privacy["person_clip"] == "average"
 
 
@@ -763,7 +763,7 @@ def _named(privacy: Table) -> Table:
 
 
 def _usual(schema: Table) -> dict[str, Fraction]:
-    """The shares of a plan that names none."""
+    """Return the shares of a plan that names none."""
     letters, percent = _letters(schema), _percent(schema)
     fixed = {s: Fraction(percent[s]) / 100 if s in percent else ZERO for s in letters}
     others = [s for s in letters if s not in percent] or [max(fixed, key=fixed.__getitem__)]
@@ -771,7 +771,7 @@ def _usual(schema: Table) -> dict[str, Fraction]:
 
 
 def _proved(schema: Table, privacy: Table) -> tuple[int, Any]:
-    """The records of a client and the unit's clip, 0 where there are none, if a sensitivity is proved for the unit."""
+    """Return a client's records and the unit's clip, 0 for none, if a sensitivity is proved for the unit."""
     client, local = privacy["unit"] == "client", any(step["kind"] == "transport" for step in schema["transform"])
     held = privacy["max_records_per_client"] if client else 0
     clip = next((privacy[s] for s in ("client_clip", "person_clip") if s in privacy and not _averaged(privacy)), 0)
@@ -819,7 +819,7 @@ def _unsigned(schema: Table, statistic: str) -> bool:
 
 
 def apart(plan: Table, statistic: str) -> int:
-    """The square of how far two clipped units are apart in a statistic, over the mean of their squared lengths.
+    """Return the square of how far two clipped units are apart in a statistic, over the mean of their squared lengths.
 
     ``|v - v'|^2 <= 2 (|v|^2 + |v'|^2)``, and half of it where no entry is negative; one alone is its own length.
     """
@@ -828,7 +828,7 @@ def apart(plan: Table, statistic: str) -> int:
 
 
 def _honest(cohort: Table, own: Table) -> list[int]:
-    """The honest shares that a sum has at least, by how many layers of each its client has opened; rising."""
+    """Return the minimum number of honest shares in a sum, by the number of opened layers; rising."""
     least, counts = cohort["min_survivors"] - cohort["colluders"], [cohort["clients"] - cohort["colluders"]]
     while "excess_noise" in own and (count := counts[-1]) > least:
         tenth = min(count - 1, (10 * count + 10) // 11)
@@ -858,7 +858,7 @@ def _weight(sigma: Table, matrix: bool, model: str, honest: list[int]) -> Fracti
 
 
 def _worst(plan: Table, row: Table, weights: dict[str, Fraction], most: Fraction) -> Fraction:
-    """The part of a bound that a worst case reaches, recomputed from its records."""
+    """Return the part of a bound that a worst case reaches, recomputed from its records."""
     schema, privacy = plan["schema"], plan["privacy"]
     require(set(row) == {"beside", "gone", "come", "moves"}, "form", "a worst case of other parts")
     require({type(row[side]) for side in ("beside", "gone", "come")} == {list}, "form", "not lists of records")
@@ -927,7 +927,7 @@ def _checked(plan_text: str, certificate_text: str) -> str:
 
 
 def check(plan_text: str, certificate_text: str) -> str:
-    """One sentence on a certificate that holds.
+    """Return one sentence on a certificate that holds.
 
     Raises:
         Refused: a claim does not hold, or the texts are no plan and its certificate.

@@ -18,7 +18,7 @@ class Dropout:
     Attributes:
         gone: clients that vanish.
         survivors: clients that stay.
-        honest: those of them whose noise an attacker neither knows nor can subtract.
+        honest: number of survivors with noise that an attacker neither knows nor can subtract.
         epsilon: of the release, at the plan's delta, without the colluders' noise; None where too few clients stay for
             a release.
 
@@ -96,7 +96,7 @@ def _margin(noise: Noise, cohort: Cohort) -> list[str]:
 
 
 def _insiders(noise: Noise, cohort: Cohort) -> list[str]:
-    """A client knows its own share of the noise; ``colluders`` of at least 1 accounts for that."""
+    """Return the cost that each client knows its own noise share; ``colluders`` of at least 1 accounts for that."""
     if cohort.colluders or cohort.min_survivors < 2:
         return []
     epsilon = noise.released_epsilon(cohort.min_survivors - 1)

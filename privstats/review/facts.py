@@ -28,7 +28,7 @@ _EXACT: Mapping[str, str] = {
 
 
 def facts(plan: Plan) -> list[str]:
-    """One sentence per fact, in the order in which a reviewer asks.
+    """Return one sentence per fact, in the order in which a reviewer asks.
 
     Example:
         >>> plan = ps.Plan(schema=ps.ClassSchema(2, 2, "NA", 1.0), cohort=ps.Cohort(3, 3, 100), privacy=ps.NoPrivacy())

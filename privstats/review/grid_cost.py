@@ -55,7 +55,7 @@ class GridCost:
 
 
 def grid_cost(plan: Plan) -> GridCost:
-    """The cost of a plan's vector."""
+    """Return the cost of a plan's vector."""
     grown = {row.letter for row in plan.schema.sent if row.degree}
     bits = [each for _, each in plan.ring.segments]
     graded = [each for each, segment in zip(bits, plan.layout.segments, strict=True) if segment.statistic in grown]
@@ -115,7 +115,7 @@ def _seconds_per_byte() -> float:
 
 
 def _coarser(plan: Plan) -> Iterator[GridCost]:
-    """One bit less, and on from there until every entry but counts fits 32 bits or the plan is refused.
+    """Yield one bit less, and on from there until every entry but counts fits 32 bits or the plan is refused.
 
     None where the plan does not choose its grid.
     """

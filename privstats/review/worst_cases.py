@@ -37,7 +37,7 @@ class Case:
 
 
 def worst_case(schema: Schema, privacy: Privacy, weights: Mapping[str, float]) -> Case:
-    """The candidate of the largest ``sum_s weights_s moves_s``.
+    """Return the candidate of the largest ``sum_s weights_s moves_s``.
 
     Args:
         schema: what is measured.

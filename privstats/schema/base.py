@@ -113,7 +113,7 @@ class Statistic:
         return float(self.resolution) * (features ** self.powers[0] * targets ** self.powers[1])
 
     def bound(self, steps: int) -> int:
-        """The most that a record of ``steps`` grid steps adds to one entry, in wire steps.
+        """Return the most that a record of ``steps`` grid steps adds to one entry, in wire steps.
 
         Off the diagonal of a symmetric block it is half of that, because 2 |x_i x_j| <= x_i^2 + x_j^2.
         """
@@ -125,12 +125,12 @@ INFLUENCES = "efghijkl"
 
 
 def letters_of(table: tuple[Statistic, ...]) -> str:
-    """The letters of a table, in wire order."""
+    """Return the letters of a table, in wire order."""
     return "".join(row.letter for row in table)
 
 
 def by_letter(table: tuple[Statistic, ...], letters: str) -> tuple[Statistic, ...]:
-    """The rows of ``table`` that ``letters`` names, in the order of ``letters``.
+    """Return the rows of ``table`` that ``letters`` names, in the order of ``letters``.
 
     Raises:
         SchemaError: a letter that the table does not have: nothing may be derived from an undefined statistic.

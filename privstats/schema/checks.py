@@ -67,7 +67,7 @@ def _require_fields(schema: Any) -> None:
 
 
 def _declared(transform: tuple[Transform, ...], schema: Schema) -> int:
-    """The features that declared columns make, with those appended."""
+    """Return the features that declared columns make, with those appended."""
     outputs = output_features(transform) if transform and transform[0].reads_cells else None
     if outputs is None:
         raise SchemaError("features must be given: only a declaration of columns (Cells) says how many there are")
@@ -160,7 +160,7 @@ def as_int(field: str, value: object, least: int, remedy: str) -> int:
 
 
 def size(field: str, value: object, remedy: str) -> float:
-    """A number between 1e-30 and 1e30."""
+    """Return a number between 1e-30 and 1e30."""
     if isinstance(value, str):
         raise SchemaError(f"{field} must be a number, got the text {shown(value)}; remove the quotes")
     try:

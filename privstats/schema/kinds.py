@@ -108,7 +108,7 @@ KINDS: Mapping[str, type[Schema]] = _Schemas()
 
 
 def kind_of(schema: Schema) -> Kind:
-    """The kind of a schema.
+    """Return the kind of a schema.
 
     Raises:
         SchemaError: no code sums such a schema.
@@ -161,7 +161,7 @@ def of_records(schema: Schema) -> RecordSchema:
 
 
 def predicted(schema: Schema) -> Predicted:
-    """The outcome that models from a release of this schema predict.
+    """Return the outcome that models from a release of this schema predict.
 
     Raises:
         SchemaError: no head is built from such a release.
@@ -202,7 +202,7 @@ def row_of(rows: Mapping[str, _Row], schema: Schema, what: str) -> _Row:
 
 
 def narrowed(schema: Schema, kind: type[_Any], refusal: Exception) -> _Any:
-    """The schema, where it is of the one kind that its reader is written for.
+    """Return the schema, where it is of the one kind that its reader is written for.
 
     Args:
         schema: of any kind.
@@ -247,7 +247,7 @@ def require_schema(schema: object, call: str | None = None) -> None:
 
 
 def is_known(schema: object) -> bool:
-    """Whether a value is a schema of a kind that has a row here.
+    """Return whether a value is a schema of a kind that has a row here.
 
     Example:
         >>> from privstats.schema import is_known

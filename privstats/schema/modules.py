@@ -95,15 +95,15 @@ class Module(ABC):
     def refined(
         self, recipe: SoftmaxRecipe, sums: NoisyClassSums, state: Any, gradient: Whole, kappa: float, sigma: float
     ) -> Any:
-        """The state after one round, from its released sums ``(P,)`` and kappa, and the noise of the gradient."""
+        """Return the state after one round, from its released sums ``(P,)`` and kappa, and the gradient's noise."""
 
     @abstractmethod
     def published(self, state: Any) -> NDArray[np.float64]:
-        """The weights at which the next round is measured, ``(P,)``."""
+        """Return the weights at which the next round is measured, ``(P,)``."""
 
     @abstractmethod
     def exact(self, U: NDArray[np.float64], labels: NDArray[np.intp], state: Any) -> tuple[NDArray[np.float64], float]:
-        """The sums of a round at a state, of exact rows u, in real numbers: what a fit without noise goes by."""
+        """Return the sums of a round at a state, of exact rows u, in real numbers: what a fit without noise goes by."""
 
     @abstractmethod
     def rule(self, whitening: SoftmaxWhitening, state: Any, shift: NDArray[np.float64]) -> Any:
@@ -115,7 +115,7 @@ class Module(ABC):
 
 
 def is_word(word: object) -> bool:
-    """Whether a value has the form of a module's word, KIND/SIZE; whether a package brings it is not asked.
+    """Return whether a value has the form of a module's word, KIND/SIZE; whether a package brings it is not asked.
 
     Example:
         >>> from privstats.schema.modules import is_word
@@ -126,7 +126,7 @@ def is_word(word: object) -> bool:
 
 
 def module_of(word: object) -> Module:
-    """The module that a word names, from the package that brings it.
+    """Return the module that a word names, from the package that brings it.
 
     Raises:
         SchemaError: no such word; no installed package announces its kind, or the one that does makes no module.

@@ -74,7 +74,7 @@ class Values:
 
     @classmethod
     def rounded(cls, array: ArrayLike, bits: int = VALUE_BITS) -> Values:
-        """The nearest values of ``bits`` bits with one power-of-two scale for the whole array.
+        """Return the nearest values of ``bits`` bits with one power-of-two scale for the whole array.
 
         Raises:
             PlanError: an entry is NaN or infinite, or the array too small or large for any exponent.
@@ -120,7 +120,7 @@ class Values:
         return self.integers.astype("<i8").tobytes()
 
     def near(self, other: Values, tolerance: float = 2.0**-16) -> bool:
-        """Whether no entry differs by more than ``tolerance`` times the largest entry of the two arrays.
+        """Return whether no entry differs by more than ``tolerance`` times the largest entry of the two arrays.
 
         For values that two parties computed separately: eigenvectors differ in their last digits between machines.
         """
@@ -179,7 +179,7 @@ class Published:
         return cls(digest_of(values), after.hex(), values)
 
     def read(self) -> Mapping[str, Values]:
-        """The values.
+        """Return the values.
 
         Raises:
             PlanError: only their digest is here.
@@ -215,7 +215,7 @@ class Published:
         FORMAT.write(path, content_of(self), signer)
 
     def encode(self) -> bytes:
-        """The bytes of the file that :meth:`save` writes, unsigned.
+        """Return the bytes of the file that :meth:`save` writes, unsigned.
 
         Raises:
             PlanError: only the digest is here.
@@ -247,7 +247,7 @@ class Published:
 
 
 def digest_of(values: Mapping[str, Values]) -> str:
-    """SHA-256 of names, shapes, exponents and integers in an unambiguous encoding, in hex.
+    """Return SHA-256 of names, shapes, exponents and integers in an unambiguous encoding, in hex.
 
     Example:
         >>> from privstats.schema.public_values import digest_of

@@ -70,7 +70,7 @@ class _Packed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, value: Values) -> tuple[_Packed, NDArray[np.uint8]]:
-        """The smallest form of a value, and its bytes."""
+        """Return the smallest form of a value, and its bytes."""
         integers = value.integers
         symmetric = (
             integers.ndim == 2 and integers.shape[0] == integers.shape[1] and np.array_equal(integers, integers.T)

@@ -70,7 +70,7 @@ Variable: TypeAlias = Categories | Bins
 
 
 def variable_of(value: Any) -> Variable:
-    """A variable, also from a plan file's table.
+    """Return a variable, also from a plan file's table.
 
     Raises:
         SchemaError: it is none.
@@ -104,7 +104,7 @@ def _counted(variable: Categories) -> Categories:
 
 
 def plain_variable(variable: Any) -> dict[str, Any]:
-    """A variable as a plan file holds it."""
+    """Return a variable as a plan file holds it."""
     defaults = {field.name: field.default for field in fields(variable)}
     return {
         name: list(value) if isinstance(value, tuple) else value
@@ -114,5 +114,5 @@ def plain_variable(variable: Any) -> dict[str, Any]:
 
 
 def is_finite(edge: object) -> bool:
-    """Whether it is a number that a float can be: of whole numbers not each."""
+    """Return whether ``edge`` is a number within the range of floats, which some integers exceed."""
     return isinstance(edge, int | float) and abs(edge) <= sys.float_info.max

@@ -60,7 +60,7 @@ class Exclusive:
 
 
 def exclusive(method: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[M, P], R]:
-    """A method that raises ``LocalProtocolError`` while another exclusive method of the same object runs."""
+    """Return a method that raises ``LocalProtocolError`` while another exclusive method of the same object runs."""
 
     @wraps(method)
     def alone(self: M, /, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -71,14 +71,14 @@ def seal_into(out: memoryview, enc: bytes, keys: Schedule, content: Iterable[mem
 
 
 def towards(public: bytes, ephemeral: bytes, info: bytes) -> tuple[bytes, Schedule]:
-    """The encapsulated key, and the key schedule for the one message under it; raises as :func:`seal`."""
+    """Return the encapsulated key, and the key schedule for the one message under it; raises as :func:`seal`."""
     private = X25519PrivateKey.from_private_bytes(ephemeral)
     enc = private.public_key().public_bytes_raw()
     return enc, schedule(encapsulate(agree(private, public), enc, public), info)
 
 
 def open_box(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> bytes:
-    """The content that :func:`seal` sealed to the owner of ``private``.
+    """Return the content that :func:`seal` sealed to the owner of ``private``.
 
     Raises:
         UnopenedError: another key, another ``info``, damage, too few bytes, or an encapsulated key of low order.
@@ -114,7 +114,7 @@ def opening(private: X25519PrivateKey, box: bytes | memoryview, info: bytes) -> 
 
 
 def encapsulate(exchanged: bytes, enc: bytes, public: bytes) -> bytes:
-    """The KEM's shared secret, RFC 9180, 4.1: ``ExtractAndExpand(dh, enc || pkRm)``."""
+    """Return the KEM's shared secret, RFC 9180, 4.1: ``ExtractAndExpand(dh, enc || pkRm)``."""
     prk = _extract(_KEM, b"", b"eae_prk", exchanged)
     return _expand(_KEM, prk, b"shared_secret", enc + public, 32)
 
@@ -133,6 +133,6 @@ def _extract(suite: bytes, salt: bytes, label: bytes, content: bytes) -> bytes:
 
 
 def _expand(suite: bytes, prk: bytes, label: bytes, info: bytes, size: int) -> bytes:
-    """One block of HKDF-Expand: nothing here is longer than a hash."""
+    """Return one block of HKDF-Expand: nothing here is longer than a hash."""
     labelled = size.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info
     return hmac.digest(prk, labelled + b"\1", "sha256")[:size]

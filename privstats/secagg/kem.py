@@ -31,7 +31,7 @@ def require_support() -> None:
 
 
 def private_key(seed: bytes) -> MLKEM768PrivateKey:
-    """The key pair of 64 bytes, d || z; raises as :func:`require_support`."""
+    """Return the key pair of 64 bytes, d || z; raises as :func:`require_support`."""
     try:
         return MLKEM768PrivateKey.from_seed_bytes(seed)
     except UnsupportedAlgorithm:
@@ -39,12 +39,12 @@ def private_key(seed: bytes) -> MLKEM768PrivateKey:
 
 
 def public_of(private: MLKEM768PrivateKey) -> bytes:
-    """The 1,184 bytes of the encapsulation key."""
+    """Return the 1,184 bytes of the encapsulation key."""
     return private.public_key().public_bytes_raw()
 
 
 def encapsulate(public: bytes) -> tuple[bytes, bytes]:
-    """A fresh secret of 32 bytes, and the 1,088 bytes that give it to the key's owner.
+    """Return a fresh secret of 32 bytes, and the 1,088 bytes that give it to the key's owner.
 
     Raises:
         ValueError: ``public`` is no encapsulation key (FIPS 203, 7.2): its length, or a number not below 3329.
@@ -60,7 +60,7 @@ def encapsulate(public: bytes) -> tuple[bytes, bytes]:
 
 
 def parsed(public: bytes) -> MLKEM768PublicKey:
-    """The encapsulation key; raises ``ValueError`` as :func:`encapsulate`, and as :func:`require_support`."""
+    """Return the encapsulation key; raises ``ValueError`` as :func:`encapsulate`, and as :func:`require_support`."""
     try:
         return MLKEM768PublicKey.from_public_bytes(public)
     except UnsupportedAlgorithm:

@@ -77,12 +77,12 @@ class Identity:
 
     @classmethod
     def generate(cls, entropy: Entropy) -> Identity:
-        """A fresh identity from 32 bytes of ``entropy``."""
+        """Return a fresh identity from 32 bytes of ``entropy``."""
         return cls(draw(entropy, 32))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], passphrase: str | None = None) -> Identity:
-        """The identity in a file that :meth:`save` wrote.
+        """Return the identity in a file that :meth:`save` wrote.
 
         Args:
             path: the file, which only its owner may read or write (mode 0600 or less).
@@ -145,7 +145,7 @@ class Identity:
         return public_pem(self.public)
 
     def sign(self, statement: bytes) -> bytes:
-        """The 64-byte signature of ``statement``."""
+        """Return the 64-byte signature of ``statement``."""
         return self._key.sign(statement)
 
     def __repr__(self) -> str:
@@ -153,7 +153,7 @@ class Identity:
 
 
 def require_identity(identity: object) -> Identity:
-    """The identity itself.
+    """Return the identity itself.
 
     Raises:
         LocalProtocolError: it is not an ``Identity`` but, for example, a path or bare bytes.
@@ -166,7 +166,7 @@ def require_identity(identity: object) -> Identity:
 
 
 def derive(secret: bytes | bytearray, label: str, *, salt: bytes = b"", size: int = 32) -> bytes:
-    """A key for the purpose that ``label`` names."""
+    """Return a key for the purpose that ``label`` names."""
     return hkdf(secret, salt, (PROTOCOL + label).encode(), size)
 
 
@@ -176,12 +176,12 @@ def hkdf(secret: bytes | bytearray, salt: bytes, info: bytes, size: int) -> byte
 
 
 def public_of(private: bytes | bytearray) -> bytes:
-    """The X25519 public key of 32 private bytes."""
+    """Return the X25519 public key of 32 private bytes."""
     return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
 
 
 def agree(private: X25519PrivateKey, public: bytes) -> bytes:
-    """The X25519 shared secret.
+    """Return the X25519 shared secret.
 
     Raises:
         ValueError: ``public`` is a point of low order, so the secret would be zero.
@@ -201,7 +201,7 @@ def seal_state(state: object, key: bytes, *, role: str, place: bytes, entropy: E
 
 
 def unseal_state(sealed: bytes, key: bytes, kind: type[S], *, role: str, place: bytes) -> S:
-    """The state that :func:`seal_state` sealed.
+    """Return the state that :func:`seal_state` sealed.
 
     Raises:
         LocalProtocolError: another key, place, version, or damage; the error does not reveal which.

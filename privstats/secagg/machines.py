@@ -40,7 +40,7 @@ class Outbox:
         self.clients, self._make = tuple(clients), make
 
     def to(self, client: int) -> bytes:
-        """The message for one of :attr:`clients`."""
+        """Return the message for one of :attr:`clients`."""
         return self._make(client)
 
     def __len__(self) -> int:
@@ -116,11 +116,11 @@ class Masking(Protocol):
         ...
 
     def facts(self) -> list[str]:
-        """One sentence per fact, for the person who reviews a plan."""
+        """Return one sentence per fact, for the person who reviews a plan."""
         ...
 
     def numbers(self) -> dict[str, Any]:
-        """The facts for scripts: names and numbers, nested at will; infinities are allowed."""
+        """Return the facts for scripts: names and numbers, nested at will; infinities are allowed."""
         ...
 
 
@@ -275,7 +275,7 @@ class Peer(Protocol):
         ...
 
     def start(self) -> list[tuple[str, bytes]]:
-        """The messages it sends unprompted; an empty list where the protocol begins with the server."""
+        """Return the messages it sends unprompted; an empty list where the protocol begins with the server."""
         ...
 
     def receive(self, data: bytes | bytearray | memoryview) -> list[tuple[str, bytes]]:
@@ -350,11 +350,11 @@ class Aggregator(Protocol):
         ...
 
     def awaits(self, client: int) -> bool:
-        """Whether the client's answer to this step is still to come."""
+        """Return whether the client's answer to this step is still to come."""
         ...
 
     def start(self) -> Outbox:
-        """The messages that open the session."""
+        """Return the messages that open the session."""
         ...
 
     def receive(self, sender: int, data: bytes | bytearray | memoryview) -> Outbox:
@@ -362,7 +362,7 @@ class Aggregator(Protocol):
         ...
 
     def step_status(self) -> StepStatus:
-        """The clients that have answered, those that have not, and whether closing now would end the session."""
+        """Return the clients that have answered, those that have not, and whether closing now would end the session."""
         ...
 
     def end_step(self) -> Outbox:
@@ -438,7 +438,7 @@ def opening(root: bytes | bytearray, layers: int, opened: int) -> bytes:
 
 
 def layer_seeds(value: bytes, opened: int) -> tuple[bytes, ...]:
-    """The seeds of the ``opened`` lowest layers, the lowest first, from the value that opens them."""
+    """Return the seeds of the ``opened`` lowest layers, the lowest first, from the value that opens them."""
     seeds = []
     for _ in range(opened):
         seeds.append(derive(value, _SEED))

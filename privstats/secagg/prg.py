@@ -79,7 +79,7 @@ def _mask_tiles(tiles: Sequence[Tile], plus: Sequence[AESGCM], minus: Sequence[A
 
 
 def reference_keystream(seed: bytes, lane: int, tile: int, size: int) -> bytes:
-    """The first ``size`` bytes of a tile's keystream by AES-CTR: the reference for tests of the fast path."""
+    """Return the first ``size`` bytes of a tile's keystream by AES-CTR: the reference for tests of the fast path."""
     return ctr_keystream(seed, _nonce(lane, tile) + (2).to_bytes(4, "big"), size)
 
 
@@ -106,7 +106,7 @@ class _Tile(NamedTuple):
 
 
 def masked_tiles(vector: RingVector, *, minus: Sequence[bytes], threads: int = 1) -> Iterator[memoryview]:
-    """The packed bytes of ``vector`` minus the masks of these seeds, in pieces; the vector is left as it is.
+    """Yield the packed bytes of ``vector`` minus the masks of these seeds, in pieces; the vector is left as it is.
 
     A piece is valid until the next one is requested.
     """
@@ -166,7 +166,7 @@ def _largest(tiles: Sequence[_Tile]) -> int:
 
 
 def _tiles(ring: Group) -> Iterator[_Tile]:
-    """Every tile's entries in its lane and bytes on the wire, in the order of the wire."""
+    """Yield every tile's entries in its lane and bytes on the wire, in the order of the wire."""
     start = 0
     for lane, (size, bits) in enumerate(ring.segments):
         for number, first in enumerate(range(0, size, TILE)):

@@ -40,7 +40,7 @@ class ParametersKind(Protocol):
         helpers: int,
         noisy_helpers: bool,
     ) -> Masking:
-        """The cheapest parameters that keep the promise for this cohort; ``PlanError`` if there are none."""
+        """Return the cheapest parameters that keep the promise for this cohort; ``PlanError`` if there are none."""
         ...
 
 
@@ -67,7 +67,7 @@ class PeerKind(Protocol):
         threads: int = ...,
         on_upload: OnUpload | None = ...,
     ) -> Peer:
-        """The machine that ``export`` sealed."""
+        """Return the machine that ``export`` sealed."""
         ...
 
 
@@ -81,7 +81,7 @@ class AggregatorKind(Protocol):
     def resume(
         self, sealed: bytes, key: bytes, *, parameters: Any, roster: Roster, identity: Identity, threads: int = ...
     ) -> Aggregator:
-        """The machine that ``export`` sealed."""
+        """Return the machine that ``export`` sealed."""
         ...
 
 
@@ -89,11 +89,11 @@ class EarlyReports(Protocol):
     """The check of a client's one message by its first bytes, before a carrier reads on."""
 
     def report_bytes(self, sender: int) -> int:
-        """The length of this sender's message, exactly."""
+        """Return the length of this sender's message, exactly."""
         ...
 
     def head_bytes(self, sender: int) -> int:
-        """The length of the first bytes that :meth:`check` reads."""
+        """Return the length of the first bytes that :meth:`check` reads."""
         ...
 
     def check(self, sender: int, head: bytes | bytearray | memoryview, signature: bytes) -> None:

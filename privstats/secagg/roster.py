@@ -175,7 +175,7 @@ class Roster:
         return fingerprint(self.digest)
 
     def called(self, client: int) -> str:
-        """A client's label in messages: its place on the roster, and its name if it has one."""
+        """Return a client's label in messages: its place on the roster, and its name if it has one."""
         return f"{client} ({self.names[client]})" if self.names else str(client)
 
     def check_member(self, index: int, identity: Identity) -> None:
@@ -206,7 +206,7 @@ class Roster:
         )
 
     def to_toml(self) -> str:
-        """The roster as TOML: keys and run in hex, one table per client; :meth:`from_toml` reads it."""
+        """Return the roster as TOML: keys and run in hex, one table per client; :meth:`from_toml` reads it."""
         from privstats.secagg.roster_file import written
 
         return written(self._listed)
@@ -219,7 +219,7 @@ class Roster:
 
     @classmethod
     def from_toml(cls, text: str) -> Roster:
-        """The roster that :meth:`to_toml` wrote.
+        """Return the roster that :meth:`to_toml` wrote.
 
         Raises:
             LocalProtocolError: the text is not TOML, has another version, or a key that is missing, unknown or of the
@@ -252,7 +252,7 @@ class Roster:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Roster:
-        """The roster of a file that :meth:`save` or ``privstats roster make`` wrote, in either form.
+        """Return the roster of a file that :meth:`save` or ``privstats roster make`` wrote, in either form.
 
         Raises:
             LocalProtocolError: the file cannot be read, or is damaged, or as for :meth:`from_toml`.
@@ -263,7 +263,7 @@ class Roster:
 
 
 def require_roster(roster: object) -> Roster:
-    """The roster itself.
+    """Return the roster itself.
 
     Raises:
         LocalProtocolError: it is not a ``Roster`` but, for example, a path or a list of keys.

@@ -44,7 +44,7 @@ class Listed:
 
 
 def written(listed: Listed) -> str:
-    """The text of a roster's file."""
+    """Return the text of a roster's file."""
     tables = [_head(listed)]
     tables += [{"key": key.hex()} for key in listed.publics]
     for client, name in zip(tables[1:], listed.names, strict=False):
@@ -53,7 +53,7 @@ def written(listed: Listed) -> str:
 
 
 def parsed(text: str) -> Listed:
-    """The fields in the text of a roster's file.
+    """Return the fields in the text of a roster's file.
 
     Raises:
         LocalProtocolError: the text is not TOML, has another version, or a key that is missing, unknown or of the wrong
@@ -72,7 +72,7 @@ def parsed(text: str) -> Listed:
 
 
 def _listed(tables: Mapping[str, Any], publics: tuple[bytes, ...], names: tuple[str, ...]) -> Listed:
-    """The fields of a head, and what stood under it."""
+    """Return the fields of a head, and what stood under it."""
     numbered = _is_numbered(tables)
     counter = tables["counter"] if numbered else None
     if numbered and (isinstance(counter, bool) or not isinstance(counter, int)):
@@ -82,7 +82,7 @@ def _listed(tables: Mapping[str, Any], publics: tuple[bytes, ...], names: tuple[
 
 
 def packed(listed: Listed) -> bytes:
-    """The bytes of a roster's binary file."""
+    """Return the bytes of a roster's binary file."""
     head = tomli_w.dumps({**_head(listed), "clients": len(listed.publics)}).encode()
     names = "".join(f"{name}\n" for name in listed.names).encode()
     content = b"".join([_MAGIC, len(head).to_bytes(_LENGTH_BYTES, "big"), head, *listed.publics, names])
@@ -90,7 +90,7 @@ def packed(listed: Listed) -> bytes:
 
 
 def read(path: str | os.PathLike[str]) -> Listed:
-    """The fields in a roster's file of either form.
+    """Return the fields in a roster's file of either form.
 
     Raises:
         LocalProtocolError: as :func:`read_text` and :func:`parsed`; or the binary form is damaged.
@@ -100,7 +100,7 @@ def read(path: str | os.PathLike[str]) -> Listed:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a roster's file, UTF-8, without a byte-order mark.
+    """Return the text of a roster's file, UTF-8, without a byte-order mark.
 
     Raises:
         LocalProtocolError: the path is not a path, or the file cannot be read, is too long, or is not UTF-8 text.

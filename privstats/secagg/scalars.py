@@ -63,7 +63,7 @@ def key_pair(seed: bytes, sign: int = 0) -> KeyPair:
 
 
 def uniform(stream: bytes) -> list[int]:
-    """One scalar of every :data:`WIDE_BYTES` bytes."""
+    """Return one scalar from each :data:`WIDE_BYTES` bytes of the stream."""
     return [int.from_bytes(stream[at : at + WIDE_BYTES], "little") % ORDER for at in range(0, len(stream), WIDE_BYTES)]
 
 
@@ -73,7 +73,7 @@ def to_bytes(scalar: int) -> bytes:
 
 
 def scalar_of(data: bytes) -> int:
-    """The scalar that 32 bytes encode.
+    """Return the scalar that 32 bytes encode.
 
     Raises:
         ValueError: the number is not below ORDER, so it would be a second encoding of another scalar.
@@ -85,12 +85,12 @@ def scalar_of(data: bytes) -> int:
 
 
 def canonical(scalar: int) -> bytes:
-    """One encoding, 32 bytes, for ``scalar`` and ORDER - ``scalar``, which have the same X25519 key."""
+    """Return one encoding, 32 bytes, for ``scalar`` and ORDER - ``scalar``, which have the same X25519 key."""
     return to_bytes(min(scalar, ORDER - scalar))
 
 
 def exchange(scalar: int, public: bytes) -> bytes:
-    """The X25519 shared secret of any ``scalar`` and a public key.
+    """Return the X25519 shared secret of any ``scalar`` and a public key.
 
     X25519 clamps its private keys: it takes multiples of 8 in [2^254, 2^255), which are one of s and ORDER - s for all
     scalars but a few below 2^128. Those are cut into two factors.
@@ -111,7 +111,7 @@ def exchange(scalar: int, public: bytes) -> bytes:
 
 
 def fits(scalar: int, public: bytes) -> bool:
-    """Whether ``public`` is the X25519 key of ``scalar``, up to sign and a part of low order, which X25519 ignores."""
+    """Return whether ``public`` is ``scalar``'s X25519 key, up to sign and low-order parts, which X25519 ignores."""
     if not scalar % ORDER:
         return False
     point = exchange(scalar, _BASE)
@@ -124,7 +124,7 @@ def challenge(nonce: bytes, point: bytes, message: bytes) -> int:
 
 
 def proves(nonce: bytes, response: int, point: bytes, message: bytes) -> bool:
-    """Whether ``response`` = r + e a, where r is behind the point ``nonce``, a behind ``point``, e the challenge.
+    """Return whether ``response`` = r + e a, for r with the point ``nonce``, a with ``point``, and challenge e.
 
     It is the verification of the Ed25519 signature (nonce, response).
     """
@@ -132,13 +132,13 @@ def proves(nonce: bytes, response: int, point: bytes, message: bytes) -> bool:
 
 
 def point_of(public: bytes) -> bytes:
-    """The Ed25519 form, sign bit 0, of an X25519 key u: y = (u - 1) / (u + 1) (RFC 7748, 4.1); u = -1 gives 0."""
+    """Return an X25519 key u in Ed25519 form, sign bit 0: y = (u - 1) / (u + 1) (RFC 7748, 4.1); 0 for u = -1."""
     u = int.from_bytes(public, "little") & (_SIGN - 1)
     return ((u - 1) * pow(u + 1, _PRIME - 2, _PRIME) % _PRIME).to_bytes(32, "little")
 
 
 def _clamped(scalar: int) -> bytes | None:
-    """The private bytes for which X25519 multiplies by ``scalar`` or its negative; None where there are none."""
+    """Return the private bytes for which X25519 multiplies by ``scalar`` or its negative; None where there are none."""
     for residue in (scalar % ORDER, -scalar % ORDER):
         number = residue + (3 * residue % 8) * ORDER  # ORDER = 5 modulo 8, and 3 * 5 = -1
         if 2**254 <= number < 2**255:
@@ -154,7 +154,7 @@ MAX_HOLDERS = 255
 
 
 def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.object_]:
-    """The values of polynomials at x = 1 .. ``holders``: Python's whole numbers, shape ``(holders, polynomials)``.
+    """Return the values of polynomials at x = 1 .. ``holders``: Python's integers, ``(holders, polynomials)``.
 
     Any t values of a polynomial with t coefficients determine the one at 0; fewer are independent of it if the other
     coefficients are uniform.
@@ -180,7 +180,7 @@ def split(polynomials: Sequence[Sequence[int]], holders: int) -> NDArray[np.obje
 
 
 def combine(points: Sequence[int], values: Sequence[int], at: int = 0) -> int:
-    """The value at ``at`` of the polynomial of least degree through the values at different points from 1 to 255.
+    """Interpolate at ``at`` the polynomial of smallest degree through the values at distinct points in 1 to 255.
 
     Source: Lagrange.
     """

@@ -74,5 +74,5 @@ class Claim(Protocol):
         ...
 
     def add(self, words: Words, more: Words) -> Words:
-        """The sum in the field, entry by entry."""
+        """Return the sum in the field, entry by entry."""
         ...

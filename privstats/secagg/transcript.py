@@ -29,7 +29,7 @@ class MerkleTree:
         return self.levels[-1][0]
 
     def proof(self, known: frozenset[int]) -> bytes:
-        """The siblings, level by level from the left, that turn the leaves in ``known`` into the root."""
+        """Return the siblings, level by level from the left, that turn the leaves in ``known`` into the root."""
         siblings: list[bytes] = []
         for level in self.levels[:-1]:
             siblings += [level[place ^ 1] for place in sorted(known) if place ^ 1 not in known]
@@ -38,7 +38,7 @@ class MerkleTree:
 
 
 def root_of(leaves: Mapping[int, bytes], size: int, proof: bytes) -> bytes:
-    """The root over ``size`` places, from some leaves and the proof for just these.
+    """Return the root over ``size`` places, from some leaves and the proof for just these.
 
     Raises:
         Refusal: the proof is longer or shorter than these leaves need.

@@ -34,11 +34,11 @@ class Labels:
     protocol: str
 
     def prefix(self, purpose: str) -> bytes:
-        """The first bytes of a statement for ``purpose``; each ends with a zero, so none is a prefix of another."""
+        """Return a statement's first bytes for ``purpose``; each ends with a zero, so none is a prefix of another."""
         return (self.protocol + purpose).encode() + b"\0"
 
     def labelled(self, purpose: str, *parts: bytes | memoryview) -> bytes:
-        """SHA-256 of ``parts`` under their purpose; parts are of fixed length, come last, or carry their length."""
+        """Hash ``parts`` with SHA-256 under a purpose; parts have fixed length, come last, or carry their length."""
         return hashlib.sha256(self.prefix(purpose) + b"".join(parts)).digest()
 
 
@@ -47,19 +47,19 @@ prefix, labelled = _LABELS.prefix, _LABELS.labelled
 
 
 def index(client: int) -> bytes:
-    """A client's place on the roster, 4 bytes."""
+    """Return a client's place on the roster, 4 bytes."""
     return client.to_bytes(4, "big")
 
 
 def to_bitmap(clients: Iterable[int], size: int) -> bytes:
-    """The bitmap of ``clients`` out of ``size``, padded with zeros to whole bytes."""
+    """Return the bitmap of ``clients`` out of ``size``, padded with zeros to whole bytes."""
     flags = np.zeros(size, bool)
     flags[list(clients)] = True
     return np.packbits(flags, bitorder="little").tobytes()
 
 
 def members(bitmap: bytes, size: int) -> frozenset[int]:
-    """The clients in a bitmap.
+    """Return the clients in a bitmap.
 
     Raises:
         ValueError: wrong length, or a padding bit is set, which would give one list two encodings.
@@ -133,11 +133,11 @@ class Codec:
         return buffer
 
     def size_limit(self, kind: type[Struct], parameters: Any) -> int:
-        """The most bytes that a message of type ``kind`` can have in a session with these parameters, exactly."""
+        """Return the exact maximum size in bytes of a message of type ``kind`` in a session with these parameters."""
         return self._limits(parameters)[kind]
 
     def largest(self, kinds: Iterable[type[Struct]], parameters: Any) -> int:
-        """The most bytes that a message of any of ``kinds`` that it has can have with these parameters."""
+        """Return the maximum size in bytes of a message of any of ``kinds`` with these parameters."""
         limits = self._limits(parameters)
         return max(limits[kind] for kind in kinds if kind in limits)
 
@@ -157,7 +157,7 @@ class Codec:
         check_size(data, self.size_limit(kind, parameters))
 
     def is_kind(self, data: bytes | bytearray | memoryview, kind: type[Struct]) -> bool:
-        """Whether the header claims the type ``kind``; False if the message is shorter than a header."""
+        """Return whether the header claims the type ``kind``; False if the message is shorter than a header."""
         return len(data) >= HEADER_BYTES and type_of(data) == kind.__struct_config__.tag
 
     def decode(self, data: memoryview, kind: type[_Struct]) -> _Struct:
@@ -184,17 +184,17 @@ def check_size(data: memoryview, limit: int) -> None:
 
 
 def type_of(data: bytes | bytearray | memoryview) -> int:
-    """The type that a message of at least :data:`HEADER_BYTES` claims, from its place in the header."""
+    """Return the type that a message of at least :data:`HEADER_BYTES` claims, from its place in the header."""
     return data[2]
 
 
 def session_of(data: memoryview) -> bytes:
-    """The session that a message claims in its header, unauthenticated."""
+    """Return the session that a message claims in its header, unauthenticated."""
     return bytes(data[HEADER_BYTES - 32 : HEADER_BYTES])
 
 
 def view_of(data: object) -> memoryview:
-    """A view of the received bytes; raises ``LocalProtocolError`` for an argument that is not bytes."""
+    """Return a view of the received bytes; raises ``LocalProtocolError`` for an argument that is not bytes."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise LocalProtocolError(f"a message is bytes as they came from the network, got {type(data).__name__}")
     view = memoryview(data)

@@ -23,7 +23,7 @@ _SUITE = hpke.Suite(hpke.KEM.MLKEM768_X25519, hpke.KDF.HKDF_SHA256, hpke.AEAD.AE
 
 
 def private_of(seed: bytes | bytearray) -> hpke.MLKEM768X25519PrivateKey:
-    """The private key of 32 secret bytes.
+    """Return the private key of 32 secret bytes.
 
     Raises:
         LocalProtocolError: this machine has no ML-KEM, and nothing falls back to X25519 alone.
@@ -33,7 +33,7 @@ def private_of(seed: bytes | bytearray) -> hpke.MLKEM768X25519PrivateKey:
 
 
 def public_of(seed: bytes | bytearray) -> bytes:
-    """The public key of 32 secret bytes: ML-KEM-768's 1,184 bytes, then X25519's 32; raises as :func:`private_of`."""
+    """Return the public key of 32 secret bytes: 1,184 of ML-KEM-768, 32 of X25519; raises as :func:`private_of`."""
     post_quantum, classical = _halves(seed)
     return post_quantum.public_key().public_bytes_raw() + x25519_of(classical)
 
@@ -45,7 +45,7 @@ def _halves(seed: bytes | bytearray) -> tuple[MLKEM768PrivateKey, bytes]:
 
 
 def parsed(public: bytes) -> hpke.MLKEM768X25519PublicKey:
-    """The public key of ``KEY_BYTES``.
+    """Return the public key of ``KEY_BYTES``.
 
     Raises:
         ValueError: its ML-KEM half is none.
@@ -65,7 +65,7 @@ def seal(public: bytes, content: bytes, info: bytes) -> bytes:
 
 
 def open_box(private: hpke.MLKEM768X25519PrivateKey, box: bytes | memoryview, info: bytes) -> bytes:
-    """The content that :func:`seal` sealed to the owner of ``private``.
+    """Return the content that :func:`seal` sealed to the owner of ``private``.
 
     Raises:
         UnopenedError: another key, another ``info``, damage, too few bytes, or an encapsulated key of low order.

@@ -61,7 +61,7 @@ class Lie:
         return _flat(schema, row_of(_KINDS, schema, "lie").sums(schema, self))
 
     def within(self, schema: Schema, records: float) -> Lie:
-        """The same with every statistic as long as that of so many records in one direction, and no more counts."""
+        """Scale every statistic to the norm of ``records`` equal records; counts add up to at most ``records``."""
         result, scales = self.vector(schema).astype(np.float64), []
         for letter in row_of(_KINDS, schema, "lie").letters:
             entries = result[_places(schema, letter)]
@@ -105,7 +105,7 @@ def _over_folds(real: Any) -> Array:
 
 
 class _Kind(NamedTuple):
-    """What a lie is about, for a kind of sums.
+    """Facts about lies for one kind of sums.
 
     Attributes:
         letters: the statistics, in the order of the weights of a lie.
@@ -146,7 +146,7 @@ def _bounds(schema: Schema) -> dict[str, int]:
 
 
 def _places(schema: Schema, letter: str) -> NDArray[np.bool_]:
-    """Which entries of a vector belong to a statistic."""
+    """Return which entries of a vector belong to a statistic."""
     return np.concatenate([np.full(each.size, each.statistic == letter) for each in layout_of(schema).segments])
 
 
@@ -166,14 +166,14 @@ def _flat(schema: Schema, sums: dict[str, Array]) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What the liar knows, and what its lie costs.
+    """The liar's knowledge, and the cost of its lie.
 
     Attributes:
         plan: of the session, without noise.
         others: the sum of all other clients, in grid steps.
-        own: what the liar would send if it were honest.
+        own: the vector that the liar would send if it were honest.
         model: the accuracy, from 0 to 1, of the model that follows from a release.
-        test: the records that it is judged on, as they enter the sums, and their labels or targets.
+        test: the records that evaluate the model, as they enter the sums, and their labels or targets.
     """
 
     plan: Plan
@@ -183,7 +183,7 @@ class Scene:
     test: tuple[Array, NDArray[Any]]
 
     def accuracy(self, lie: Vector) -> float:
-        """With this lie in the sum; 1 where no release or no model follows, which spoils a session and no model."""
+        """Return the model's accuracy with this lie in the sum; 1 where the lie ends the session without a model."""
         total = self.others + lie
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of few records, which is what the liar wants
@@ -366,7 +366,7 @@ def slopes(N: Array, A: Array, B: Array, X: Array, y: NDArray[Any]) -> tuple[flo
 
 
 def worth(slope: Slopes, X: Array, y: NDArray[Any]) -> Array:
-    """What each of some records adds, to first order; the least harms most."""
+    """Return each record's first-order contribution to the model; the smallest harms most."""
     by_N, by_A, by_B = slope
     return np.asarray(by_N[y] + np.einsum("kd,kd->k", by_A[y], X) + np.einsum("ki,ij,kj->k", X, by_B, X))
 

@@ -44,7 +44,7 @@ def conv_features(images: NDArray[Any], *, stride: int = 2) -> Array:
 
 
 def torch_features(stride: int = 2) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The same map for torch, of images ``(n, 1, height, width)``: differentiable, so that a net can be fitted to it.
+    """Return the feature map for torch, on images ``(n, 1, height, width)``: differentiable, to fit a net.
 
     Raises:
         MissingExtraError: torch is not installed.

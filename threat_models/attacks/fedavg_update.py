@@ -1,6 +1,6 @@
-"""What one FedAvg update shows: the first full-batch step of a linear softmax from zero is a function of N and A.
+"""Compute one FedAvg update: the first full-batch step of a linear softmax from zero is a function of N and A.
 
-GH-OFL's appendix B says of every measure of leakage that obeys data processing that moments leak no more than FedAvg.
+GH-OFL's appendix B claims that moments leak no more than FedAvg, by every measure that obeys data processing.
 This update is computed from the moments N and A, so by data processing it leaks no more than they do; B comes on top.
 """
 
@@ -40,7 +40,7 @@ def first_step(X: Array, y: NDArray[np.integer], classes: int, rate: float = 1.0
 
 
 def step_of_sums(N: Array, A: Array, rate: float = 1.0) -> Update:
-    """The same message from counts ``(C,)`` and sums ``(C, d)`` alone: every softmax at zero is 1 / C."""
+    """Compute the update from counts ``(C,)`` and sums ``(C, d)`` alone: every softmax at zero is 1 / C."""
     n, classes = float(N.sum()), len(N)
     return Update(rate * (A - A.sum(axis=0) / classes) / n, rate * (N / n - 1 / classes))
 

@@ -45,7 +45,7 @@ class TwoRecords(Attack):
     effort = 0.5
 
     def run(self, view: View, rng: Generator) -> NDArray[np.float64]:
-        """Both records, ``(2, d)``."""
+        """Return both records, ``(2, d)``."""
         del rng
         label = int(view.labels[0])
         return pair_from_moments(view.sums[0]["A"][label], view.sums[0]["S"][label])

@@ -188,6 +188,6 @@ def _symmetric(change: Array, target: Array) -> tuple[Array, float]:
 
 
 def baseline(public: Values) -> Array:
-    """The same attacker's second moment without the head, per record: that of a public sample ``(m, d)``."""
+    """Return the attacker's second moment per record without the head: that of a public sample ``(m, d)``."""
     rows = np.asarray(public, dtype=np.float64)
     return np.asarray(rows.T @ rows / len(rows))

@@ -1,4 +1,4 @@
-"""From recovered feature rows to pictures: a linear decoder, and a similarity score to the true pictures.
+"""Turn recovered feature rows into pictures with a linear decoder, and score their similarity to the true pictures.
 
 The decoder is closed-form ridge on public images. ``inversion`` and ``rotation`` recover the rows; ``deep_prior`` has
 a deep prior, which needs torch.
@@ -100,7 +100,7 @@ def four_samples(decoder: Decoder, rows: Pixels, recovered: Pixels) -> FourSampl
 
 
 def baseline(public: Pixels, count: int) -> Array:
-    """The same attacker's pictures without the release: the mean public image, ``(count, height, width)``."""
+    """Return the attacker's pictures without the release: the mean public image, ``(count, height, width)``."""
     return np.repeat(np.asarray(public, dtype=np.float64).mean(axis=0)[None], count, axis=0)
 
 

@@ -32,7 +32,7 @@ class Informed(Attack):
     effort = 2.0
 
     def adversary(self, plan: Plan) -> Adversary:
-        """In the distributed model with as many colluders as the plan counts with: the worst session it admits."""
+        """Return the worst admitted adversary: in the distributed model, with the plan's full number of colluders."""
         distributed = plan.noise is not None and plan.noise.trust.divided
         return replace(self.needs, colluders=plan.cohort.colluders if distributed else 0)
 

@@ -42,7 +42,7 @@ def one_record(A: Sums) -> Array:
 
 
 def pair_from_moments(A: Sums, S: Sums) -> Array:
-    """Both records of a class that holds two, ``(2, d)``, in either order.
+    """Recover both records of a class that holds two, ``(2, d)``, in either order.
 
     ``2 S - A A^T = delta delta^T`` with delta their difference, so ``x = (A +- delta) / 2``. Integers are never
     rounded: delta is the column under the largest diagonal entry, divided by that entry's root. Of real or noisy
@@ -81,7 +81,7 @@ def pair_from_squares(A: Sums, D: Sums) -> Pairs:
 
 
 def baseline(public: Sums, records: int) -> Array:
-    """The same attacker's guess without the release: the mean of a public sample ``(m, d)``, for every record."""
+    """Return the attacker's guess without the release: the mean of a public sample ``(m, d)``, for every record."""
     return np.tile(np.asarray(public, dtype=np.float64).mean(axis=0), (records, 1))
 
 

@@ -56,7 +56,7 @@ class Insisting(FieldStreams):
     """The masking scheme of a client that proves whatever it sends, as well as it can, and never stops itself."""
 
     def told(self, x: Field) -> tuple[Field, Field]:
-        """What it puts into its report for these entries: entries and witness."""
+        """Return the reported values for these entries: entries and witness."""
         return x, elements(own_witness(self._statement, lift(x)))
 
     def seeds(self, secret: bytes) -> tuple[bytes, ...]:
@@ -247,7 +247,7 @@ class Stage:
 
     @classmethod
     def of(cls, plan: Plan, rng: Generator) -> Stage:
-        """As many records for each client as the plan admits and the pool holds."""
+        """Build a stage with as many records per client as the plan admits and the pool holds."""
         pool, cohort = synthetic_pool(plan, rng), plan.cohort
         most = [cohort.max_records // cohort.clients, len(pool.y) // cohort.clients]
         most += [plan.validity.most_records] if plan.validity is not None else []
@@ -258,7 +258,7 @@ class Stage:
         return cls(plan, tuple(pool.measure(plan, each) for each in rows), share, pool)
 
     def scene(self) -> Scene:
-        """What the liar knows, in exact sums."""
+        """The liar's knowledge, in exact sums."""
         bare = replace(self.plan, privacy=NoPrivacy())
         vectors = [flatten(part) for part in self.parts]
         others = np.sum([each for index, each in enumerate(vectors) if index != _LIAR], axis=0)
@@ -279,7 +279,7 @@ def classified(X: Array, y: NDArray[Any], head: type[Any] = heads.LDA) -> Callab
 
 
 def signed(X: Array, y: Array, records: int) -> Callable[[Release], float]:
-    """How often a ridge regression has the sign of the target."""
+    """Return how often a ridge regression predicts the sign of the target."""
 
     def accuracy(release: Release) -> float:
         fitted = heads.Ridge(fit_intercept=False, records=records).fit_release(release)

@@ -47,7 +47,7 @@ def label_between(before: Sums, after: Sums) -> int:
 
 
 def label_baseline(public: Sums) -> int:
-    """The same attacker's guess without the releases: the commonest class of public counts ``(C,)``."""
+    """Return the attacker's guess without the releases: the commonest class of public counts ``(C,)``."""
     return int(np.argmax(public))
 
 
@@ -95,7 +95,7 @@ def attribute(S: Sums, known: NDArray[np.intp], candidates: NDArray[np.intp], *,
 def attribute_baseline(
     public: Sums, known: NDArray[np.intp], candidates: NDArray[np.intp], *, weight: float = 1.0
 ) -> Attribute:
-    """The same attacker with tables of a public sample ``(m, d)`` of one-hot records in place of the release."""
+    """Return the attacker's guess from a public sample ``(m, d)`` of one-hot records instead of the release."""
     rows = np.asarray(public, dtype=np.float64)
     guess = attribute(rows.T @ rows, known, candidates, weight=weight)
     return Attribute(guess.guess, guess.probabilities, certain=False)

@@ -201,7 +201,7 @@ def _two_lists(cohort: Cohort, shown: set[int]) -> Value | None:
 
 
 def _secrets_of(machine: Client) -> ClientSecrets:
-    """Of a client of version 3, which all sessions here are of."""
+    """Return a client's secrets of version 3, the version of all sessions here."""
     return cast("ClientSecrets", machine._secrets())
 
 

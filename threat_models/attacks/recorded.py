@@ -71,7 +71,7 @@ def read_recording(
 
 
 class Recording:
-    """What everybody on the way can read."""
+    """Everything that any carrier of the messages can read."""
 
     def __init__(self, traffic: Traffic, parameters: Parameters, roster: Roster, logarithm: Logarithm) -> None:
         self.traffic, self.parameters, self.logarithm = traffic, parameters, logarithm
@@ -93,7 +93,7 @@ class Recording:
         return agree(X25519PrivateKey.from_private_bytes(self.logarithm(one)), other)
 
     def partners(self, client: int) -> Iterator[int]:
-        """With whom it masked, where nobody disputed anything."""
+        """Yield the clients that ``client`` masked with, if there were no disputes."""
         checked = self.heard(steps_of(self.parameters)["check"].answers)
         return (other for other in self.graph.neighbours(client) if other in checked)
 

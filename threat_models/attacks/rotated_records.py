@@ -37,7 +37,7 @@ class NonNegativeRotation(Attack):
         return super().refusal(plan)
 
     def run(self, view: View, rng: Generator) -> NDArray[np.float64]:
-        """As many rows as there are records."""
+        """Return one row per record."""
         return _rows(view, Constraints(lower=0.0), rng)
 
 
@@ -54,7 +54,7 @@ class GridRotation(Attack):
     effort = 0.05
 
     def run(self, view: View, rng: Generator) -> NDArray[np.float64]:
-        """As many rows as there are records."""
+        """Return one row per record."""
         schema = view.plan.schema
         lower = 0.0 if schema.nonnegative else -schema.clip_norm
         return _rows(view, Constraints(lower=lower, upper=schema.clip_norm, step=1 / schema.scale), rng)

@@ -109,7 +109,7 @@ def certify(rows: Array, A: Sums, S: Sums, constraints: Constraints) -> bool:
 
 
 def baseline(public: Sums, records: int, rng: np.random.Generator) -> Array:
-    """The same attacker's guess without the release: ``records`` rows of a public sample, drawn without repeats.
+    """Return the attacker's guess without the release: ``records`` rows of a public sample, drawn without repeats.
 
     Raises:
         DataError: the sample has fewer rows than that.

@@ -46,7 +46,7 @@ _PATIENCE = 0.5  # seconds for two threads to meet where nothing keeps them apar
 
 
 def _pinned(run: Uploads, offers: Sequence[Offer]) -> Panel:
-    """As our clients do: the identities are the plan's, for any sender of the offers."""
+    """Build the panel as clients do: with the plan's identities, for any sender of the offers."""
     return Panel(tuple(member.public for member in run.members), tuple(offers))
 
 
@@ -282,7 +282,7 @@ def _difference(run: Uploads, more: RingVector, less: RingVector) -> Value:
 
 
 def _with_the_others(run: Uploads, more: RingVector, less: RingVector) -> Value:
-    """The same where the streams of the helpers on the leader's side are known."""
+    """Unmask with the streams of the helpers on the leader's side."""
     for place in range(2, HELPERS + 1):
         more.add(run.stream(place))
     return _difference(run, more, less)

@@ -48,7 +48,7 @@ class Opinion:
 
     @property
     def looser_by(self) -> float:
-        """Its epsilon over ours, minus 1."""
+        """The other accountant's epsilon over the library's, minus 1."""
         return self.epsilon / self.ours - 1
 
 

@@ -103,7 +103,7 @@ def _worlds(target: Target, pair: WorstPair, stretch: float, rng: Generator) -> 
 
 
 def _rows_of_one(target: Target, beside: int) -> int:
-    """How many rows of the worst record one unit brings: where a person is bounded, more than count in full."""
+    """Return the number of rows of the worst record in one unit: more than count in full where a person is bounded."""
     if target.plan.person_clip is None:
         return 1
     room = target.plan.cohort.max_records - beside

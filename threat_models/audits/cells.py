@@ -89,7 +89,7 @@ def _table(cells: Cells, chance: np.random.Generator, records: int) -> Table:
 
 
 def _end(column: Column, *, top: bool) -> object:
-    """Its lowest or its highest value."""
+    """Return a column's lowest or highest value."""
     match column:
         case Numeric() | Dates():
             edges = column.edges or (0.0,)
@@ -116,7 +116,7 @@ def _value(column: Column, chance: np.random.Generator) -> object:
 
 
 def _sums(schema: Schema, table: Table, beside: NDArray[Any]) -> Sums:
-    """Of columns of the type that numpy gives all of their values."""
+    """Sum columns with the type that numpy gives all of their values."""
     typed = {name: np.array(column) for name, column in table.items()}
     with warnings.catch_warnings(action="ignore", category=UnreadableRecordsWarning):
         real: Any = exact_moments(schema, typed, beside, unreadable="leave out").real()

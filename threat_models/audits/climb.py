@@ -76,13 +76,14 @@ def climb(here: T, moved: Callable[[T], T], distance: Callable[[T], float], step
 
 
 def most_apart(schema: Schema, sigmas: Mapping[str, float], added: Sequence[NDArray[np.generic]]) -> float:
-    """How far neighbours are apart, in noise: of an exchange the most of the two records, and of each without the
-    other, which may be one that cannot be read and is in no sum.
+    """Return the largest distance of neighbours, in units of noise: of an exchange, or of one record alone.
+
+    In an exchange the other record may be unreadable and so be in no sum.
 
     Args:
-        schema: of the vectors.
+        schema: the schema of the vectors.
         sigmas: noise by statistic, in real units.
-        added: what one record adds, or each of two that are exchanged, flattened as it is sent.
+        added: contribution of one record, or of each of two that are exchanged, flattened as it is sent.
     """
     exchanged = [added[0] - added[1]] if len(added) == 2 else []  # type: ignore[operator]
     return max(in_sigmas(schema, sigmas, each) for each in (*exchanged, *added))

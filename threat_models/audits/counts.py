@@ -72,7 +72,7 @@ def tables_in(schema: Schema) -> CountSchema:
 
 
 def moved_vectors(schema: CountSchema, rng: Generator, starts: int) -> NDArray[np.int64]:
-    """What records of the search add, in wire steps, ``(m, entries)``; one cannot be read."""
+    """Return the contributions of the search's records, in wire steps, ``(m, entries)``; one is unreadable."""
     chance = np.random.default_rng(int.from_bytes(rng.bytes(8), "little"))
     counted, odd = counted_vectors(schema, chance, starts), odd_vectors(schema, chance)
     return np.vstack([counted, odd, np.zeros_like(counted[:1])])
@@ -98,7 +98,7 @@ def counted_vectors(schema: CountSchema, chance: np.random.Generator, starts: in
 
 
 def odd_vectors(schema: CountSchema, chance: np.random.Generator) -> NDArray[np.int64]:
-    """What each odd record adds to the counts of others, in wire steps, ``(m, cells)``.
+    """Return each odd record's contribution to the counts, in wire steps, ``(m, cells)``.
 
     Columns have the type that numpy gives all of their values.
     """

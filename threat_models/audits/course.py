@@ -57,7 +57,7 @@ class _Session:
 
     @property
     def weight(self) -> NDArray[np.float64]:
-        """By which the server adds the entries up: what the canary moves over their variance."""
+        """Return the weights with which the server adds the entries up: the canary's shift over their variance."""
         return np.asarray(self.shift / self.target.levels() ** 2)
 
     @property
@@ -177,7 +177,7 @@ class _Party:
         return present - absent if _privacy(self._course).adjacency == "replace-one" else present
 
     def reach(self, plan: Plan) -> float:
-        """The same in deviations of the worst session's noise: what the server looks for."""
+        """Return the canary's shift in standard deviations of the worst session's noise, the server's signal."""
         return float(np.linalg.norm(self.shift(plan) / target_of(plan).levels()))
 
     def takes_part(self, plan: Plan, history: Sequence[Release | None]) -> bool:

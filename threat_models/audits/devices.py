@@ -103,7 +103,7 @@ def audit_devices(
 
 @dataclass(frozen=True)
 class _Stage:
-    """Where runs are played: the members' and the codes' identities, once for all runs."""
+    """The stage for all runs: the members' and the codes' identities."""
 
     plan: Plan
     draw: Draw | None
@@ -127,13 +127,13 @@ class _Stage:
         return total.lift()
 
     def leader_is_honest(self, vector: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What the leader publishes, in steps of the grid, where no helper drew noise."""
+        """Return the leader's published vector, in grid steps, where no helper drew noise."""
         total, survivors = self._sum(vector, None)
         return session.release(replace(self.played, min_count=0, merge={}), total, survivors, None, "uncharged").vector
 
     @cached_property
     def _honest(self) -> _Noise | None:
-        """What the honest helper draws: the plan's own noise, or a double's."""
+        """Return the honest helper's noise function: the plan's own, or a double's."""
         double, encode = self.draw, self.played.ring.encode
         if double is None:
             return session.helper_noise(self.played)

@@ -164,7 +164,7 @@ def _distance(schema: EffectSchema, sigmas: Mapping[str, float], attempt: Attemp
 
 
 def _apart(schema: EffectSchema, moments: Moments, block: np.intp) -> NDArray[np.int64]:
-    """What is sent for a record in this subgroup, from its sums over all."""
+    """Return the sent vector for a record in this subgroup, from its sums over all."""
     sums = {}
     for row in schema.sent:
         one = moments.sums(row)

@@ -40,7 +40,7 @@ _EVENTS = 0.1  # of the others, where the world is of rare events
 
 @dataclass(frozen=True)
 class World:
-    """Who is treated and what they have, as functions of columns in -1..1, in halves of the range of outcomes.
+    """Treatment and outcomes as functions of columns in -1..1, in units of half the range of outcomes.
 
     Attributes:
         treated: log odds of treatment; not read in a trial.
@@ -186,7 +186,7 @@ Where few are missing outcomes lie lower: those of extremes, kept there, would b
 
 
 def worlds_of(schema: EffectSchema) -> Mapping[str, World]:
-    """Those of the design."""
+    """Return the worlds of the schema's design."""
     if schema.missing:
         return INCOMPLETE
     return OBSERVED if schema.probability is None else TRIALS
@@ -231,7 +231,7 @@ def _named(schema: EffectSchema, world: str) -> tuple[str, ...]:
 
 
 def questions_of(schema: EffectSchema) -> list[tuple[int, list[int] | None]]:
-    """By row of the table the outcome, and the blocks of the records."""
+    """Return, for each row of the table, the outcome and the blocks of the records."""
     parts = [None, *(blocks for _, _, blocks in subgroups_of(schema))]
     return [(place, blocks) for place in range(schema.outcomes) for blocks in parts]
 

@@ -145,7 +145,7 @@ def _distance(schema: HazardSchema, sigmas: Mapping[str, float], here: Trajector
 
 
 def added_by(schema: HazardSchema, here: Trajectories) -> list[Array]:
-    """What each person adds, in wire steps."""
+    """Return each person's contribution, in wire steps."""
     clock = {} if here.clock is None else {"c": Values(here.clock, PART_BITS)}
     values = Published.of({"w": Values.rounded(np.clip(here.w, -1e6, 1e6)), **clock})
     edges = np.array(schema.bins.edges)

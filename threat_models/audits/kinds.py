@@ -54,7 +54,7 @@ class Outcome:
 
 
 def outcome_of(schema: Schema) -> Outcome:
-    """What a record of such a schema has beside its row.
+    """Return what a record of a schema has next to its row.
 
     Raises:
         SchemaError: no records are made up for schemas of this kind.
@@ -64,7 +64,7 @@ def outcome_of(schema: Schema) -> Outcome:
 
 
 def columns_of(schema: Schema) -> int:
-    """How many columns come in."""
+    """Return the number of input columns."""
     return input_features(schema.transform, schema.features - schema.appended)
 
 
@@ -107,7 +107,7 @@ def _of_goals(schema: Any, steps: float, feature: float) -> Mapping[str, float]:
 
 @dataclass(frozen=True)
 class Shape:
-    """What records of a kind are to the search for a worst pair by definition.
+    """Shape of a kind's records, for the search for a worst pair by definition.
 
     Attributes:
         letters: statistics that the search may read; under another kind a letter may mean another sum.
@@ -124,7 +124,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class AuditKind:
-    """What the audits know of one kind of schema; the kind is refused by name where a field is left out.
+    """Facts of one kind of schema for the audits; a kind with a missing field is refused by name.
 
     Functions of other modules of this room are named ``"module:function"`` and load on use.
 

@@ -211,7 +211,7 @@ def audit_epsilon(target: Target, rng: Generator, *, trials: int = 5000, confide
 
 
 def _unit(target: Target) -> Shifts:
-    """What one unit of the promise moves, added or exchanged for one of another class or of other cells.
+    """Return the shifts of one unit of the promise, added or exchanged for one of another class or other cells.
 
     Records of vectors lie along one feature.
     """
@@ -220,7 +220,7 @@ def _unit(target: Target) -> Shifts:
 
 
 def _epsilon(target: Target, name: str, adjacency: Adjacency) -> float:
-    """What one record costs in a statistic, or in all, by the library's own arithmetic."""
+    """Return one record's cost in a statistic, or in all, by the library's own arithmetic."""
     scales = {s: scale for s, scale in _scales(target).items() if name in (s, "joint")}
     return joint_epsilon(target.schema, scales, adjacency)
 

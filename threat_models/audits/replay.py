@@ -50,7 +50,7 @@ class _Sum:
 
 @dataclass
 class _Replay:
-    """What a second run did: the sums that it asked for under the plans of the first, and the square of mu it moved."""
+    """Result of a second run: the sums that it requested under the plans of the first, and the moved mu^2."""
 
     recorded: Sequence[_Sum]
     asked: int = 0

@@ -40,14 +40,14 @@ def declared_mu(target: Target, rng: Generator, starts: int = 6) -> float:
 
 
 def of_tables(target: Target, rng: Generator, starts: int) -> float:
-    """Of count tables."""
+    """Search count tables."""
     schema = tables_in(target.schema)
     found = farthest(schema, moved_vectors(schema, rng, starts), target.sigma)
     return target.promise.records * found[target.privacy.adjacency]
 
 
 def of_parties(target: Target, rng: Generator, starts: int) -> float:
-    """Of parties, each of which is one record."""
+    """Search parties, each of which is one record."""
     plain: Any = bare(target.schema)  # of parties, by its row
     adjacency = target.privacy.adjacency
     return max(worst_attempt(plain, target.sigma, adjacency, rng, _STEPS)[0] for _ in range(starts))

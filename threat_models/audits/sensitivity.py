@@ -75,7 +75,7 @@ class Finding:
 
 
 def report_of(audit: str, results: Sequence[Finding], notes: tuple[str, ...]) -> Report:
-    """What a search found, a row for each claim."""
+    """Report the results of a search, one row per claim."""
     rows = tuple((f.statistic, f.adjacency, f.claimed, f.found, f.ratio, f.violated) for f in results)
     columns = ("statistic", "adjacency", "claimed", "found", "ratio", "violated")
     return Report(audit, columns, rows, notes, any(each.violated for each in results))
@@ -170,7 +170,7 @@ class _Distance:
 
     @cached_property
     def shape(self) -> Shape:
-        """By the schema's kind."""
+        """The shape of the schema's kind."""
         return _shape_of(self.schema)
 
     @property

@@ -121,7 +121,7 @@ class Target:
 
     @cached_property
     def promise(self) -> Promise:
-        """The same as a ceiling on mu."""
+        """The promise as a ceiling on mu."""
         return promise_of(self.privacy)
 
     @property
@@ -208,7 +208,7 @@ class Target:
 
     @cached_property
     def lenient(self) -> Plan:
-        """The same plan without a minimum count, so that every entry of a release is its noise plus its sum."""
+        """The plan without a minimum count, so that every entry of a release is its noise plus its sum."""
         return replace(self.plan, min_count=0, merge={})
 
     @cached_property

@@ -57,7 +57,7 @@ _LARGEST = 1e12
 
 @cache
 def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) -> tuple[Statistic, ...]:
-    """The rows of several outcomes, of all records or of each block apart.
+    """Return the rows of several outcomes, of all records or of each block apart.
 
     Args:
         table: of one outcome and all records, the influence values last.
@@ -79,7 +79,7 @@ def rows_of(table: tuple[Statistic, ...], names: tuple[str, ...], apart: str) ->
 
 @cache
 def with_balance(table: tuple[Statistic, ...], balance: float | None) -> tuple[Statistic, ...]:
-    """The rows with that of weighted columns, which takes its part of what the others would get."""
+    """Return the rows with that of weighted columns, which takes its part of what the others would get."""
     if balance is None:
         return table
     *counts, influence = (row if row.share is None else replace(row, share=row.share * (1 - balance)) for row in table)
@@ -97,13 +97,13 @@ def with_excluded(table: tuple[Statistic, ...]) -> tuple[Statistic, ...]:
 
 
 def is_worded(declared: Any, most: float = math.inf) -> bool:
-    """Whether two or more texts stand where a range may."""
+    """Return whether two or more texts stand where a range may."""
     texts = isinstance(declared, tuple | list) and all(isinstance(each, str) for each in declared)
     return texts and 2 <= len(declared) <= most
 
 
 def levels_of(columns: Mapping[str, Any], treatment: str | Mapping[str, Any], outcome: Any) -> tuple[Levels, ...]:
-    """The declaration of all texts that stand in a range's place; none where there are none.
+    """Return the declaration of all texts that stand in a range's place; none where there are none.
 
     Raises:
         SchemaError: a treatment that is no name, or names no two texts.
@@ -134,7 +134,7 @@ def goals_of(outcome: Any) -> Mapping[str, Any]:
 
 
 def shared_range(outcome: Any) -> tuple[Any, tuple[str, ...] | None]:
-    """The one range of all outcomes, and their names where they have some; of two texts it is 0 to 1.
+    """Return the one range of all outcomes, and their names where they have some; of two texts it is 0 to 1.
 
     Raises:
         SchemaError: they have several.
@@ -199,14 +199,14 @@ def checked_subgroups(variables: Any) -> tuple[Variable, ...] | None:
 
 
 def range_of(declared: Any, field: str) -> tuple[float, float]:
-    """A public range; of two texts 0 to 1, and of more -1 to 1, which leaves columns of 0 and 1 as they are."""
+    """Return a public range; of two texts 0 to 1, and of more -1 to 1, which leaves columns of 0 and 1 as they are."""
     if is_worded(declared):
         return (0.0, 1.0) if len(declared) == 2 else (-1.0, 1.0)
     return checked_range(declared, field)
 
 
 def checked_range(value: object, field: str = "outcome") -> tuple[float, float]:
-    """A public range, low below high.
+    """Return a public range, low below high.
 
     Raises:
         SchemaError: it is none.
@@ -284,7 +284,7 @@ def facts_of(schema: EffectSchema) -> list[str]:
 
 
 def _arm(names: Sequence[str], last: Transform | None) -> str | None:
-    """The treatment's name, where columns have names.
+    """Return the treatment's name, where columns have names.
 
     Raises:
         SchemaError: its place is beyond them.

@@ -75,7 +75,7 @@ def _check_missing(schema: EffectSchema) -> None:
 
 
 def _checked_probability(value: Any) -> float | tuple[float, ...]:
-    """The probability of treatment in a trial, or that of each place of the roster; one for all where they agree.
+    """Return a trial's probability of treatment, or one for each index of the roster where they differ.
 
     Raises:
         SchemaError: a value is out of range.
@@ -108,7 +108,7 @@ def _checked_trim(trim: Any) -> float:
 
 
 def _checked_balance(balance: Any) -> float | None:
-    """The part of the last session that balance takes; None for none.
+    """Return the part of the last session that balance takes; None for none.
 
     Raises:
         SchemaError: a value is out of range.

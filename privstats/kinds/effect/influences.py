@@ -78,7 +78,7 @@ def population_of(
 
 
 def _by_arm(schema: EffectSchema, w: Values) -> tuple[Values, Values]:
-    """The weights of the treated and of the others."""
+    """Return the weights of the treated and of the others."""
     d = schema.width
     return Values(w.integers[:d], w.exponent), Values(w.integers[d:], w.exponent)
 
@@ -142,7 +142,7 @@ def ratio_in_steps(
 
 
 def _cut(fitted: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A line inside the range of outcomes."""
+    """Return a line inside the range of outcomes."""
     return np.clip(fitted, -1.0, 1.0)
 
 

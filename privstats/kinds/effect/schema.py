@@ -169,7 +169,7 @@ class EffectSchema(Schema):
         missing: Missing | None = None,
         left_out: LeftOut | None = None,
     ) -> Self:
-        """The schema of columns with public ranges, which become -1 to 1.
+        """Return the schema of columns with public ranges, which become -1 to 1.
 
         Args:
             columns: (low, high) by name, all measured before treatment; the treatment is not among them. Two texts in
@@ -328,7 +328,7 @@ class EffectSchema(Schema):
 
     @property
     def deepest(self) -> int:
-        """How far a ratio's influence on the untreated mean can be below 0, in steps of its maximum above 0."""
+        """The depth below 0 of a ratio's influence on the untreated mean, in steps of its maximum above 0."""
         return math.floor(self.probabilities[-1] * self.steps)
 
     @property
@@ -354,7 +354,7 @@ class EffectSchema(Schema):
         return {"ate": 1 / low, "att": (1 - low) / low, "overlap": 1 - low}[self.estimand]
 
     def guess(self, line: Values) -> float:
-        """The published guess of the effect in units of B, cut to -1..1; of a ratio 1/4..4; of both measures 1."""
+        """Return the published guess of the effect in units of B, limited to -1..1; for a ratio 1/4..4; for both 1."""
         if self.measure:
             return 1.0 if self.measure == "both" else min(MOST_RATIO, max(1 / MOST_RATIO, float(line.real[-1])))
         return min(1.0, max(-1.0, float(line.real[-1]) / self.half))
@@ -376,7 +376,7 @@ class EffectSchema(Schema):
         return facts_of(self)
 
     def plain_fields(self) -> dict[str, Any]:
-        """The subgroups as a plan file holds them."""
+        """Return the subgroups as a plan file holds them."""
         return {} if self.subgroups is None else {"subgroups": [plain_variable(each) for each in self.subgroups]}
 
     def refuses_persons(self, *, averaged: bool) -> str:

@@ -259,7 +259,7 @@ def _placed(
 
 
 def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variable, Readings]]:
-    """The columns that divide the records, as they came in."""
+    """Yield the columns that divide the records, as they came in."""
     names, levels = schema.feature_names or (), moments.code_rows.levels_of(schema)
     for variable in schema.subgroups or ():
         codes = rows[:, names.index(variable.name)].astype(np.float64)
@@ -268,7 +268,7 @@ def _columns(schema: EffectSchema, rows: NDArray[Any]) -> Iterator[tuple[Variabl
 
 
 def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
-    """The block of every record, ``(n,)``: that of its subgroup, from its own values alone.
+    """Return the block of every record, ``(n,)``: that of its subgroup, from its own values alone.
 
     Raises:
         RecordError: one is in no subgroup.
@@ -281,7 +281,7 @@ def blocks_of(schema: EffectSchema, rows: NDArray[Any]) -> NDArray[np.intp]:
 
 
 def _in_blocks(schema: EffectSchema, blocks: NDArray[np.intp], added: Whole) -> Whole:
-    """The sum over the records of each block, blocks first; of all records where there is one block."""
+    """Return the sum over the records of each block, blocks first; of all records where there is one block."""
     if schema.blocks == 1:
         return np.asarray(added.sum(axis=0))
     out = np.zeros((schema.blocks, *added.shape[1:]))

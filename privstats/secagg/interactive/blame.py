@@ -80,7 +80,7 @@ def admitted(checked: Collection[int], failed: Failed, graph: Graph) -> frozense
 
 
 def _outcast(here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> int | None:
-    """The next client to remove; None where all may continue."""
+    """Return the next client to remove; None where all may continue."""
     order = sorted(here)
     worst = max(order, key=lambda client: len(disputes[client]), default=None)
     if worst is not None and len(disputes[worst]) > tolerance(graph.parameters):
@@ -92,13 +92,13 @@ def _outcast(here: Collection[int], disputes: Mapping[int, set[int]], failed: Fa
 
 
 def _starved(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> bool:
-    """Whether disputes leave the owner's keys with fewer than t holders that could reconstruct them."""
+    """Return whether disputes leave the owner's keys with fewer than t holders that could reconstruct them."""
     holders, accusing = _holders(owner, here, failed, graph)
     return len(holders) - len(accusing) < graph.parameters.threshold <= len(holders)
 
 
 def _suspect(owner: int, here: Collection[int], disputes: Mapping[int, set[int]], failed: Failed, graph: Graph) -> bool:
-    """Whether the owner's lie alone explains what several holders report, and its absence would leave none to spare.
+    """Return whether one owner's lie explains several holders' reports, and only t good holders remain.
 
     If it vanished with one more client, both after the others have uploaded, too few shares would arrive. One liar
     cannot bring an honest client here, because one of its accusers would be honest; two can. So it is removed only
@@ -111,13 +111,13 @@ def _suspect(owner: int, here: Collection[int], disputes: Mapping[int, set[int]]
 
 
 def _holders(owner: int, here: Collection[int], failed: Failed, graph: Graph) -> tuple[list[int], list[int]]:
-    """The neighbours that hold the owner's shares, and those of them that could not use them."""
+    """Return the neighbours that hold the owner's shares, and those of them that could not use them."""
     holders = [holder for holder in graph.neighbours(owner) if holder in here]
     return holders, [holder for holder in holders if owner in failed.get(holder, ())]
 
 
 def require_dealers(checked: Collection[int], failed: Failed, graph: Graph) -> frozenset[int]:
-    """The clients that continue; raises if they are too few, and names the disputes if these are the cause."""
+    """Return the clients that continue; raises if they are too few, and names the disputes if these are the cause."""
     dealers = admitted(checked, failed, graph)
     try:
         require_clients(dealers, "check", graph)
@@ -188,7 +188,7 @@ def accused(failed: Failed) -> tuple[RemoteProtocolError, ...]:
 
 
 def accusers(failed: Failed, parameters: Parameters) -> tuple[RemoteProtocolError, ...]:
-    """One unproven error per holder that disputes shares disputed by so few that all of these may lie."""
+    """Return one unproven error per holder that disputes shares disputed by so few that all of these may lie."""
     votes = Counter(owner for each in failed.values() for owner in each)
     most = tolerance(parameters)
     doubtful = {holder: [owner for owner in failed[holder] if votes[owner] <= most] for holder in sorted(failed)}

@@ -47,7 +47,7 @@ def check_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> No
 
 
 def context_of_open(message: messages.Open | messages.HybridOpen, graph: Graph) -> bytes:
-    """The context that an opening begins, as its receiver computes it."""
+    """Return the context that an opening begins, as its receiver computes it."""
     kem_key = message.kem_key if isinstance(message, messages.HybridOpen) else b""
     return context_of(graph, message.session, message.server_key, kem_key)
 
@@ -108,7 +108,7 @@ def check_refused(graph: Graph, state: ClientState) -> None:
 
 
 def unproven(state: ClientState) -> frozenset[int]:
-    """The dealers that proved nothing to this client, and, in version 4, that share no mask with it."""
+    """Return the dealers that proved nothing to this client, and, in version 4, that share no mask with it."""
     return frozenset(state.dealers).difference(state.held).union(state.refused)
 
 
@@ -265,7 +265,7 @@ def check_layers(message: messages.UnmaskWithOpening, opened: int, commitment: b
 
 
 def is_key(key: bytes, public: bytes) -> bool:
-    """Whether ``key`` is the private half of an advertised key."""
+    """Return whether ``key`` is the private half of an advertised key."""
     try:
         return fits(scalar_of(key), public)
     except ValueError:

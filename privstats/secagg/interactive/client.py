@@ -110,7 +110,7 @@ class Client(Uploader):
 
     @staticmethod
     def check_place(parameters: Parameters, *, index: int, identity: Identity, roster: Roster) -> Graph:
-        """The graph, after the checks of the constructor that need no vector; raises as the class does."""
+        """Return the graph, after the checks of the constructor that need no vector; raises as the class does."""
         graph = Graph(parameters, roster)
         if parameters.hybrid:
             kem.require_support()
@@ -130,7 +130,7 @@ class Client(Uploader):
         threads: int = 1,
         on_upload: OnUpload | None = None,
     ) -> Client:
-        """The client that :meth:`export` sealed, at the step where it was.
+        """Return the client that :meth:`export` sealed, at the step where it was.
 
         ``on_upload`` is called with the SHA-256 of the masked-vector message before it is sent, and if it raises,
         nothing is sent; a client that is charged to a ledger uploads nothing without it.
@@ -466,5 +466,5 @@ class Client(Uploader):
 
 
 def _by_kind(pairs: Iterable[bytes]) -> Iterator[tuple[bytes, ...]]:
-    """The first halves of all pairs, then the second."""
+    """Yield the first halves of all pairs, then the second."""
     return zip(*((part(pair, 0, len(pair) // 2), part(pair, 1, len(pair) // 2)) for pair in pairs), strict=True)

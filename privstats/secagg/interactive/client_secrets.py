@@ -45,7 +45,7 @@ class BoxKeys:
         self._shared: dict[bytes, bytes] = {}
 
     def shared_with(self, public: bytes) -> bytes:
-        """The secret that the box key shares with ``public``; raises ``Refusal`` for a point of low order."""
+        """Return the secret that the box key shares with ``public``; raises ``Refusal`` for a point of low order."""
         if public not in self._shared:
             try:
                 self._shared[public] = agree(self._box_private, public)
@@ -68,7 +68,7 @@ class ClientSecrets(BoxKeys):
         self.mask_public, self.self_public = public_of(self._mask_key.private), public_of(self._self_key.private)
 
     def advertise(self, opening: Open, context: bytes, me: int, identity: Identity, state: ClientState) -> Advertise:
-        """The signed keys; raises ``Refusal`` for a server's key of low order."""
+        """Return the signed keys; raises ``Refusal`` for a server's key of low order."""
         del state  # version 4 keeps a secret there
         self.shared_with(opening.server_key)
         keys = self.box_public, self.mask_public, self.self_public
@@ -100,12 +100,12 @@ class ClientSecrets(BoxKeys):
         )
 
     def seal_box(self, shares: bytes, sender: int, receiver: Advertise, transcript: bytes) -> bytes:
-        """The box for ``receiver``: its two shares, bound to session, sender, receiver and step."""
+        """Return the box for ``receiver``: its two shares, bound to session, sender, receiver and step."""
         context = box_context(receiver.session, sender, receiver.sender)
         return self._box(receiver.box_key, sender, receiver.sender, transcript).encrypt(NONCE, shares, context)
 
     def open_box(self, box: bytes, receiver: int, sender: Advertise, transcript: bytes) -> bytes:
-        """The shares in ``sender``'s box; raises ``InvalidTag``."""
+        """Return the shares in ``sender``'s box; raises ``InvalidTag``."""
         context = box_context(sender.session, sender.sender, receiver)
         return self._box(sender.box_key, sender.sender, receiver, transcript).decrypt(NONCE, box, context)
 
@@ -113,7 +113,7 @@ class ClientSecrets(BoxKeys):
         return AESGCM(derive(self.shared_with(public), f"box/{sender}/{receiver}", salt=transcript))
 
     def pair_seed(self, me: int, other: Advertise, transcript: bytes) -> bytes:
-        """The mask seed shared with ``other``; raises ``Refusal`` for a point of low order."""
+        """Return the mask seed shared with ``other``; raises ``Refusal`` for a point of low order."""
         try:
             return pair_seed(agree(self._mask_private, other.mask_key), transcript, (me, other.sender))
         except ValueError:
@@ -136,17 +136,17 @@ class ClientSecrets(BoxKeys):
         return self.self_key
 
     def self_stream(self, transcript: bytes) -> bytes:
-        """The key of this client's self-mask."""
+        """Return the key of this client's self-mask."""
         return self_stream(self.self_key, transcript)
 
 
 def pair_seed(shared: bytes, transcript: bytes, pair: tuple[int, int]) -> bytes:
-    """The mask seed of two clients from the secret that their mask keys share."""
+    """Return the mask seed of two clients from the secret that their mask keys share."""
     return derive(shared, f"mask/{min(pair)}/{max(pair)}", salt=transcript)
 
 
 def self_stream(self_key: bytes, transcript: bytes) -> bytes:
-    """The key of a self-mask."""
+    """Return the key of a self-mask."""
     return derive(self_key, "self-mask", salt=transcript)
 
 
@@ -199,7 +199,7 @@ class Channel:
             raise Refusal("bad_tag") from None
 
     def _synthetic(self, message: bytearray | memoryview) -> bool:
-        """Whether its nonce is a hash of what is sealed: boxes of version 4 have other ciphertexts if made again."""
+        """Return whether the nonce is a hash of the sealed content: repeated boxes of version 4 differ."""
         return self._hybrid and type_of(message) == _SHARE
 
     def _key(self, kind: int) -> AESGCM:

@@ -79,12 +79,12 @@ class Dealing:
 
 
 def part(data: bytes | bytearray, place: int, size: int = PAIR_BYTES) -> bytes:
-    """The ``place``-th of equally long parts, from 0."""
+    """Return the ``place``-th of equally long parts, from 0."""
     return bytes(data[place * size : (place + 1) * size])
 
 
 def deal(secrets: tuple[Secret, Secret], transcript: bytes, owner: int, holders: Sequence[int]) -> Dealing:
-    """The dealing of ``owner``'s two keys to ``holders``, its neighbours in order."""
+    """Return the dealing of ``owner``'s two keys to ``holders``, its neighbours in order."""
     rows = [
         row for each in secrets for row in ((each.key.scalar, *each.coefficients), (each.nonce.scalar, *each.blinds))
     ]
@@ -104,7 +104,7 @@ Values: TypeAlias = NDArray[np.object_]
 
 
 def commitments_to(values: Values, transcript: bytes, owner: int, holders: Sequence[int]) -> bytes:
-    """A pair of commitments per neighbour."""
+    """Return a pair of commitments per neighbour."""
     return b"".join(
         share_commitment(transcript, kind, owner, holder, to_bytes(line[2 * k]), to_bytes(line[2 * k + 1]))
         for holder, line in zip(holders, values, strict=True)
@@ -113,20 +113,20 @@ def commitments_to(values: Values, transcript: bytes, owner: int, holders: Seque
 
 
 def responses_to(values: Values, challenges: Sequence[int]) -> bytes:
-    """A pair of responses z = u + e f per neighbour."""
+    """Return a pair of responses z = u + e f per neighbour."""
     columns = [(values[:, 2 * k + 1] + e * values[:, 2 * k]) % ORDER for k, e in enumerate(challenges)]
     return b"".join(to_bytes(z) for line in zip(*columns, strict=True) for z in line)
 
 
 def shares_in(values: Values) -> bytes:
-    """A pair of shares per neighbour."""
+    """Return a pair of shares per neighbour."""
     return b"".join(to_bytes(f) for line in values for f in (line[0], line[2]))
 
 
 def verified(
     commitments: bytes, responses: bytes, proofs: bytes, *, advert: Advertise, transcript: bytes, weights: Sequence[int]
 ) -> Public:
-    """The public part of a dealing, after the check that its responses have degree < t and prove both advertised keys.
+    """Check that responses have degree < t and prove both advertised keys; return the dealing's public part.
 
     Args:
         commitments: a pair per neighbour.
@@ -171,7 +171,7 @@ def fits_share(
     owner: int,
     holder: int,
 ) -> bool:
-    """Whether ``owner`` committed for ``holder`` to ``share`` and the blind that it determines, z - e f."""
+    """Return whether ``owner`` committed for ``holder`` to ``share`` and the blind that it determines, z - e f."""
     f, z = int.from_bytes(share, "little"), int.from_bytes(response, "little")
     blind = to_bytes((z - int.from_bytes(e, "little") * f) % ORDER)
     return f < ORDER and share_commitment(transcript, kind, owner, holder, share, blind) == commitment

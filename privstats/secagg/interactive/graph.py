@@ -49,19 +49,19 @@ class Graph:
         return self.parameters.digest + self.roster.digest
 
     def neighbours(self, client: int) -> tuple[int, ...]:
-        """The clients that ``client`` exchanges masks and shares with, in increasing order."""
+        """Return the clients that ``client`` exchanges masks and shares with, in increasing order."""
         if self.parameters.complete:
             return tuple(other for other in range(self.parameters.clients) if other != client)
         return tuple(int(other) for other in self._table[client])
 
     def point(self, owner: int, holder: int) -> int:
-        """The Shamir point, 1 to 255, of ``holder``'s share of ``owner``'s secrets: its place among the neighbours."""
+        """Return the Shamir point, 1 to 255, of ``holder``'s share of ``owner``'s secrets: its index as a neighbour."""
         if self.parameters.complete:
             return holder + 1 if holder < owner else holder
         return int(np.searchsorted(self._table[owner], holder)) + 1
 
     def least_degree(self, members: frozenset[int]) -> int:
-        """The fewest neighbours that any of ``members`` has among them."""
+        """Return the smallest number of neighbours of any of ``members`` among ``members``."""
         if self.parameters.complete:
             return len(members) - 1
         present = np.zeros(self.parameters.clients, bool)

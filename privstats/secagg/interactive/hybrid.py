@@ -70,7 +70,7 @@ class HybridSecrets(BoxKeys):
     def advertise(
         self, opening: HybridOpen, context: bytes, me: int, identity: Identity, state: ClientState
     ) -> HybridAdvertise:
-        """The signed keys; raises ``Refusal`` for a key of the server that is none, before the state changes."""
+        """Return the signed keys; raises ``Refusal`` for a key of the server that is none, before the state changes."""
         self.shared_with(opening.server_key)
         secret, ciphertext = _encapsulated(opening.kem_key)
         public = kem.public_of(self._kem)
@@ -101,14 +101,14 @@ class HybridSecrets(BoxKeys):
         return Dealing(shares_in(values), commitments, responses_to(values, challenges), proofs)
 
     def seal_box(self, shares: bytes, sender: int, receiver: KnownAdvertise, transcript: bytes) -> bytes:
-        """The box for ``receiver``: a ciphertext of ML-KEM, and its two shares under a key of both secrets."""
+        """Return the box for ``receiver``: a ciphertext of ML-KEM, and its two shares under a key of both secrets."""
         context = box_context(receiver.session, sender, receiver.sender)
         secret, ciphertext = _encapsulated(receiver.kem_key)
         key = self._box(receiver.box_key, secret, ciphertext, (sender, receiver.sender), transcript)
         return ciphertext + key.encrypt(NONCE, shares, context)
 
     def open_box(self, box: bytes, receiver: int, sender: KnownAdvertise, transcript: bytes) -> bytes:
-        """The shares in ``sender``'s box; raises ``InvalidTag``."""
+        """Return the shares in ``sender``'s box; raises ``InvalidTag``."""
         context = box_context(sender.session, sender.sender, receiver)
         ciphertext, sealed = box[: kem.CIPHERTEXT_BYTES], box[kem.CIPHERTEXT_BYTES :]
         secret = kem.decapsulate(self._kem, ciphertext)
@@ -145,12 +145,12 @@ class HybridSecrets(BoxKeys):
         return to_bytes(drawn(derive(self._root, "self-coefficients", salt=transcript), 1)[0])
 
     def self_stream(self, transcript: bytes) -> bytes:
-        """The key of this client's self-mask."""
+        """Return the key of this client's self-mask."""
         return self_stream(self.revealed(transcript), transcript)
 
 
 def link_pad(value: bytes, transcript: bytes, lower: int, upper: int) -> bytes:
-    """The pad of a link, from the upper client's f at the lower's point."""
+    """Return the pad of a link, from the upper client's f at the lower's point."""
     return derive(value, f"link/{lower}/{upper}", salt=transcript)
 
 
@@ -168,7 +168,7 @@ def verified_degrees(
     transcript: bytes,
     weights: tuple[Sequence[int], Sequence[int]],
 ) -> Public:
-    """The public part of a dealing of version 4, after the check that the responses of both have degree < t.
+    """Return the public part of a dealing of version 4, after the check that the responses of both have degree < t.
 
     As :func:`~privstats.secagg.interactive.dealing.verified`; ``proofs`` are the commitment to g(0) and the response
     for it, ``weights`` those for g, from 0, and for f, from 1.
@@ -190,7 +190,7 @@ def verified_degrees(
 
 
 def is_self_key(key: bytes, dealing: Public, owner: int, transcript: bytes) -> bool:
-    """Whether ``key`` is the g(0) that its owner committed to."""
+    """Return whether ``key`` is the g(0) that its owner committed to."""
     e = part(dealing.challenges, 0, HASH_BYTES)
     at_zero, response = dealing.at_zero[:HASH_BYTES], dealing.at_zero[HASH_BYTES:]
     return fits_share(key, at_zero, response, e, transcript=transcript, kind=KINDS[0], owner=owner, holder=owner)

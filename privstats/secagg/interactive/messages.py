@@ -284,7 +284,7 @@ Wire: TypeAlias = ClientMessage | ServerMessage
 
 
 def _limits(parameters: Parameters) -> dict[type[msgspec.Struct], int]:
-    """The most bytes that a message of each type can have in a session with these parameters, exactly."""
+    """Return the exact maximum size in bytes of each type of message in a session with these parameters."""
     k, n = parameters.neighbours, parameters.clients
     index, neighbours = _index(n - 1), _array(k) + k * _index(n - 1)
     names = index + _bytes(HASH_BYTES)  # sender and reply_to
@@ -331,7 +331,7 @@ def _hybrid_limits(parameters: Parameters, neighbours: int, names: int) -> dict[
 
 
 def box_bytes(parameters: Parameters) -> int:
-    """The size of a sealed box; version 4's has the ciphertext of its key in front."""
+    """Return the size of a sealed box; version 4's has the ciphertext of its key in front."""
     return BOX_BYTES + kem.CIPHERTEXT_BYTES * parameters.hybrid
 
 
@@ -340,7 +340,7 @@ encode, decode, is_kind, size_limit = _CODEC.encode, _CODEC.decode, _CODEC.is_ki
 
 
 def codec_of(parameters: Parameters) -> wire.Codec:
-    """The codec of the version that these parameters are for."""
+    """Return the codec of the version that these parameters are for."""
     return _HYBRID_CODEC if parameters.hybrid else _CODEC
 
 
@@ -350,17 +350,17 @@ def check_header(data: memoryview, kind: type[Struct], parameters: Parameters) -
 
 
 def largest_answer(parameters: Parameters) -> int:
-    """The most bytes that any message of a client can have in a session with these parameters."""
+    """Return the maximum size in bytes of a client's messages in a session with these parameters."""
     return codec_of(parameters).largest(get_args(ClientMessage), parameters)
 
 
 def largest_request(parameters: Parameters) -> int:
-    """The most bytes that any message of the server can have in a session with these parameters."""
+    """Return the maximum size in bytes of the server's messages in a session with these parameters."""
     return codec_of(parameters).largest(get_args(ServerMessage), parameters)
 
 
 def _siblings(size: int, known: int) -> int:
-    """The most hashes in a proof for ``known`` of ``size`` leaves: on a level of w nodes, at most w/2 are missing."""
+    """Return the maximum number of hashes in a proof for ``known`` of ``size`` leaves: w/2 on a level of w nodes."""
     return sum(min(known, 1 << level) for level in range((size - 1).bit_length()))
 
 
@@ -381,12 +381,12 @@ def abort_statement(context: bytes, code: int) -> bytes:
 
 
 def advert_statement(context: bytes, sender: int, *keys: bytes) -> bytes:
-    """The statement that a client signs when it advertises its keys, :attr:`Advertise.keys`."""
+    """Return the statement that a client signs when it advertises its keys, :attr:`Advertise.keys`."""
     return prefix("advertise") + context + index(sender) + b"".join(keys)
 
 
 def advert_leaf(advert: Advertise | HybridAdvertise | KnownAdvertise) -> bytes:
-    """The leaf of one advertisement in the tree of all of them."""
+    """Return the leaf of one advertisement in the tree of all of them."""
     return labelled("leaf", index(advert.sender), *advert.keys, advert.signature)
 
 
@@ -396,12 +396,12 @@ def transcript_of(context: bytes, root: bytes) -> bytes:
 
 
 def box_context(session: bytes, sender: int, receiver: int) -> bytes:
-    """The associated data of a sealed box: session, sender, receiver, step."""
+    """Return the associated data of a sealed box: session, sender, receiver, step."""
     return prefix("share") + session + index(sender) + index(receiver)
 
 
 def share_commitment(transcript: bytes, kind: bytes, owner: int, holder: int, share: bytes, blind: bytes) -> bytes:
-    """The commitment to one share and its blind; ``kind`` is ``b"s"`` (self-mask key) or ``b"k"`` (mask key)."""
+    """Return the commitment to one share and its blind; ``kind`` is ``b"s"`` (self-mask key) or ``b"k"`` (mask key)."""
     return labelled("share-commitment", transcript, kind, index(owner), index(holder), share, blind)
 
 
@@ -411,10 +411,10 @@ def dealing_challenge(transcript: bytes, kind: bytes, owner: int, commitments: b
 
 
 def dealing_statement(transcript: bytes, kind: bytes, owner: int, commitments: bytes) -> bytes:
-    """The message of the proof of one dealt key: all commitments of the dealing, so its challenge depends on them."""
+    """Return the message that proves one dealt key: all commitments of the dealing, which its challenge covers."""
     return prefix("dealing") + transcript + kind + index(owner) + labelled("commitments", commitments)
 
 
 def survivors_statement(transcript: bytes, survivors: bytes) -> bytes:
-    """The statement that a client signs for a survivor list; the transcript fixes session, plan and roster."""
+    """Return the statement that a client signs for a survivor list; the transcript fixes session, plan and roster."""
     return prefix("agree") + transcript + survivors

@@ -41,7 +41,7 @@ class Receipt:
 
     @classmethod
     def decode(cls, data: bytes) -> Receipt:
-        """The receipt in ``data``.
+        """Return the receipt in ``data``.
 
         Raises:
             LocalProtocolError: there is none.
@@ -70,7 +70,7 @@ def words_of(listed: bytes, agreement: Agreement, own: Mapping[int, bytes]) -> d
 def prove_excluded(
     parameters: Parameters, report: bytes, statements: Mapping[int, bytes], *, roster: Roster, panel: None = None
 ) -> bytes:
-    """The name of an upload that is in no sum and never can be: its SHA-256, as a ledger recorded it.
+    """Return the name of an upload that is in no sum and never can be: its SHA-256, as a ledger recorded it.
 
     Args:
         parameters: of the session.

@@ -137,7 +137,7 @@ class Server(ServerSteps):
     def resume(
         cls, sealed: bytes, key: bytes, *, parameters: Parameters, roster: Roster, identity: Identity, threads: int = 1
     ) -> Server:
-        """The server that :meth:`export` sealed, at the step where it was.
+        """Return the server that :meth:`export` sealed, at the step where it was.
 
         Raises:
             LocalProtocolError: another key or plan, or damage.
@@ -183,7 +183,7 @@ class Server(ServerSteps):
         return client, sealed
 
     def _sent_to(self, client: int) -> bytes:
-        """The hash of the message that opened this step at ``client``, computed again after an interruption."""
+        """Return the hash of the message that opened this step at ``client``, computed again after an interruption."""
         if client not in self._sent:
             self._message(client)
         return self._sent[client]
@@ -208,7 +208,7 @@ class Server(ServerSteps):
             del self._private, self._kem  # they could still decrypt a recording of the session
 
     def _receivers(self, owner: int) -> tuple[int, ...]:
-        """The clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
+        """Return the clients that ``owner`` makes boxes for: its neighbours that advertised, in order."""
         if owner not in self._receivers_cache:
             adverts = self._state.adverts
             self._receivers_cache[owner] = tuple(other for other in self._graph.neighbours(owner) if other in adverts)
@@ -233,7 +233,7 @@ class Server(ServerSteps):
         return checks(k, uniform(stream), first)
 
     def _verified(self, sender: int, message: messages.Share) -> Public:
-        """The public part of a dealing; raises ``Refusal``."""
+        """Return the public part of a dealing; raises ``Refusal``."""
         public, transcript = (message.commitments, message.responses, message.proofs), self._state.transcript
         advert = self._state.adverts[sender]
         if isinstance(advert, messages.HybridAdvertise):
@@ -243,14 +243,14 @@ class Server(ServerSteps):
         return verified(*public, advert=advert, transcript=transcript, weights=self._weights())
 
     def _is_self_key(self, owner: int) -> Callable[[bytes], bool]:
-        """A test that a key is the one of ``owner``'s self-mask."""
+        """Return a test that a key is that of ``owner``'s self-mask."""
         advert = self._state.adverts[owner]
         if isinstance(advert, messages.HybridAdvertise):
             return lambda key: is_self_key(key, self._state.dealings[owner], owner, self._state.transcript)
         return lambda key: is_key(key, advert.self_key)
 
     def _dealt_to(self, holder: int) -> Callable[[int, bytes], bool]:
-        """A test that a share is the one that an owner dealt to ``holder``, of the kind that the list requires."""
+        """Return a test that an owner dealt a share to ``holder``, of the kind that the list requires."""
 
         def dealt(owner: int, share: bytes) -> bool:
             dealing, k = self._state.dealings[owner], 0 if owner in self._state.survivors else 1

@@ -63,15 +63,15 @@ class ServerSteps(Exclusive):
 
     @abstractmethod
     def _opened(self, sender: int, data: memoryview, kind: type[Any]) -> memoryview:
-        """The message without its seal; a refusal here proves nothing against the sender."""
+        """Return the message without its seal; a refusal here proves nothing against the sender."""
 
     @abstractmethod
     def _read(self, sender: int, data: memoryview, kind: type[Any]) -> Any:
-        """The opened message, parsed, after the check that it answers this server's message."""
+        """Return the opened message, parsed, after the check that it answers this server's message."""
 
     @abstractmethod
     def _message(self, client: int) -> bytes:
-        """The message that opens this step at ``client``: the same bytes each time."""
+        """Return the message that opens this step at ``client``: the same bytes each time."""
 
     @abstractmethod
     def _forget(self) -> None:
@@ -153,12 +153,12 @@ class ServerSteps(Exclusive):
         return dict(self._state.agreement)
 
     def awaits(self, client: int) -> bool:
-        """Whether the client's answer to this step is still to come."""
+        """Return whether the client's answer to this step is still to come."""
         return client in self._state.expected
 
     @exclusive
     def start(self) -> Outbox:
-        """The messages that open the session, one per client of the roster.
+        """Return the messages that open the session, one per client of the roster.
 
         Raises:
             LocalProtocolError: called twice.
@@ -214,7 +214,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """The clients that have answered and those that have not, and whether :meth:`end_step` would now fail.
+        """Return the clients that have answered and those that have not, and whether :meth:`end_step` would now fail.
 
         Raises:
             LocalProtocolError: the session has not started, or has ended.
@@ -256,7 +256,7 @@ class ServerSteps(Exclusive):
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """The server's state, sealed under 32 bytes of ``key``.
+        """Return the server's state, sealed under 32 bytes of ``key``.
 
         Save it before sending any message that it produced, and resume only the newest: an older one could seal two
         different messages under one nonce. ``engines.journal`` does both.
@@ -320,7 +320,7 @@ class ServerSteps(Exclusive):
 
 
 def _is_proven(kind: type[messages.ClientMessage], refusal: Refusal) -> bool:
-    """Whether the sender certainly made the refused content: it was in a sealed message or under a valid signature."""
+    """Return whether refused content is proven to be the sender's: sealed, or under a valid signature."""
     if kind in (messages.Advertise, messages.HybridAdvertise):
         return refusal.code == "bad_key"  # looked at only after the signature
     return refusal.code not in _UNPROVEN

@@ -48,7 +48,7 @@ _HYBRID_STEPS: dict[StepName, Step] = {
 
 
 def steps_of(parameters: Parameters) -> dict[StepName, Step]:
-    """The steps of the version that these parameters are for."""
+    """Return the steps of the version that these parameters are for."""
     return _HYBRID_STEPS if parameters.hybrid else STEPS
 
 

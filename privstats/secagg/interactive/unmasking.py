@@ -114,7 +114,7 @@ def _vanished(state: ServerState) -> list[int]:
 
 
 def _misdealt(owner: int, what: str) -> AggregationError:
-    """The shares fit a verified dealing, so this error implies a broken proof: docs/protocol.md, Dealings."""
+    """Return the error for shares of a verified dealing that do not reconstruct: docs/protocol.md, Dealings."""
     error = AggregationError("unmask", "misdealt", f"client {owner} dealt shares that do not give back its {what}")
     error.__cause__ = RemoteProtocolError(owner, "share", "misdealt", f"its shares do not give back its {what}")
     return error

@@ -103,11 +103,11 @@ class ReportBatches:
         return derive(self._state.private, f"rho/{number}/{named.hexdigest()}", self._context)
 
     def due(self, place: int) -> int | None:
-        """The part that this helper must answer next, or None."""
+        """Return the part that this helper must answer next, or None."""
         return min((number for number, part in self._state.parts.items() if place not in part.bitmaps), default=None)
 
     def batch(self, number: int, place: int) -> bytes:
-        """The message with a part for a helper: the same bytes each time."""
+        """Return the message with a part for a helper: the same bytes each time."""
         part = self._state.parts[number]
         heads = dict(sorted(part.heads.items()))
         suite, row = self._parameters.suite, self._parameters.boxed.index(place)
@@ -130,7 +130,7 @@ class ReportBatches:
         return message
 
     def batch_digest(self, number: int, place: int) -> bytes:
-        """The hash of the whole message that :meth:`batch` returns."""
+        """Return the hash of the whole message that :meth:`batch` returns."""
         if (number, place) not in self._digests:
             self.batch(number, place)
         return self._digests[number, place]
@@ -163,13 +163,13 @@ def accepted_by_all(part: Part) -> list[int]:
 
 
 def answers_to(part: Part) -> dict[int, Words]:
-    """The sum of the helpers' answers to each report's proof, by sender; complete once all helpers have answered."""
+    """Return the summed helpers' answers to each report's proof, by sender; complete once all have answered."""
     table = np.frombuffer(part.answers, "<u8").astype(np.uint64).reshape(len(part.heads), -1)
     return dict(zip(sorted(part.heads), table, strict=True))
 
 
 def _added(part: Part, place: int, answers: Words, claim: Claim) -> Words:
-    """The sum of the answers so far with one helper's, a row for each report of the part."""
+    """Return the sum of the answers so far with one helper's, a row for each report of the part."""
     count = len(part.heads)
     table = np.zeros((count, answers.shape[1]), np.uint64)
     if part.answers:

@@ -59,7 +59,7 @@ def _keys_of(message: messages.Report | messages.ProvedReport, parameters: Uploa
 def sealed_body(
     message: messages.Report | messages.ProvedReport, sender: int, parameters: UploadParameters, private: Any
 ) -> tuple[Schedule, memoryview]:
-    """The body of an accepted report that was read back, sealed, and what opens it and nothing else.
+    """Return the body of an accepted report that was read back, sealed, and what opens it and nothing else.
 
     Raises:
         LocalProtocolError: it is another report.
@@ -101,7 +101,7 @@ def check_body(claim: Claim, body: bytearray, message: messages.ProvedReport) ->
 
 
 def stated(message: messages.Report | messages.ProvedReport, parameters: UploadParameters) -> bytes:
-    """The statement that a report's client signs: it names the body by its key and the boxes by their root."""
+    """Return the statement that a report's client signs: it names the body by its key and the boxes by their root."""
     suite = parameters.suite
     if len(message.boxes) != len(parameters.boxed) * suite.box_bytes:
         raise Refusal("wrong_length", "one box per member", proven=False)
@@ -232,7 +232,7 @@ def check_batch(
 
 
 def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[tuple[bytes, int]]:
-    """The columns of a batch and the widths of their rows, in the order of :class:`Entry`."""
+    """Return the columns of a batch and the widths of their rows, in the order of :class:`Entry`."""
     columns = [
         (message.encs, parameters.suite.head_bytes),
         (message.proofs, messages.proof_bytes(parameters)),
@@ -245,7 +245,7 @@ def _columns(message: messages.Batch | messages.ProvedBatch, parameters: UploadP
 
 
 def entries_of(message: messages.Batch | messages.ProvedBatch, parameters: UploadParameters) -> list[Entry]:
-    """The rows of a batch that :func:`check_batch` has passed."""
+    """Return the rows of a batch that :func:`check_batch` has passed."""
     count = len(message.senders)
     columns = [rows(column, width) if width else [b""] * count for column, width in _columns(message, parameters)]
     return [Entry(sender, *row) for sender, *row in zip(message.senders, *columns, strict=True)]
@@ -254,7 +254,7 @@ def entries_of(message: messages.Batch | messages.ProvedBatch, parameters: Uploa
 def opened(
     entry: Entry, publics: Sequence[bytes], place: int, context: bytes, parameters: UploadParameters, private: Any
 ) -> tuple[bytes, bytes]:
-    """A report's piece for this helper, and the hash of its client's signed statement.
+    """Return a report's piece for this helper, and the hash of its client's signed statement.
 
     Raises:
         Refusal: ``stranger`` or ``bad_signature`` (the leader invented it); ``bad_box`` (its client sealed garbage, or
@@ -308,5 +308,5 @@ def check_survivors(
 
 
 def rows(column: bytes, width: int) -> list[bytes]:
-    """A column cut into rows of ``width`` bytes."""
+    """Return a column cut into rows of ``width`` bytes."""
     return [column[start : start + width] for start in range(0, len(column), width)]

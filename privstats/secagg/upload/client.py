@@ -159,7 +159,7 @@ class Client(Uploader):
 
     @exclusive
     def start(self) -> list[tuple[str, bytes]]:
-        """The report: ``[("server", bytes)]``, the same bytes in each call, until :meth:`discard`.
+        """Return the report: ``[("server", bytes)]``, the same bytes in each call, until :meth:`discard`.
 
         Raises:
             LocalProtocolError: the client was discarded, a box key of the panel ended before anything was sent, or
@@ -230,7 +230,7 @@ class Client(Uploader):
         threads: int = 1,
         on_upload: OnUpload | None = None,
     ) -> Self:
-        """The client that :meth:`export` sealed, with the panel that it was made with: its report is the same bytes.
+        """Return the client that :meth:`export` sealed, with its panel; its report has identical bytes.
 
         Raises:
             LocalProtocolError: another key, place, plan or roster, or damage.
@@ -260,7 +260,7 @@ class Client(Uploader):
         return frame.signed(self._identity.sign(statement)), statement
 
     def _unsigned(self, boxes: bytes, hidden: Hidden) -> messages.Report | messages.ProvedReport:
-        """The report without its body and its signature."""
+        """Return the report without its body and its signature."""
         place, end = (self._context, self.index, boxes), (memoryview(b""), bytes(64))
         if self.parameters.claim is None:
             return messages.Report(*place, *end)

@@ -64,7 +64,7 @@ def bodies_in(content: bytes, openers: bytes) -> Iterator[SealedBody]:
 
 
 def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
-    """The packed sum of some bodies, as the leader adds them up: the same for every order and every cut.
+    """Return the packed sum of some bodies, as the leader adds them up: the same for every order and every cut.
 
     Raises:
         LocalProtocolError: one does not open: it is another one, or it was changed.
@@ -84,7 +84,7 @@ def sum_of(ring: Group, bodies: Iterable[SealedBody]) -> bytes:
 
 
 def sum_part(ring: Group, content: bytes, openers: bytes) -> bytes:
-    """The packed sum of bodies that lie one behind the other: :func:`sum_of` of :func:`bodies_in`."""
+    """Return the packed sum of bodies that lie one behind the other: :func:`sum_of` of :func:`bodies_in`."""
     return sum_of(ring, bodies_in(content, openers))
 
 
@@ -104,7 +104,7 @@ class DeferredSums(LeaderSteps):
 
     @abstractmethod
     def _sealed_body(self, part: Part, sender: int) -> SealedBody:
-        """A report's body as it arrived, read back."""
+        """Return a report's body as it arrived, read back."""
 
     @property
     def defers(self) -> bool:

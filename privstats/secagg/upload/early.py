@@ -41,11 +41,11 @@ class EarlyCheck:
     publics: Sequence[bytes]
 
     def report_bytes(self, sender: int) -> int:
-        """The length of this sender's report, exactly."""
+        """Return the length of this sender's report, exactly."""
         return self._fixed + size_of_index(sender)
 
     def head_bytes(self, sender: int) -> int:
-        """The length of the first bytes that :meth:`check` reads: up to what the client signs of the body."""
+        """Return the length of the first bytes that :meth:`check` reads: up to what the client signs of the body."""
         tail = self.parameters.body_bytes + SIGNATURE_BYTES + 2
         return self.report_bytes(sender) - tail + self.parameters.suite.head_bytes
 
@@ -74,7 +74,7 @@ class EarlyCheck:
     def _completed(
         self, view: memoryview, kind: type[messages.Report] | type[messages.ProvedReport]
     ) -> messages.Report | messages.ProvedReport:
-        """The report with zeros in place of what has not come."""
+        """Return the report with zeros in place of what has not come."""
         missing = self.parameters.body_bytes - self.parameters.suite.head_bytes
         seal = b"\xc4" + bytes((SIGNATURE_BYTES,)) + bytes(SIGNATURE_BYTES)
         message = memoryview(b"".join((view, bytes(missing), seal)))

@@ -337,7 +337,7 @@ class Helper(Exclusive):
         return reveal
 
     def _drawn(self, roll: bytes) -> RingVector | None:
-        """The noise of the one answer, bound to the list with this roll; None if the parameters require none."""
+        """Return the noise of the one answer, bound to the list with this roll; None if the parameters require none."""
         if self._noise is None:
             return None
         noise = self._noise(statements.derive(self._secret, f"noise/{roll.hex()}", self._context))

@@ -67,7 +67,7 @@ class HelperKeys(Exclusive):
     def from_private(
         cls, identity: Identity, place: int, parameters: UploadParameters, roster: Roster, private: bytes, *, until: int
     ) -> HelperKeys:
-        """The keys around a box key from a journal, with the end in its offer."""
+        """Return the keys around a box key from a journal, with the end in its offer."""
         keys = cls.__new__(cls)
         keys._fill(identity, place, parameters, roster, private, until)
         return keys
@@ -85,7 +85,7 @@ class HelperKeys(Exclusive):
 
     @exclusive
     def take(self, *, allow_reproducible: bool = False) -> bytearray:
-        """The box key, once; the caller wipes it.
+        """Return the box key, once; the caller wipes it.
 
         Raises:
             LocalProtocolError: it was taken before; a second machine could answer another list.
@@ -106,6 +106,6 @@ class HelperKeys(Exclusive):
 
 
 def reproducible(entropy: Entropy) -> bool:
-    """Whether a source of entropy is a generator that declares itself reproducible."""
+    """Return whether a source of entropy is a generator that declares itself reproducible."""
     source = getattr(entropy, "__self__", None)
     return isinstance(source, Generator) and source.reproducible

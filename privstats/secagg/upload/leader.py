@@ -180,7 +180,7 @@ class Leader(DeferredSums):
             self._spare += bodies.values()
 
     def _body(self, part: Part, sender: int) -> bytearray:
-        """A report's body, opened once more if it has been shelved."""
+        """Return a report's body, opened once more if it has been shelved."""
         if sender in part.bodies:
             return part.bodies.pop(sender)
         message = self._read_back(part, sender)
@@ -272,7 +272,7 @@ class Leader(DeferredSums):
         identity: Identity,
         threads: int = 1,
     ) -> Self:
-        """The leader that :meth:`export` sealed, at the step where it was and with its panel.
+        """Return the leader that :meth:`export` sealed, at the step where it was and with its panel.
 
         Raises:
             LocalProtocolError: another key, plan, roster or identity, or damage.

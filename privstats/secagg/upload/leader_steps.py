@@ -55,19 +55,19 @@ class LeaderSteps(Exclusive):
 
     @abstractmethod
     def _listed(self, place: int) -> bytes:
-        """The helper's signature over its answer, with the list."""
+        """Return the helper's signature over its answer, with the list."""
 
     @abstractmethod
     def _survivors(self) -> bytes:
-        """The list, signed: the same bytes each time."""
+        """Return the signed list: identical bytes each time."""
 
     @abstractmethod
     def _body(self, part: Part, sender: int) -> bytearray:
-        """The body of a report in a part, taken out of it or read back."""
+        """Return the body of a report in a part, taken out of it or read back."""
 
     @abstractmethod
     def _boxes(self, part: Part, sender: int) -> bytes:
-        """The boxes of a report in a part, read back if they have been shelved."""
+        """Return the boxes of a report in a part, read back if they have been shelved."""
 
     @abstractmethod
     def _forget_key(self) -> None:
@@ -165,7 +165,7 @@ class LeaderSteps(Exclusive):
         return {}
 
     def awaits(self, peer: int) -> bool:
-        """Whether a message of this peer could still be accepted."""
+        """Return whether a message of this peer could still be accepted."""
         state, n = self._state, self.parameters.clients
         if state.step in ENDS or not 0 <= peer < n + self.parameters.helpers:
             return False
@@ -211,7 +211,7 @@ class LeaderSteps(Exclusive):
         return following
 
     def _gives_up(self, sender: int, view: memoryview) -> bool:
-        """Whether this is a helper's ``Abandoned`` of a failed run, accepted late: clients need it of all helpers."""
+        """Return whether this is a helper's late ``Abandoned`` of a failed run: clients need one from each helper."""
         of_a_helper = sender >= self.parameters.clients and messages.is_kind(view, messages.Abandoned)
         return of_a_helper and self._state.step == "failed"
 
@@ -226,7 +226,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def step_status(self) -> StepStatus:
-        """The peers that have answered and those that have not, and whether :meth:`end_step` would now fail.
+        """Return the peers that have answered and those that have not, and whether :meth:`end_step` would now fail.
 
         Raises:
             LocalProtocolError: the run has ended.
@@ -263,7 +263,7 @@ class LeaderSteps(Exclusive):
         return self.outbox
 
     def _obstacle(self) -> AggregationError | None:
-        """The error if closing this step now would give no sum."""
+        """Return the error if closing this step now would end without a sum."""
         state, least = self._state, self.parameters.min_survivors
         if state.abandoned:
             return self._absent(sorted(state.abandoned), "have abandoned the run")
@@ -298,7 +298,7 @@ class LeaderSteps(Exclusive):
 
     @exclusive
     def export(self, key: bytes, *, entropy: Entropy = os.urandom) -> bytes:
-        """The leader's state, sealed under 32 bytes of ``key``; save it before sending any message that it produced.
+        """Return the leader's state, sealed under the 32 bytes of ``key``; save it before sending its messages.
 
         Raises:
             LocalProtocolError: the run has ended.
@@ -322,7 +322,7 @@ class LeaderSteps(Exclusive):
         return seal_state(state, key, role="leader", place=place_of(self.parameters, self.roster), entropy=entropy)
 
     def _complete(self, part: Part) -> Part:
-        """The part with all its boxes and bodies."""
+        """Return the part with all its boxes and bodies."""
         heads = {sender: replace(head, boxes=self._boxes(part, sender)) for sender, head in part.heads.items()}
         bodies = {sender: part.bodies.get(sender) or self._body(part, sender) for sender in part.heads}
         return replace(part, heads=heads, bodies=bodies, places={}, hashes={})
@@ -376,5 +376,5 @@ class LeaderSteps(Exclusive):
 
 
 def place_of(parameters: UploadParameters, roster: Roster) -> bytes:
-    """The digests that a leader's state is bound to; the state itself holds the panel."""
+    """Return the digests that a leader's state is bound to; the state itself holds the panel."""
     return parameters.digest + roster.digest

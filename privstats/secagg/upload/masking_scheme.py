@@ -60,7 +60,7 @@ class MaskingScheme(Protocol):
         ...
 
     def zeros(self) -> Any:
-        """A total over no client."""
+        """Return a total over no client."""
         ...
 
     def add(self, total: Any, bodies: Sequence[memoryview]) -> None:
@@ -72,7 +72,7 @@ class MaskingScheme(Protocol):
         ...
 
     def uncover(self, total: Any, answers: Mapping[int, bytes | memoryview], survivors: int) -> RingVector:
-        """The sum from a total and the answers by place; consumes the total.
+        """Return the sum from a total and the answers by place; consumes the total.
 
         Raises:
             AggregationError: total and answers give no sum.
@@ -85,18 +85,18 @@ class ProvingScheme(MaskingScheme, Protocol):
     """The masking scheme of reports that carry a proof; ``commits`` and ``parts`` are what the client signed of it."""
 
     def helped(self, seed: bytes, sender: int, commits: bytes, parts: bytes, rho: bytes) -> Words:
-        """A helper's answer to one report's proof under the leader's coins, from the seed of its share."""
+        """Return a helper's answer to one report's proof under the leader's coins, from the seed of its share."""
         ...
 
     def refused(
         self, body: bytearray, sender: int, commits: bytes, parts: bytes, rho: bytes, helped: Words
     ) -> tuple[str, ...]:
-        """The checks that a report fails, from the leader's body and the sum of the helpers' answers."""
+        """Return the checks that a report fails, from the leader's body and the sum of the helpers' answers."""
         ...
 
 
 def scheme_of(parameters: UploadParameters, context: bytes, *, threads: int = 1) -> MaskingScheme:
-    """The masking scheme that these parameters name."""
+    """Return the masking scheme that these parameters name."""
     if parameters.claim is None:
         return Streams(parameters.ring, parameters.helpers, context, threads=threads)
     scheme: MaskingScheme = parameters.claim.scheme(parameters.ring, parameters.helpers, context)
@@ -150,7 +150,7 @@ class Streams:
         return masked_tiles(vector, minus=streams, threads=self._threads), seeds
 
     def zeros(self) -> RingVector:
-        """The sum over no client."""
+        """Return the sum over no client."""
         return self._ring.zeros()
 
     def add(self, total: RingVector, bodies: Sequence[memoryview]) -> None:
@@ -174,7 +174,7 @@ class Streams:
 
 
 def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: RingVector, witness: bytes = b"") -> bytes:
-    """The secret from which a whole report is derived: a function of root, run, sender, vector *and witness*.
+    """Return the secret from which a whole report is derived: a function of root, run, sender, vector *and witness*.
 
     The same root with a second vector, witness or sender (a forked or cloned machine) gives another secret. Otherwise
     the leader alone could read the difference of two vectors, and one key of AES-GCM would encrypt two bodies.
@@ -189,7 +189,7 @@ def secret_of(root: bytes | bytearray, context: bytes, sender: int, vector: Ring
 
 
 def _cut(vector: RingVector) -> Iterator[memoryview]:
-    """The lanes reduced to their widths, as little-endian bytes."""
+    """Yield the lanes reduced to their widths, as little-endian bytes."""
     for lane, (_, bits) in zip(vector.lanes, vector.ring.segments, strict=True):
         fills_lane = bits == 8 * lane.itemsize
         reduced = lane if fills_lane else lane & lane.dtype.type((1 << bits) - 1)

@@ -167,7 +167,7 @@ T = TypeVar("T", bound=_Message)
 
 
 def encode(message: Wire) -> bytes:
-    """The message in its wire format."""
+    """Return the message in its wire format."""
     name = _LARGE.get(type(message))
     if name is None:
         return bytes(_CODEC.encode(message))
@@ -209,7 +209,7 @@ class Frame:
 
 
 def _bin_header(size: int) -> bytes:
-    """The header of msgpack's shortest encoding of ``size`` bytes."""
+    """Return the header of msgpack's shortest encoding of ``size`` bytes."""
     width = 1 if size < 1 << 8 else 2 if size < 1 << 16 else 4
     return {1: b"\xc4", 2: b"\xc5", 4: b"\xc6"}[width] + size.to_bytes(width, "big")
 
@@ -231,7 +231,7 @@ def decode(data: memoryview, kind: type[T], parameters: UploadParameters, contex
 
 
 def signed_part(data: memoryview) -> memoryview:
-    """The signed bytes of a message: everything before its last element, the signature.
+    """Return the signed bytes of a message: everything before its last element, the signature.
 
     Raises:
         Refusal: the last element does not begin as 64 bytes must, so the signed bytes would be ambiguous.
@@ -243,12 +243,12 @@ def signed_part(data: memoryview) -> memoryview:
 
 
 def proof_bytes(parameters: UploadParameters) -> int:
-    """The length of the Merkle proof from one box to the root of all."""
+    """Return the length of the Merkle proof from one box to the root of all."""
     return HASH_BYTES * (len(parameters.boxed) - 1).bit_length()
 
 
 def _limits(parameters: UploadParameters) -> dict[type[Struct], int]:
-    """The most bytes that a message of each type can have under these parameters, exactly."""
+    """Return the exact maximum size in bytes of each type of message under these parameters."""
     n, h, size = parameters.clients, parameters.helpers, parameters.ring.wire_bytes
     sender, part, count = _index(n - 1), _index(n - 1), min(n, parameters.most_in_part)
     seal, bitmap = _bytes(SIGNATURE_BYTES), _bytes((n + 7) // 8)
@@ -279,10 +279,10 @@ is_kind, size_limit = _CODEC.is_kind, _CODEC.size_limit
 
 
 def largest_answer(parameters: UploadParameters) -> int:
-    """The most bytes that any message of a client or a helper can have under these parameters, its offer included."""
+    """Return the maximum size in bytes of a client's or helper's messages under these parameters, offers included."""
     return _CODEC.largest((kinds_of(parameters).report, kinds_of(parameters).checked, Reveal, Abandoned), parameters)
 
 
 def largest_request(parameters: UploadParameters) -> int:
-    """The most bytes that any message of the leader to a helper can have under these parameters."""
+    """Return the maximum size in bytes of the leader's messages to a helper under these parameters."""
     return _CODEC.largest((kinds_of(parameters).batch, Survivors), parameters)

@@ -65,7 +65,7 @@ def prove_excluded(
     roster: Roster | bytes,
     panel: Panel,
 ) -> bytes:
-    """The name of a report that is in no sum and never can be: its SHA-256, as a ledger recorded it.
+    """Return the name of a report that is in no sum and never can be: its SHA-256, as a ledger recorded it.
 
     The name is a hash over the run's context, so a report of another panel than the abandoned one has another name:
     abandoning one panel cannot free a report that was sent for a second one.
@@ -132,7 +132,7 @@ def _abandoned(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
 
 
 def _listed(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
-    """The reports on a helper's one list; none if it gave no answer."""
+    """Return the reports on a helper's one list; none if it gave no answer."""
     if not messages.is_kind(view, messages.Listed):
         return _abandoned(view, place, run)
     message = messages.decode(view, messages.Listed, run.parameters, run.context)
@@ -140,7 +140,7 @@ def _listed(view: memoryview, place: int, run: _Run) -> dict[int, bytes]:
 
 
 def _name_of(report: bytes, run: _Run) -> tuple[bytes, int]:
-    """The name under which a ledger recorded a report of this run, and the sender in it."""
+    """Return the name under which a ledger recorded a report of this run, and the sender in it."""
     view = wire.view_of(report)
     signed = "report" if run.parameters.claim is None else "proved-report"
     beginning = statements.prefix(signed) + run.context

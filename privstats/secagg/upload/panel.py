@@ -78,7 +78,7 @@ class Offer:
 
     @classmethod
     def decode(cls, data: bytes) -> Offer:
-        """The offer that :meth:`encode` wrote.
+        """Return the offer that :meth:`encode` wrote.
 
         Raises:
             LocalProtocolError: not 137 or 1,321 bytes; the 129 of earlier versions are refused by name.
@@ -161,7 +161,7 @@ class Panel:
 
     @classmethod
     def of(cls, offers: Iterable[bytes]) -> Panel:
-        """The panel that was checked when a machine was made, from its offers in that machine's sealed state."""
+        """Return the panel that was checked when a machine was made, from its offers in that machine's sealed state."""
         decoded = tuple(map(Offer.decode, offers))
         return cls(tuple(offer.identity for offer in decoded), decoded)
 
@@ -198,11 +198,11 @@ class Panel:
             )
 
     def box_key(self, place: int) -> bytes:
-        """The box key of leader (0) or helper."""
+        """Return the box key of leader (0) or helper."""
         return self.offers[place].box_key
 
     def context(self, parameters: UploadParameters, roster: Roster | bytes) -> bytes:
-        """The context of the run, after all possible checks.
+        """Return the context of the run, after all possible checks.
 
         Args:
             parameters: the public parameters of the run.
@@ -237,7 +237,7 @@ class Panel:
 
 
 def end_of(until: int | None) -> int:
-    """The end of a box key: the given second since 1970, or 30 days from now.
+    """Return the end of a box key: the given second since 1970, or 30 days from now.
 
     Raises:
         LocalProtocolError: ``until`` is not a whole number of seconds, or has passed.
@@ -270,7 +270,7 @@ def check_run(roster: Roster) -> None:
 
 
 def digest_of(roster: Roster | bytes) -> bytes:
-    """The digest of a roster, or the digest itself.
+    """Return the digest of a roster, or the digest itself.
 
     Raises:
         LocalProtocolError: ``roster`` is neither.

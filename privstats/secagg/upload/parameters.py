@@ -160,11 +160,11 @@ class UploadParameters:
         return "unless the leader and all helpers work together"
 
     def facts(self) -> list[str]:
-        """The trusted parties, the consequences of collusion, and the power of a poisoner, in sentences."""
+        """Return the trusted parties, the consequences of collusion, and the power of a poisoner, in sentences."""
         return facts(self)
 
     def numbers(self) -> dict[str, Any]:
-        """The facts for scripts."""
+        """Return the facts for scripts."""
         names = ("helpers", "tolerated", "min_survivors", "colluders")
         return {name: getattr(self, name) for name in names}
 
@@ -198,7 +198,7 @@ class UploadParameters:
 
 
 def facts(parameters: UploadParameters) -> list[str]:
-    """One sentence per fact, for the person who reviews a plan."""
+    """Return one sentence per fact, for the person who reviews a plan."""
     n, h, least = parameters.clients, parameters.helpers, parameters.min_survivors
     one = "the helper is" if h == 1 else "one of them is"
     return [

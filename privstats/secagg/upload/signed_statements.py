@@ -19,7 +19,7 @@ prefix, labelled = _LABELS.prefix, _LABELS.labelled
 
 
 def derive(secret: bytes | bytearray, label: str, context: bytes) -> bytes:
-    """A key of 32 bytes for the purpose that ``label`` names, in this run only."""
+    """Return a key of 32 bytes for the purpose that ``label`` names, in this run only."""
     return hkdf(secret, context, (_DERIVED + label).encode(), 32)
 
 
@@ -44,12 +44,12 @@ def box_info(context: bytes, sender: int, receiver: int) -> bytes:
 
 
 def leaf(receiver: int, box: bytes | memoryview) -> bytes:
-    """A box's leaf in the tree of a report's boxes."""
+    """Return a box's leaf in the tree of a report's boxes."""
     return labelled("box-hash", bytes([receiver]), box)
 
 
 def boxes_root(boxes: Sequence[bytes | memoryview], first: int) -> bytes:
-    """The root over the boxes for the places from ``first`` on."""
+    """Return the root over the boxes for the places from ``first`` on."""
     return _tree(boxes, first).root
 
 
@@ -75,7 +75,7 @@ def proved_statement(context: bytes, sender: int, enc: bytes, root: bytes, commi
 
 
 def seed_commitment(context: bytes, sender: int, place: int, seed: bytes) -> bytes:
-    """A client's commitment to the seed of the helper at a place, where its report carries a proof."""
+    """Return a client's commitment to the seed of the helper at a place, where its report carries a proof."""
     return labelled("proof-commit", context, index(sender), bytes([place]), seed)
 
 

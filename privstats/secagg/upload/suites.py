@@ -77,7 +77,7 @@ class Suite:
 
 
 def _alone(key: bytes) -> Schedule:
-    """The schedule of a key that seals one body, ever: its secret is of this run, sender and vector alone."""
+    """Return the schedule of a key that seals one body, ever: its secret is of this run, sender and vector alone."""
     return Schedule(key, bytes(hpke.NONCE_BYTES))
 
 
