@@ -80,5 +80,5 @@ def ranges(G: Array, q: float, sigmas: tuple[float, float], constant: float, bou
 
 
 def _rounded(value: float) -> float:
-    """Four digits, which every machine agrees on."""
+    """Round to four digits, on which all machines agree."""
     return float(f"{value:.4g}")
